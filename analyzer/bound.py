@@ -6,7 +6,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
@@ -31,7 +31,14 @@ from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims, word_ra
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
-from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
+from wcet_probe.analyzer.graph.supergraph import (
+    EXIT,
+    Context,
+    Supergraph,
+    TooManyPointsError,
+    build_supergraph,
+    reducible,
+)
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable, cost_table
@@ -57,11 +64,11 @@ from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.recursion import UnboundedRecursionError, deeper
+from wcet_probe.analyzer.values.recursion import Followed, UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
-from wcet_probe.analyzer.values.unknown_targets import check_resolved
+from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol
@@ -416,7 +423,7 @@ def _values_with(
     # Without caches nothing hangs on them, and each is one assumption more.
     words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
     costs = work.costs
-    sites, depth, unwinding = frozenset[int](), 1, dict[tuple[Context, int], int]()
+    sites, followed, unwinding = frozenset[int](), Followed(), dict[tuple[Context, int], int]()
     graph_of = partial(
         build_supergraph,
         image,
@@ -430,6 +437,7 @@ def _values_with(
         given=request.given,
         counted=work.calls.counted - work.calls.refused.keys(),
         unwinding=unwinding,
+        opened=followed.opened,
     )
 
     def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
@@ -443,25 +451,20 @@ def _values_with(
         else frozenset()
     )
     while True:
-        whole = graph_of(sites, depth, all_known=False, resolved=resolved)
-        for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
-            work.calls.effect(plain_call(target, lifter))
-        graph = reducible(whole, image)
+        graph = _small_enough(partial(graph_of, sites, all_known=False, resolved=resolved), followed, work)
         try:
-            values = analysed(graph, lambda values: _have_one_each(_grown(values, indirect, asserted)))
+            values = analysed(graph, lambda values: have_one_each(grown_targets(values, indirect, asserted)))
         except AnalysisError:
             check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
             raise
         # Each round finds targets that were not known before; more code may bring more values to the same branch.
-        grown = _grown(values, indirect, asserted)
+        grown = grown_targets(values, indirect, asserted)
         unwound = values.unwound.keys() - unwinding.keys()
         if not grown and values.return_sites <= sites and not unwound:
-            more = deeper(image, values, depth)
-            if more is not None:
-                depth = more
+            if followed.deeper(image, values):
                 continue
             check_resolved(image, graph, values, asserted)
-            known = graph_of(sites, depth)
+            known = graph_of(sites, followed.depth)
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
                 values = analysed(smaller)
@@ -479,18 +482,18 @@ def _values_with(
         unwinding |= {place: values.unwound[place] for place in unwound}
 
 
-def _grown(
-    values: Values, indirect: Mapping[int, Sequence[int]], asserted: Container[int]
-) -> Mapping[int, Collection[int]]:
-    """The targets of indirect branches and calls of which some were not known before."""
-    found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
-    return {
-        site: targets
-        for site, targets in found.items()
-        if site not in asserted and len(targets) > len(indirect.get(site, ()))
-    }
+def _small_enough(graph_of: Callable[..., Supergraph], followed: Followed, work: _Work) -> Supergraph:
+    """What ``graph_of`` gives, its loops split; recursion is followed less far where that is too large.
 
-
-def _have_one_each(found: Mapping[int, Collection[int]]) -> bool:
-    """Whether the graph is to be made anew, and sharper values would tell no other targets."""
-    return bool(found) and all(len(targets) == 1 for targets in found.values())
+    Raises:
+        AnalysisError: it is too large as it is.
+    """
+    while True:
+        try:
+            whole = graph_of(depth=followed.depth)
+            for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
+                work.calls.effect(plain_call(target, work.lifter))
+            return reducible(whole, work.request.image)
+        except TooManyPointsError:
+            if not followed.only_where_reached():
+                raise

@@ -160,9 +160,16 @@ def _compile(folder: Path, build: _Build) -> Path:
     else:
         # They choose the libgcc of the core.
         options = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
-        last = build.toolchain.libraries
+        # A GCC calls memcpy and its kin for what the source copies by itself; newlib's are linked where it is there.
+        last = ("-Wl,--start-group", *_c_library(build), *build.toolchain.libraries, "-Wl,--end-group")
     _call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
     return elf
+
+
+def _c_library(build: _Build) -> tuple[str, ...]:
+    command = [build.toolchain.compile[0], *build.target.compiler_flags["gcc"], "-print-file-name=libc.a"]
+    found = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+    return ("-lc",) if found.is_absolute() else ()
 
 
 def _runtime(place: Path, target: Target) -> Path:

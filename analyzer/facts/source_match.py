@@ -247,11 +247,12 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     if latch:
         return None
     around = _around_claimed(site, index, votes, claimed)
-    if around or len(most) != 1:
+    if around:
         return around
-    (loop,) = most
-    is_split = said == {loop} and all(_encloses(loop, other) for other in votes)
-    return loop if loop not in claimed or is_split else None
+    split = [loop for loop in said if len(said) == 1 and loop in votes and all(_encloses(loop, one) for one in votes)]
+    if split or len(most) != 1:
+        return split[0] if split else None
+    return most[0] if most[0] not in claimed else None
 
 
 def _around_claimed(

@@ -8,6 +8,7 @@ functions are errors unless a flow fact bounds or names them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
 from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
-from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest
+from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, reachable
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import AnalysisError
@@ -68,6 +69,10 @@ class Edge(NamedTuple):
     target: int
     way: str
     address: int | None
+
+
+class TooManyPointsError(AnalysisError):
+    """The graph with each call expanded is larger than is analysed."""
 
 
 class Cut(NamedTuple):
@@ -150,6 +155,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     counted: Collection[int] = (),
     unwinding: Unwinding = MappingProxyType({}),
     resolved: Collection[int] = (),
+    opened: Collection[Cut] = (),
 ) -> Supergraph:
     """Expand ``entry`` and all that it calls.
 
@@ -171,9 +177,11 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         counted: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
         resolved: where functions start that can be summarised though not all targets are known: theirs are.
+        opened: calls that are followed though they are deeper than ``depth``.
 
     Raises:
-        AnalysisError: a call of what is no code, too many points, or no way to return.
+        TooManyPointsError: the graph would be too large.
+        AnalysisError: a call of what is no code, or no way to return.
 
     *Soundness:* where all targets are known, an execution that returns comes to no dead end; whoever uses the
     graph shows that none comes to a cut.
@@ -183,7 +191,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         known = replace(known, branching=frozenset())
     if not known.may_matter(entry.address):
         raise never_returns(entry.name)
-    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding)
+    builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding, opened)
     if whole is not None:
         unknown = [function for function in known.branching if function not in resolved]
         builder.summarise(
@@ -210,8 +218,9 @@ class _Builder:
         returns: Returns,
         depth: int,
         unwinding: Unwinding,
+        opened: Collection[Cut],
     ) -> None:
-        self._unwinding = unwinding
+        self._unwinding, self._opened = unwinding, opened
         self._depth, self._cuts, self._summarised = depth, list[Cut](), frozenset[int]()
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
@@ -267,7 +276,7 @@ class _Builder:
                     "give the function its size in the ELF."
                 )
             if len(self._points) == _MOST_POINTS:
-                raise AnalysisError(
+                raise TooManyPointsError(
                     f"{self._points[0].function.name} has more than {_MOST_POINTS:,} basic blocks when each call is "
                     "expanded: analyse the functions that it calls most by themselves."
                 )
@@ -361,9 +370,10 @@ class _Builder:
                 return
             again = again.handed_over_by
         depth = frame.waiting.count(target)
-        if depth >= self._depths.get(symbol.name, self._depth):
+        cut = Cut(frame.context, self._points[source].block.address, site, symbol.name)
+        if depth >= self._depths.get(symbol.name, self._depth) and cut not in self._opened:
             if symbol.name not in self._depths:
-                self._cuts.append(Cut(frame.context, self._points[source].block.address, site, symbol.name))
+                self._cuts.append(cut)
             self._leave_out(source, way, target)
             return
         callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
@@ -378,15 +388,15 @@ def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Ma
 
 
 def reducible(graph: Supergraph, image: Image) -> Supergraph:
-    """``graph`` with its irreducible loops split.
+    """``graph`` with its irreducible loops split, a few in each call of a function.
 
     Raises:
-        AnalysisError: a loop is too tangled; the message names its entries.
+        AnalysisError: a loop is too tangled, or there are too many; the message names its entries.
 
     *Soundness:* as said of `split`.
     """
-    entries: tuple[int, ...] = ()
-    for _ in range(_MOST_SPLITS):
+    splits: Counter[Context] = Counter()
+    while True:
         successors = {
             index: tuple(edge.target for edge in edges if edge.target != EXIT)
             for index, edges in graph.successors().items()
@@ -395,43 +405,48 @@ def reducible(graph: Supergraph, image: Image) -> Supergraph:
         try:
             loop_forest(successors, 0)
         except IrreducibleError as error:
-            entries = error.entries
-            graph = split(graph, error.members, entries)
+            context = graph.points[error.entries[0]].context
+            splits[context] += 1
+            if splits[context] > _MOST_SPLITS:
+                places = ", ".join(image.location(graph.points[node].block.address) for node in error.entries)
+                raise AnalysisError(
+                    f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile "
+                    "with less optimisation."
+                ) from error
+            graph = split(graph, error.members, error.entries)
         else:
             return graph
-    places = ", ".join(image.location(graph.points[node].block.address) for node in entries)
-    raise AnalysisError(
-        f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile with less "
-        "optimisation."
-    )
 
 
 def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> Supergraph:
-    """``graph`` with the irreducible loop ``members``, entered at ``entries``, split: it is entered at the first only.
+    """``graph`` with the irreducible loop ``members`` split, which is entered at ``entries``: then at one of them only.
 
-    What entered elsewhere enters a copy of the other members, which leads into the loop through the first entry.
+    What entered elsewhere enters a copy of what leads from there to that one. It is the one with the least to copy.
 
     *Soundness:* the copies have the same blocks and edges, so every path of the graph is a path of the result (node
     splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
 
     Raises:
-        AnalysisError: the graph would have too many points.
+        TooManyPointsError: the graph would be too large.
     """
-    header, *others = entries
+    header, copied = min(((one, _leading_to(one, graph, members, entries)) for one in entries), key=lambda x: len(x[1]))
+    others = {*entries} - {header}
     points = list(graph.points)
     copies: dict[int, int] = {}
     numbers: dict[tuple[Context, int], int] = {}
     for point in graph.points:
         place = point.context, point.block.address
         numbers[place] = max(point.copy, numbers.get(place, 0))
-    for member in sorted(set(members) - {header}):
+    for member in sorted(copied):
         point = graph.points[member]
         copies[member] = len(points)
         place = point.context, point.block.address
         numbers[place] += 1
         points.append(replace(point, index=len(points), copy=numbers[place]))
     if len(points) > _MOST_POINTS:
-        raise AnalysisError(f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts.")
+        raise TooManyPointsError(
+            f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts."
+        )
     edges: list[Edge] = []
     for edge in graph.edges:
         enters = edge.target in others and edge.source not in members
@@ -439,6 +454,15 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
         if edge.source in copies:
             edges.append(edge._replace(source=copies[edge.source], target=copies.get(edge.target, edge.target)))
     return replace(graph, points=tuple(points), edges=tuple(edges))
+
+
+def _leading_to(header: int, graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> frozenset[int]:
+    """Of ``members``, what an execution that enters elsewhere than at ``header`` comes to before that."""
+    onward: dict[int, list[int]] = {edge.source: [] for edge in graph.edges if edge.source in members}
+    for edge in graph.edges:
+        if edge.source in members and edge.target in members and edge.target != header:
+            onward[edge.source].append(edge.target)
+    return frozenset().union(*(reachable(onward, one) for one in entries if one != header))
 
 
 def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[int]) -> Supergraph:

@@ -16,7 +16,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
 from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
+from wcet_probe.analyzer.loops.moved_bits import most_rounds
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
@@ -105,9 +107,24 @@ class _Counter:
                 found.append(Count("==", 1, 0, 0, 2, None, ""))
             found += self._of_one_of(going_on)
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
+        found += [] if found else self._of_moved_bits()
+        most = None if found else most_advances(self._values, self._shape, self._killed)
+        found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best
+
+    def _of_moved_bits(self) -> Iterator[Count]:
+        """Bounds of a loop that moves bits until one comes to a place that is tested."""
+        if not any(step.shifts for step in self._own.values()):
+            return
+        ways = [[self._values.edges[edge] for edge in self._shape.back_edges]]
+        passed = self._always_passed()
+        ways += [[v for e, v in self._values.edges.items() if e.source == at and self._goes_on(e)] for at in passed]
+        for edges in ways:
+            most = most_rounds(self._values, self._shape, edges, self._lost())
+            if most is not None:
+                yield Count("<<", 1, 0, (1 << most - 1) - 1, most, None, "bits of words")
 
     def _of_one_of(self, edges: Sequence[EdgeValues]) -> list[Count]:
         """Bounds where each iteration takes one of ``edges``: of a condition that all have, or of several that end.
@@ -172,14 +189,7 @@ class _Counter:
         """What symbols of the header can be from the second iteration on, as far as back edges say it."""
         found: dict[Term, StridedInterval] = {}
         loop = self._shape.loop
-        state = self._values.states[loop.header]
-        lost = frozenset[Term]().union(
-            *(
-                self._killed[e]
-                for e in self._values.edges
-                if e.source in loop.nodes and e.target in loop.nodes - {loop.header}
-            )
-        )
+        state, lost = self._values.states[loop.header], self._lost()
         for location, symbol in state.locations.items():
             node = self._terms[symbol]
             if (
@@ -199,6 +209,12 @@ class _Counter:
             else:
                 found[symbol] = value
         return found
+
+    def _lost(self) -> frozenset[Term]:
+        """What edges within the loop kill."""
+        nodes, header = self._shape.loop.nodes, self._shape.loop.header
+        within = (e for e in self._values.edges if e.source in nodes and e.target in nodes - {header})
+        return frozenset[Term]().union(*(self._killed[edge] for edge in within))
 
     def _name(self, location: Location) -> str:
         names = [name for name, place in self._values.registers.items() if place == location]

@@ -92,7 +92,7 @@ def _merge_locations(
             continue
         term = classes.get((before, parts))
         if term is None and predicate is not None and not speaks:
-            term = terms.gamma(predicate, *parts)
+            term = terms.gamma(predicate, *parts) or _gamma_by_name(states, place, predicate, parts, made)
             if term is not None:
                 made.gammas[term] = parts
         if term is None:
@@ -101,6 +101,28 @@ def _merge_locations(
         classes[before, parts] = term
         merged.set_location(location, term)
     return made
+
+
+def _gamma_by_name(
+    states: Sequence[State], place: SymbolName, predicate: Term, parts: Sequence[Term], made: _Made
+) -> Term | None:
+    """A gamma node by a symbol that is 1 where ``predicate`` holds and else 0, for one that would be too deep.
+
+    A part whose truth value its state knows is that.
+    """
+    terms, (one, other) = states[0].terms, map(_truth, states, parts)
+    bits = terms[predicate].bits
+    symbol = terms.symbol(("phi", place, "condition"), bits)
+    term = terms.gamma(symbol, one, other)
+    if term is not None:
+        made.symbols[symbol] = terms.constant(1, bits), terms.constant(0, bits)
+    return term
+
+
+def _truth(state: State, part: Term) -> Term:
+    value = state.value(part)
+    is_told = state.terms[part].opcode in TRUTHS and value.is_constant
+    return state.terms.constant(value.value, value.bits) if is_told else part
 
 
 def _to_merge(
@@ -223,12 +245,12 @@ def _common(
 
 
 def _still_held(terms: Terms, states: Sequence[State]) -> set[Term]:
-    """The values at entry of which something is known and that registers hold which no path has written.
+    """The values at entry that something is known of, by themselves or as parts, if no path has written the register.
 
     *Soundness:* such a register is in no state's locations, and then holds its value at entry, see `state.State.read`.
     """
     found = set()
-    for term in terms.given & states[0].known.keys():
+    for term in terms.given & set().union(*map(terms.symbols, states[0].known)):
         register = terms[term].arguments[1]
         if not any(one.overlapping(register) for one in states):  # type: ignore[arg-type]
             found.add(term)

@@ -45,7 +45,45 @@ class SymbolSteps(NamedTuple):
 
 
 def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
-    """Learn that ``condition`` holds, or that it does not; False where it cannot be."""
+    """Learn that ``condition`` holds, or that it does not; False where it cannot be.
+
+    *Soundness:* of a disjunction that is known to hold, and all parts of which but one do not, that one holds.
+    """
+    if not _assume(state, condition, holds):
+        return False
+    terms = state.terms
+    for term in [term for term, value in state.known.items() if terms[term].opcode == "BOOL_OR" and value.low]:
+        left = [part for part in _disjuncts(state, term) if 1 in state.value(part)]
+        if len(left) == 2:  # one of them may be decided by what gamma nodes in it choose
+            left = [part for part in (_chosen(state, part) for part in left) if 1 in state.value(part)]
+        if not left or (len(left) == 1 and 0 in state.value(left[0]) and not _assume(state, left[0], True)):
+            return False
+    return True
+
+
+def _disjuncts(state: State, term: Term) -> list[Term]:
+    found, todo = [], [term]
+    while todo:
+        one = todo.pop()
+        if state.terms[one].opcode == "BOOL_OR":
+            todo += reversed(state.terms.operands(one))
+        else:
+            found.append(one)
+    return found
+
+
+def _chosen(state: State, term: Term) -> Term:
+    """``term`` with the parts of gamma nodes that ``state`` knows to be chosen."""
+    terms = state.terms
+    node, operands = terms[term], terms.operands(term)
+    if node.opcode == "CHOICE" and state.value(operands[0]).is_constant:
+        return _chosen(state, operands[1 if state.value(operands[0]).value else 2])
+    parts = tuple(_chosen(state, operand) for operand in operands)
+    again = None if parts == operands or node.opcode == "CHOICE" else terms.apply(node.opcode, parts, node.bits)
+    return term if again is None else again
+
+
+def _assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001
     terms = state.terms
     node, operands = terms[condition], terms.operands(condition)
     wanted = strided.constant(node.bits, int(holds))
@@ -56,10 +94,10 @@ def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001 
         case "const":
             return True
         case "BOOL_NEGATE" | "INT_ZEXT":
-            return assume(state, operands[0], holds != (node.opcode == "BOOL_NEGATE"))
+            return _assume(state, operands[0], holds != (node.opcode == "BOOL_NEGATE"))
         case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
             _learn_condition(state, condition, holds=holds)
-            return assume(state, operands[0], holds) and assume(state, operands[1], holds)
+            return _assume(state, operands[0], holds) and _assume(state, operands[1], holds)
         case "CHOICE":
             return _assume_gamma(state, condition, wanted, holds=holds)
     _learn_condition(state, condition, holds=holds)

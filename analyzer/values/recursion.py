@@ -8,6 +8,9 @@ the depth is proved; else a greater one is tried, as long as an argument gets na
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Cut
 from wcet_probe.analyzer.values.analysis import Values
@@ -21,26 +24,51 @@ _MOST_EXTENT = 1 << 12
 """Of an argument that counts how deep recursion goes."""
 
 
-def deeper(image: Image, values: Values, depth: int) -> int | None:
-    """The depth to try next after ``depth``; None where no deeper recursion is possible.
+@dataclass(slots=True)
+class Followed:
+    """How deep recursion is followed: to ``depth`` everywhere, and at the calls ``opened`` beyond it.
 
-    Raises:
-        AnalysisError: nothing shows how deep it goes.
-
-    *Soundness:* None only where no state leads to a call that is left out.
+    Deeper everywhere as long as the graph is small enough; then only where values lead, a call further in each round.
     """
-    cuts = {(cut.context, cut.address): cut for cut in values.graph.cuts}
-    points = values.graph.points
-    reached = [
-        cut
-        for index in sorted(values.states)
-        if (cut := cuts.get((points[index].context, points[index].block.address)))
-    ]
-    if not reached:
-        return None
-    if depth == 1 or (depth < _MOST_DEPTH and all(_gets_narrower(image, values, cut) for cut in reached)):
-        return 2 * depth
-    raise unbounded_recursion(image, reached[0])
+
+    depth: int = 1
+    opened: set[Cut] = field(default_factory=set)
+    _rounds: int = 0
+    _reached: Sequence[Cut] = ()
+
+    def deeper(self, image: Image, values: Values) -> bool:
+        """Whether values lead to a call that is not followed: then it is from now on.
+
+        Raises:
+            AnalysisError: nothing shows how deep it goes.
+
+        *Soundness:* not so only where no state leads to a call that is left out.
+        """
+        points = (values.graph.points[index] for index in values.states)
+        places = {(point.context, point.block.address) for point in points}
+        self._reached = sorted(cut for cut in values.graph.cuts if (cut.context, cut.address) in places)
+        if not self._reached:
+            return False
+        tried = self.depth + self._rounds
+        if tried > 1 and not (tried < _MOST_DEPTH and all(_gets_narrower(image, values, cut) for cut in self._reached)):
+            raise unbounded_recursion(image, self._reached[0])
+        if self.opened:
+            self._open()
+        else:
+            self.depth *= 2
+        return True
+
+    def only_where_reached(self) -> bool:
+        """Whether the graph, which was too large, gets smaller: deeper only where the values of the last one led."""
+        if self.opened or not self._reached:
+            return False
+        self.depth //= 2
+        self._open()
+        return True
+
+    def _open(self) -> None:
+        self.opened.update(self._reached)
+        self._rounds += 1
 
 
 class UnboundedRecursionError(AnalysisError):
@@ -61,7 +89,7 @@ def unbounded_recursion(image: Image, cut: Cut) -> UnboundedRecursionError:
 
 
 def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
-    """Whether an argument of few values has others in the last call that is followed than in the one before."""
+    """Whether an argument has few values in the last call that is followed, and others than before, or half as many."""
     entries = [
         arguments
         for point in sorted(values.graph.points, key=lambda point: len(point.context))
@@ -74,7 +102,11 @@ def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
     if len(entries) < 2:
         return False
     before, last = entries[-2:]
-    return any(value.extent < _MOST_EXTENT and value != before.get(name) for name, value in last.items())
+    return any(
+        (value.extent < _MOST_EXTENT and value != before.get(name))
+        or (name in before and 2 * value.extent <= before[name].extent)
+        for name, value in last.items()
+    )
 
 
 def _arguments(image: Image, values: Values, index: int) -> dict[str, StridedInterval]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
 from wcet_probe.analyzer.values.analysis import Values
@@ -120,3 +120,20 @@ def _holds(image: Image, address: int, *, writable: bool) -> bool:
         segment.address <= address < segment.address + segment.size_bytes and segment.writable is writable
         for segment in image.segments
     )
+
+
+def grown_targets(
+    values: Values, indirect: Mapping[int, Sequence[int]], asserted: Container[int]
+) -> Mapping[int, Collection[int]]:
+    """The targets of indirect branches and calls of which some were not known before."""
+    found = {site: {*targets, *indirect.get(site, ())} for site, targets in values.indirect.items()}
+    return {
+        site: targets
+        for site, targets in found.items()
+        if site not in asserted and len(targets) > len(indirect.get(site, ()))
+    }
+
+
+def have_one_each(found: Mapping[int, Collection[int]]) -> bool:
+    """Whether the graph is to be made anew, and sharper values would tell no other targets."""
+    return bool(found) and all(len(targets) == 1 for targets in found.values())

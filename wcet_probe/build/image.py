@@ -6,7 +6,7 @@ import hashlib
 import io
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
@@ -433,11 +433,19 @@ class _Variables:
             base = one.base_address if isinstance(one, BaseAddressEntry) else base
             if isinstance(one, LocationEntry) and 0 <= one.begin_offset < one.end_offset:
                 start = 0 if one.is_absolute else base
-                operations = [(each.op_name, tuple(each.args)) for each in parser.parse_expr(one.loc_expr)]
+                operations = _operations(parser, one.loc_expr)
                 value, low, high = linear_location(operations), start + one.begin_offset, start + one.end_offset
                 if value is not None:
                     place = (function, _name_of(entry), int(line.value), scope)
                     self.locations.append(VariableLocation(*place, low, high, *value, unit_bytes))
+
+
+def _operations(parser: DWARFExprParser, expression: Sequence[int]) -> list[tuple[str, tuple[object, ...]]]:
+    """The operations of a location by name; none where one is not known, as those on types (DWARF 5, §2.5.1.6)."""
+    try:
+        return [(each.op_name, tuple(each.args)) for each in parser.parse_expr(expression)]
+    except KeyError:
+        return []
 
 
 def _base_address(entry: DIE) -> int:

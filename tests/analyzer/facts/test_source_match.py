@@ -103,6 +103,10 @@ def test_a_latch_in_an_inlined_callee_is_not_believed_against_the_body():
 def test_two_nested_loops_may_be_one_source_loop_if_nothing_speaks_against_it():
     assert match([4], [4, 5, 6], {INNER}) == INNER
     assert match([4], [4, 5, 6, 6, 7], {INNER}) is None
+    assert match([2], [3, 5], {OUTER}) == OUTER  # with as much of a loop inside
+    assert match([2], [3, 5, 5], {OUTER, INNER}) == OUTER
+    assert match([2], [5, 5], {OUTER, INNER}) is None
+    assert match([2], [3, 5, 11], {OUTER, INNER}) is None
 
 
 def test_an_ambiguous_line_matches_nothing():

@@ -5,6 +5,7 @@ import pytest
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.graph import supergraph
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -19,6 +20,8 @@ u odd(u n);
 __attribute__((noinline)) u even(u n) { sink = n; if (n == 0) return 1; return odd(n - 1) + sink; }
 __attribute__((noinline)) u odd(u n) { sink = n; if (n == 0) return 0; return even(n - 1) + sink; }
 u parity(u n) { return even(n & 3); }
+__attribute__((noinline)) u nibbles(u n) { sink = n; if (n >> 4) return nibbles(n >> 4) * 3 + sink; return n; }
+u all_nibbles(u n) { return nibbles(n) + sink; }
 """
 
 
@@ -40,6 +43,23 @@ def test_two_calls_of_itself():
 def test_an_argument_with_a_range_gives_the_greatest_depth(target, entry):
     proof = proved(guest_of(SOURCE, load_target(target), ".c"), entry)
     assert max(attack(proof, number) for number in range(8)) == proof.bound.instructions
+
+
+def test_where_the_graph_would_be_too_large_calls_are_followed_where_values_lead(monkeypatch):
+    guest = guest_of(SOURCE, load_target("cortex-m4"), ".c")
+    whole = proved(guest, "of_five")
+    monkeypatch.setattr(supergraph, "_MOST_POINTS", 120)
+    proof = proved(guest, "of_five")
+    assert proof.bound.instructions == whole.bound.instructions
+    assert attack(proof) <= proof.bound.instructions
+    monkeypatch.setattr(supergraph, "_MOST_POINTS", 10)
+    with pytest.raises(AnalysisError, match="more than 10 basic blocks"):
+        proved(guest, "of_five")
+
+
+def test_an_argument_that_is_halved_gives_the_greatest_depth():
+    proof = proved(guest_of(SOURCE, load_target("cortex-m4"), ".c"), "all_nibbles")
+    assert max(attack(proof, 1 << place) for place in (0, 3, 4, 17, 31)) == proof.bound.instructions
 
 
 @pytest.mark.covering

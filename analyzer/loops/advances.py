@@ -1,0 +1,164 @@
+"""Loops whose rounds move a number on by different amounts, some of them in loops inside: by one at least.
+
+A compiler that threads jumps makes of one loop with an ``if`` several, in and beside each other, each of which counts
+on in the same register. What a round of the outer one adds is not constant, but positive, and the number stays in a
+range.
+
+*Soundness:* a symbol stands for what arrived where it was defined last, in the current round: for one of the terms that
+edges bring, each another symbol of the loop and a constant. Where no such sum wraps around, the number at the end of a
+round is that at its start and the constants on the way between them, which is a path through the symbols. So it grows
+by the least path's sum at least; below a least sum of 1 nothing is said, nor where a cycle of symbols has one below 0.
+Symbols are left out that an edge within the loop kills other than where they are defined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.symbol_names import defined_at
+from wcet_probe.analyzer.values.terms import Term
+
+_MOST_SYMBOLS = 32
+
+_Sum = tuple[Term, int]
+"""A symbol and what is added to it."""
+
+
+def most_advances(values: Values, shape: LoopShape, killed: Mapping[Edge, frozenset[Term]]) -> int | None:
+    """Most executions of the header of a loop that moves a number on in each round; None where there is none.
+
+    Args:
+        values: what is known of the function.
+        shape: the loop.
+        killed: what each edge kills.
+
+    *Soundness:* as said of the module. What a back edge brings is in the range that its state knows.
+    """
+    nodes, found = shape.loop.nodes, []
+    lost = {
+        symbol
+        for edge, symbols in killed.items()
+        if edge.source in nodes and edge.target in nodes
+        for symbol in symbols
+        if defined_at(values.terms[symbol].arguments) != edge.target
+    }
+    for location, symbol in values.states[shape.loop.header].locations.items():
+        node = values.terms[symbol]
+        if node.opcode == "leaf" and node.arguments[:2] == ("phi", (shape.loop.header,)) and symbol not in lost:
+            most = _of_symbol(values, shape, location, symbol, lost)
+            found += [] if most is None else [most]
+    return min(found, default=None)
+
+
+def _of_symbol(
+    values: Values, shape: LoopShape, location: Location, symbol: Term, lost: Collection[Term]
+) -> int | None:
+    entering = _range(values, shape.entry_edges, location)
+    back = _range(values, shape.back_edges, location)
+    if entering is None or back is None:
+        return None
+    sums = _ways(values, shape, location, symbol, lost)
+    if sums is None:
+        return None
+    for sign, distance in ((1, back[1] - entering[0]), (-1, entering[1] - back[0])):
+        least = _least(sums, symbol, sign)
+        if least is not None and least > 0:
+            return max(0, distance) // least + 1
+    return None
+
+
+def _range(values: Values, edges: Collection[Edge], location: Location) -> tuple[int, int] | None:
+    """The signed numbers that ``edges`` bring; None where what they bring may be no number."""
+    low, high = [], []
+    for edge in edges:
+        state = values.edges[edge].state
+        term = state.read(location)
+        if term is None or state.base(term) is not Base.NUMBER:
+            return None
+        least, most = state.value(term).signed_range()
+        low.append(least)
+        high.append(most)
+    return (min(low), max(high)) if low else None
+
+
+_END = -1
+"""In place of a symbol: what the back edges bring."""
+
+
+def _ways(
+    values: Values, shape: LoopShape, location: Location, symbol: Term, lost: Collection[Term]
+) -> Mapping[Term, Collection[_Sum]] | None:
+    """The sums that each symbol on the way from ``symbol`` to the back edges may be; None where one is no such sum."""
+    found: dict[Term, Collection[_Sum]] = {}
+    todo: list[tuple[Term, Location, Collection[Edge]]] = [(_END, location, shape.back_edges)]
+    into: dict[int, list[Edge]] = {}
+    for edge in values.edges:
+        into.setdefault(edge.target, []).append(edge)
+    while todo:
+        one, place, edges = todo.pop()
+        if one in found:
+            continue
+        parts: set[_Sum] = set()
+        for edge in edges:
+            state = values.edges[edge].state
+            term = state.read(place)
+            sums = None if term is None or edge.source not in shape.loop.nodes else list(_sums(state, term))
+            if sums is None or None in sums:
+                return None
+            parts.update(each for each in sums if each is not None)
+        found[one] = parts
+        for other, _ in parts:
+            if other == symbol:
+                continue
+            match values.terms[other].arguments:
+                case ("phi", (int(node),), Location() as at) if node in shape.loop.nodes and other not in lost:
+                    todo.append((other, at, into[node]))
+                case _:
+                    return None
+        if len(found) > _MOST_SYMBOLS:
+            return None
+    return found
+
+
+def _sums(state: State, term: Term) -> Iterator[_Sum | None]:
+    """What ``term`` may be: a symbol and a constant whose sum does not wrap around; None for anything else."""
+    terms, todo = state.terms, [(term, 0)]
+    while todo:
+        one, added = todo.pop()
+        form = terms.linear(one)
+        part, factor = next(iter(form.coefficients.items()), (one, 0))
+        low, high = state.value(part).signed_range()
+        added += signed(form.bits, form.constant)
+        limit = 1 << form.bits - 1
+        if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:
+            yield None
+        elif terms[part].opcode == "CHOICE":
+            condition, *parts = terms.operands(part)
+            decided = state.value(condition)
+            chosen = [parts[1 - decided.value]] if decided.is_constant else parts
+            todo += [(each, added) for each in chosen]
+        elif terms[part].opcode != "leaf" or low + added < -limit or high + added >= limit:
+            yield None
+        else:
+            yield part, added
+
+
+def _least(sums: Mapping[Term, Collection[_Sum]], symbol: Term, sign: int) -> int | None:
+    """The least sum, times ``sign``, on a way from ``symbol`` to a back edge; None where there is no least."""
+    least: dict[Term, int] = {symbol: 0}
+    for _ in range(len(sums) + 1):
+        changed = False
+        for one, parts in sums.items():
+            reached = [least[other] + sign * added for other, added in parts if other in least]
+            if reached and min(reached) < least.get(one, min(reached) + 1):
+                least[one] = min(reached)
+                changed = True
+        if not changed:
+            return least.get(_END)
+    return None

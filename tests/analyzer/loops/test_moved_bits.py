@@ -1,0 +1,185 @@
+"""Loops that move bits of words until one comes to a place that is tested, held against runs."""
+
+import random
+
+import pytest
+
+from tests.path_check import attack, proved
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
+
+ONE_WORD = """
+    ands r2, r0, #0x7f800000
+    bne 9f
+    bics r3, r0, #0x80000000
+    beq 9f
+    teq r2, #0
+1:  ittt eq
+    lsleq r0, r0, #1
+    tsteq r0, #0x00800000
+    subeq r2, r2, #1
+    beq 1b
+9:  bx lr
+"""
+"""A float whose exponent is 0 is normalised by predicated instructions."""
+
+TWO_WORDS = """
+    lsrs r2, r1, #20
+    lsls r2, r2, #21
+    bne 9f
+    orrs r3, r0, r1, lsl #1
+    beq 9f
+1:  movs r0, r0, lsl #1
+    adc r1, r1, r1
+    tst r1, #0x00100000
+    beq 1b
+9:  bx lr
+"""
+"""The halves of a double, moved together."""
+
+ONE_OR_THE_OTHER = """
+    lsrs r2, r0, #24
+    lsrs r3, r1, #24
+    cmp r2, #0
+    it ne
+    cmpne r3, #0
+    bne 9f
+    cmp r0, #0
+    beq 9f
+    cmp r2, #0
+    bne 9f
+1:  lsls r0, r0, #1
+    tst r0, #0x01000000
+    beq 1b
+9:  bx lr
+"""
+"""That one of two words has a small exponent says of each what the other does not."""
+
+DOWNWARDS = """
+    cmp r0, #0
+    beq 9f
+1:  tst r0, #1
+    bne 9f
+    lsrs r0, r0, #1
+    b 1b
+9:  bx lr
+"""
+"""Bits that come down to the lowest place."""
+
+IN_TWO_LOOPS = """
+    push {r4, r5, lr}
+    movs r4, #2
+    movs r1, #3
+0:  mov r5, r1
+    subs r2, r1, #1
+    beq 9f
+    bcc 9f
+    tst r1, #0xe0000000
+    itte eq
+    lsleq r1, r1, #3
+    moveq r3, #8
+    movne r3, #1
+1:  cmp r1, #0x10000000
+    it cc
+    cmpcc r1, r0
+    itt cc
+    lslcc r1, r1, #4
+    lslcc r3, r3, #4
+    bcc 1b
+2:  cmp r1, #0x80000000
+    it cc
+    cmpcc r1, r0
+    itt cc
+    lslcc r1, r1, #1
+    lslcc r3, r3, #1
+    bcc 2b
+9:  adds r1, r5, #2
+    udiv r3, r0, r1
+    mul r3, r3, r1
+    cmp r3, r0
+    beq 3f
+    subs r4, r4, #1
+    bne 0b
+3:  pop {r4, r5, pc}
+"""
+"""A divisor is aligned by fours and then by ones: that it is not 0 holds behind the first loop, too."""
+
+BOUNDED = {
+    "one word": (ONE_WORD, [(1, 0), (2, 0), (0x80000001, 0), (0x400000, 0), (0, 0), (0x800000, 0)], 23),
+    "two words": (TWO_WORDS, [(1, 0), (0, 1), (1, 0x80000000), (0x80000000, 0), (0, 0x80000), (0, 0)], 52),
+    "one or the other": (ONE_OR_THE_OTHER, [(1, 1), (0x800000, 1), (1, 0xFFFFFFFF)], 24),
+    "in two loops": (IN_TWO_LOOPS, [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0x7FFFFFFF), (1, 0), (100, 3)], 32),
+    "downwards": (DOWNWARDS, [(0x80000000, 0), (1, 0), (0x10, 0)], 32),
+}
+
+MAY_BE_ZERO = """
+1:  lsls r0, r0, #1
+    tst r0, #0x00800000
+    beq 1b
+    bx lr
+"""
+BELOW_THE_TEST = """
+    orr r0, r0, #0x01000000
+1:  lsls r0, r0, #1
+    tst r0, #0x00800000
+    beq 1b
+    bx lr
+"""
+"""The bit that is set has passed the tested place already."""
+
+OTHER_WAY_ROUND = """
+    movs r2, #1
+    cmp r1, #0
+1:  lsl r2, r2, #1
+    bne 2f
+    tst r2, #0x10
+    beq 3f
+    bx lr
+2:  tst r2, #0x20
+    beq 3f
+    bx lr
+3:  eor r1, r1, #1
+    cmp r1, #0
+    b 1b
+"""
+"""The bit meets the test of the other way each time: neither of the two ends the loop."""
+
+UNSET_IN_TURN = """
+    movs r2, #1
+1:  lsl r2, r2, #1
+    cmp r0, #3
+    it eq
+    moveq r2, #0
+    tst r2, #0x80
+    beq 1b
+    bx lr
+"""
+"""What is moved is put to 0 at times."""
+
+ENDLESS = {
+    "may be zero": MAY_BE_ZERO,
+    "below the test": BELOW_THE_TEST,
+    "other way round": OTHER_WAY_ROUND,
+    "unset in turn": UNSET_IN_TURN,
+}
+
+
+def guest(text, name="cortex-m4"):
+    return guest_of(assembler({"f": text}, load_target(name)), load_target(name))
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_bit_that_is_set_ends_the_loop(name):
+    text, calls, most = BOUNDED[name]
+    proof = proved(guest(text), "f")
+    assert max(loop.max for loop in proof.bound.loops) == most
+    draw = random.Random(7)
+    for call in (*calls, *((draw.getrandbits(32) >> draw.randrange(32), draw.getrandbits(21)) for _ in range(4))):
+        attack(proof, *call)
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_bits_that_need_not_arrive_bound_nothing(name):
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest(ENDLESS[name]), "f")
