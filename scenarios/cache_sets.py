@@ -11,32 +11,42 @@ from itertools import product
 
 from wcet_probe.scenarios.families import HeapRequest
 
-_LINES_OF_A_WAY = 128
+LINES_OF_A_WAY = 128
 """Of caches of 16 KiB with four ways and lines of 32 bytes; with others such states are merely further ones."""
 
-_MOST_GAPPED = 64 * _LINES_OF_A_WAY
+_WAYS = 4
+"""Of a cache with one counter for all sets."""
+
+_MOST_WALKED_TWICE = 2 * _WAYS * LINES_OF_A_WAY
+"""Nodes of the longest walk of which something is left when it is made again."""
+
+_MOST_GAPPED = 64 * LINES_OF_A_WAY
 """Nodes of the longest walk that gaps are tried with."""
+
+
+_MOST_LEFT_OUT = 512 * LINES_OF_A_WAY
+"""Of lists, whose states are made in linear time: gaps add some four in a thousand."""
 
 
 def way_bytes(request: HeapRequest) -> int | None:
     """Distance in bytes of addresses in one set, as far as states know of it; None without a cache."""
-    return request.data_line_bytes and _LINES_OF_A_WAY * request.data_line_bytes
+    return request.data_line_bytes and LINES_OF_A_WAY * request.data_line_bytes
 
 
-def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...]:
+def gapped_walks(count: int, request: HeapRequest, most: int = _MOST_GAPPED) -> tuple[tuple[int, ...], ...]:
     """Which of ``count`` nodes, each in the line behind that of the one before, a walk passes if it leaves some out.
 
     Where one counter serves the whole cache, a walk through as many lines as a way has sets finds the counter where it
     was, and evicts what it filled itself, which is clean. With a line less, or two, it evicts what others modified.
     They are left out at the end of each way's worth of nodes, until all lines are the walk's own: in a cache of four
     ways, or of eight. There is no such walk without a cache, or where a way holds all nodes; and none is tried through
-    so many nodes that what a cache full of modified lines adds is below some two per cent.
+    more nodes than ``most``: what a cache full of modified lines adds is below some two per cent by default.
     """
-    if count > _MOST_GAPPED:
+    if count > most:
         return ()
     walks = dict[tuple[int, ...], None]()
     for gap, ways in product((1, 2), (4, 8)) if request.data_line_bytes else ():
-        ends = [_LINES_OF_A_WAY * number for number in range(1, ways)]
+        ends = [LINES_OF_A_WAY * number for number in range(1, ways)]
         left_out = {end - back for end in ends for back in range(1, gap + 1)}
         walks[tuple(number for number in range(count) if number not in left_out)] = None
     return tuple(walk for walk in walks if len(walk) < count)
@@ -44,8 +54,25 @@ def gapped_walks(count: int, request: HeapRequest) -> tuple[tuple[int, ...], ...
 
 def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     """Which of ``count`` nodes each of `gapped_walks` leaves out; those behind its last one are not among them."""
-    walks = gapped_walks(count, request)
+    walks = gapped_walks(count, request, _MOST_LEFT_OUT)
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
+
+
+def endings(count: int, request: HeapRequest) -> range:
+    """How many nodes are to be left out at the end of a walk through ``count``, one in each line, that is made twice.
+
+    Where one counter serves the whole cache, it stands at the second walk's begin where the first one has left it. What
+    the second one misses then evicts what is visited next, or what is not visited any more; and which it is changes
+    with each line. It makes no difference where a way holds all nodes, nor where the cache holds few of them.
+    """
+    fits = bool(request.data_line_bytes) and LINES_OF_A_WAY < count <= _MOST_WALKED_TWICE
+    return range(1, _WAYS if fits else 1)
+
+
+def shifts_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
+    """Which nodes are to be left out within the first way of such a walk, beside those of `left_out_of_walks`."""
+    middle = LINES_OF_A_WAY // 2
+    return [list(range(middle, middle + number)) for number in endings(count, request)]
 
 
 def every_second_first(slots: Sequence[int], *, turned: bool = False) -> list[int]:

@@ -224,7 +224,8 @@ def _best_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 def _worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     pages = _pages(request)
     if pages.count < _LEAST_PAGES_FOR_FREE:
-        return (_simple_free_plan("worst-free", pages),)
+        touched = (True, False) if pages.fragments > 1 else (False,)
+        return tuple(_simple_free_plan("worst-free", pages, touched=each) for each in touched)
     plans = [_free_plan(pages), _simple_free_plan("worst-free", pages)]
     if pages.count >= _LEAST_PAGES_FOR_FREE + 2:
         plans.append(_between_plan(pages))
@@ -237,14 +238,20 @@ def _paper_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return (_simple_free_plan("paper-free", _pages(request)),)
 
 
-def _simple_free_plan(scenario: str, pages: _Pages) -> ScenarioPlan:
-    """One page is cut; what lies above and below it is free. The rover is at the lower run, if there is one."""
+def _simple_free_plan(scenario: str, pages: _Pages, *, touched: bool = False) -> ScenarioPlan:
+    """One page is cut; what lies above and below it is free. The rover is at the lower run, if there is one.
+
+    ``touched``: another fragment was used, and comes first in the list.
+    """
     builder = TraceBuilder()
     above = builder.malloc(pages.bytes_each) if pages.count > 1 else None
     slot = builder.malloc(pages.smallest)
     if above is not None:
         builder.free(above)
-    return _last_fragment(scenario, "all fragments of one page", pages, builder, slot, alone=True)
+    if touched:
+        builder.free(builder.malloc(pages.smallest))
+    variant = "all fragments of one page" + (", one used before" if touched else "")
+    return _last_fragment(scenario, variant, pages, builder, slot, alone=True)
 
 
 def _free_plan(pages: _Pages) -> ScenarioPlan:

@@ -14,6 +14,7 @@ static struct bt_block *find(size_t size)
     /* loop: walk */
     for (struct dlist *node = head->next; node != head; node = node->next) {
         size_t spare = bt_size(bt_block_of(node)) - size; /* of too small a one wraps around: far above */
+        /* point: better */
         if (spare < least_spare) {
             best = bt_block_of(node);
             if (spare == 0)

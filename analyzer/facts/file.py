@@ -37,11 +37,12 @@ CHECKS = ("access-regions", "alignment", "heap-invariants", "heap-walk")
 """The checks of emulated states that a lemma may name."""
 
 
-_TERM = re.compile(r"(branch|loop|point) (?:(\w+):)?([\w.-]+)")
-_KINDS_OF_TERMS: Mapping[str, Literal["branch", "loop", "point"]] = {
+_TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
+_KINDS_OF_TERMS: Mapping[str, Literal["branch", "loop", "point", "then"]] = {
     "branch": "branch",
     "loop": "loop",
     "point": "point",
+    "then": "then",
 }
 _VISITS: Mapping[str, Visit] = {"first": "first", "again": "again"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -260,7 +261,9 @@ def _flow(entry: _Entry) -> FlowFact:
     for key, weight in sums.items():
         term = _TERM.fullmatch(key)
         if term is None:
-            raise entry.error("sum", f"cannot hold {key!r}; name a 'point NAME', a 'branch NAME' or a 'loop LABEL'")
+            raise entry.error(
+                "sum", f"cannot hold {key!r}; name a 'point NAME', a 'branch NAME', a 'then NAME' or a 'loop LABEL'"
+            )
         if weight == 0:
             raise entry.error("sum", f"cannot weigh {key!r} with 0; give another number")
         expression = _expression(weight, lambda reason: entry.error("sum", reason))

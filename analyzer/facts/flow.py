@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
+from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
 from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -21,6 +22,7 @@ from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.build.image import variable_locations
 from wcet_probe.errors import UsageError
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 from wcet_probe.model.target import MemoryRange
@@ -125,8 +127,12 @@ class _Code:
     matches: Mapping[int, SourceLoop | None]
 
 
-class _SeveralBlocksError(UsageError):
-    """A point cannot be counted, because its code is in several blocks."""
+class _UncountableError(UsageError):
+    """A point cannot be counted in this binary; ``why`` is that in short."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 def _flows(
@@ -136,9 +142,9 @@ def _flows(
     for number, fact in enumerate(facts.flows):
         try:
             found = _sum(code, fact, parameters)
-        except _SeveralBlocksError:
+        except _UncountableError as error:
             if fact.optional:
-                yield IdleFact(fact.where, "a point of it has become several blocks")
+                yield IdleFact(fact.where, error.why)
                 continue
             raise
         calls = _calls(values, fact) if fact.for_each_call else [()]
@@ -214,12 +220,10 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
     for term in fact.terms:
         weight = evaluate(term.weight, parameters)
         if term.kind != "loop":
-            found = _point_blocks(code, fact, term)
-            if weight > 0:
-                found -= _predicated(code, fact, term, found)
+            found = _executions(code, fact, term, weight)
         else:
             source = _loop_of(code, fact, term)
-            found = {address for address, loop in code.matches.items() if loop == source}
+            found = {address: 1 for address, loop in code.matches.items() if loop == source}
             if weight < 0 and not source.test_first:
                 raise UsageError(
                     f"{fact.where}: {source} has no test in front, and its header may run less often than its body: "
@@ -233,9 +237,17 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
                 f"{fact.where}: the {term.kind} {term.place} has no code of its own, and so no negative weight; "
                 "name another one."
             )
-        for address in found:
-            blocks[address] = blocks.get(address, 0) + weight
+        for address, times in found.items():
+            blocks[address] = blocks.get(address, 0) + weight * times
     return _Sum({a: w for a, w in blocks.items() if w}, {a: w for a, w in entries.items() if w})
+
+
+def _executions(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mapping[int, int]:
+    """The blocks that count what is no loop, each with how often it counts."""
+    if term.kind == "then":
+        return _outcomes(code, fact, term, weight)
+    found = _point_blocks(code, fact, term)
+    return dict.fromkeys(found - _predicated(code, fact, term, found) if weight > 0 else found, 1)
 
 
 def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
@@ -276,12 +288,46 @@ def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
     found = {(values.graph.points[i].function.name, _start(values, i)) for i in points}
     if len({function for function, _ in found}) == len(found):
         return {address for _, address in found}
-    if not tests or _follow_each_other(values, tests):
-        raise _SeveralBlocksError(
+    if not tests or follow_each_other(values, tests, tests):
+        raise _UncountableError(
             f"{fact.where}: point {term.place.name!r} has become several blocks; name a statement that stays one, "
-            "or say optional = true."
+            "or say optional = true.",
+            "a point of it has become several blocks",
         )
     return {_start(values, i) for i in tests}
+
+
+def _outcomes(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mapping[int, int]:
+    """Weights of blocks that count how often the condition of the point's ``if`` holds, see `outcomes`.
+
+    *Soundness:* where the compiler has made no branch of it, as of predicated code, it counts as nothing, and so a
+    negative weight is refused.
+    """
+    place, values, analysed = term.place, code.values, code.analysed
+    ranges = check_place(fact.where, place, term.sha256, code.index, analysed)
+    points = [one for one in code.index.points(place.function, place.file) if one.name == place.name]
+    declared = code.index.function(place.function, place.file).variables
+    if weight < 0:
+        raise UsageError(f"{fact.where}: {term} has a negative weight; give one to a point or a loop instead.")
+    if len(points) != 1 or points[0].test is None:
+        raise UsageError(f"{fact.where}: {place} is no `if` with one comparison, alone on its line; name one that is.")
+    test = points[0].test.of_variables({name for name in declared if declared.count(name) == 1})
+    branches = [i for i in values.states if _branches(values, i) and _decides(code, i, ranges)]
+    variables = variable_locations(analysed.image, analysed.functions) if branches else ()
+    try:
+        return executions_where_true(values, test, place.function, branches, variables)
+    except UnknownOutcomeError as error:
+        why = f"{place} cannot be counted: {error}"
+        raise _UncountableError(f"{fact.where}: {why}; name another place, or say optional = true.", why) from error
+
+
+def _decides(code: _Code, point: int, ranges: Sequence[MemoryRange]) -> bool:
+    """Whether the branch at the end of a block is of the code ``ranges``, or of no line and behind such code."""
+    block = code.values.graph.points[point].block
+    if _inside(block.last_address, ranges):
+        return True
+    is_behind = any(_inside(address, ranges) for address in _addresses(code.values, point))
+    return is_behind and code.analysed.image.lines.find(block.last_address) is None
 
 
 def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -> set[int]:
@@ -309,23 +355,6 @@ def _is_test(instruction: LiftedInstruction) -> bool:
 def _branches(values: Values, point: int) -> bool:
     block = values.graph.points[point].block
     return block.falls and bool(block.jumps)
-
-
-def _follow_each_other(values: Values, points: Sequence[int]) -> bool:
-    """Whether control goes from one of the points to another without passing a loop's header."""
-    headers = {shape.loop.header for shape in loop_shapes(values)}
-    after: dict[int, list[int]] = {}
-    for edge in values.edges:
-        after.setdefault(edge.source, []).append(edge.target)
-    todo, seen = list(points), set[int]()
-    while todo:
-        for target in after.get(todo.pop(), ()):
-            if target in points and target not in headers:
-                return True
-            if target not in headers and target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return False
 
 
 def _added(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:

@@ -120,13 +120,14 @@ class FlowTerm:
     """``weight`` times executions of something in one call of the analysed entry.
 
     Attributes:
-        kind: of a statement (``point``), of the conditional branches on its line (``branch``), of a loop's body.
+        kind: of a statement (``point``), of the conditional branches on its line (``branch``), of an ``if`` whose
+            condition holds (``then``), of a loop's body.
         place: its function and name.
         weight: a whole number.
         sha256: hash of the function that ``place`` is in; empty where it was not given.
     """
 
-    kind: Literal["branch", "loop", "point"]
+    kind: Literal["branch", "loop", "point", "then"]
     place: Place
     weight: Expression
     sha256: str
@@ -140,7 +141,7 @@ class FlowFact:
     """The sum of ``terms`` is at most ``maximum`` in one call of the analysed entry.
 
     With ``for_each_call`` it is so in each call of the binary function that ``place`` names, its callees included.
-    With ``optional`` it is left out where one of its points has become several blocks.
+    With ``optional`` it is left out where one of its points cannot be counted.
     """
 
     where: str

@@ -28,6 +28,7 @@ import tree_sitter_c
 from tree_sitter import Language, Node, Parser
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
+from wcet_probe.analyzer.facts.source_headers import with_one_header
 from wcet_probe.analyzer.facts.source_parts import (
     SourceCounter,
     SourceFile,
@@ -36,6 +37,7 @@ from wcet_probe.analyzer.facts.source_parts import (
     SourcePoint,
     SourceRestriction,
 )
+from wcet_probe.analyzer.facts.source_tests import test_of
 
 _NO_MACROS: Mapping[str, int] = MappingProxyType({})
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
@@ -180,29 +182,7 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION)):
                 if said := pattern.search(text):
                     marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
-    return _with_one_header(code), marks
-
-
-_ALTERNATIVES = re.compile(
-    rb"^[ \t]*#[ \t]*if[^\n]*\n"
-    rb"((?:(?![ \t]*#)[^\n]*\n)*?)"
-    rb"(?:[ \t]*#[ \t]*el[^\n]*\n(?:(?![ \t]*#)[^\n]*\n)*)+"
-    rb"[ \t]*#[ \t]*endif[^\n]*\n(?=\s*\{)",
-    re.MULTILINE,
-)
-"""Conditional text that ends just before a body: a function's header, once in each style."""
-
-
-def _with_one_header(code: bytearray) -> bytes:
-    """``code`` with one of the headers that a function has under ``#if``, as the preprocessor leaves one.
-
-    Which one it is makes no difference to the function's name and loops; the directives go with the others.
-    """
-    for found in _ALTERNATIVES.finditer(bytes(code)):
-        kept = found.span(1) if found[1].strip() else (found.end(1), found.end(1))
-        for start, end in ((found.start(), kept[0]), (kept[1], found.end())):
-            code[start:end] = re.sub(rb"[^\n]", b" ", bytes(code[start:end]))
-    return bytes(code)
+    return with_one_header(code), marks
 
 
 def _walk(root: Node) -> Iterator[Node]:
@@ -243,7 +223,9 @@ def _function(file: str, node: Node) -> SourceFunction:
     digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
     calls = (each.child_by_field_name("function") for each in _walk(node) if each.type == "call_expression")
     names = frozenset(_text(each) for each in _walk(node) if each.type in {"identifier", "type_identifier"})
-    return SourceFunction(file, text, _first_line(node), _last_line(node), digest, frozenset(map(_text, calls)), names)
+    variables = tuple(_text(each) for part in _walk(node) if part.type in _DECLARATIONS for each in _declared(part))
+    first, last = _first_line(node), _last_line(node)
+    return SourceFunction(file, text, first, last, digest, frozenset(map(_text, calls)), names, variables)
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:
@@ -354,7 +336,10 @@ def _points(
         rest = code[mark.end :].lstrip()
         line = 1 + code.count(b"\n", 0, len(code) - len(rest))
         if mark.kind == kind and rest and not rest.startswith(b"}"):
-            yield SourcePoint(file, _function_of(functions, line), mark.text, line)
+            before = code[: len(code) - len(rest)].rpartition(b"\n")[2].strip()
+            is_first = before in (b"", b"else", b"} else", b"}else")
+            test = test_of(rest.decode("utf-8", "replace")) if is_first else None
+            yield SourcePoint(file, _function_of(functions, line), mark.text, line, test)
 
 
 # ------------------------------------------------------------------------------------------------------------- counters

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class SourceLoop:
 class SourceFunction:
     """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas.
 
-    ``calls`` are the names of what it calls, macros among them, and ``names`` all that it speaks of.
+    ``calls`` are the names of what it calls, macros among them, ``names`` all that it speaks of, and ``variables`` what
+    it declares, parameters among them, as often as it does.
     """
 
     file: str
@@ -72,16 +74,42 @@ class SourceFunction:
     sha256: str
     calls: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
+    variables: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTest:
+    """The condition of an ``if``: a comparison.
+
+    Attributes:
+        left, right: a variable's name, where the function declares one of that name, a number, or None of all else.
+        operator: as in C; ``!=`` 0 of a variable alone.
+        text: the condition as it is written.
+    """
+
+    left: str | int | None
+    operator: str
+    right: str | int | None
+    text: str
+
+    def of_variables(self, names: Collection[str]) -> SourceTest:
+        """The condition, in which all names but these are no variables."""
+        left, right = (None if isinstance(one, str) and one not in names else one for one in (self.left, self.right))
+        return replace(self, left=left, right=right)
+
+    def __str__(self) -> str:
+        return f"`{self.text}`"
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePoint:
-    """A statement with a name; ``line`` is its first one."""
+    """A statement with a name; ``line`` is its first one, ``test`` the condition of an ``if`` that compares."""
 
     file: str
     function: str
     name: str
     line: int
+    test: SourceTest | None = None
 
 
 @dataclass(frozen=True, slots=True)

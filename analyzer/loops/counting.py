@@ -17,12 +17,12 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
-from wcet_probe.analyzer.loops.conditions import relations, repetitions
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.moved_bits import most_rounds
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
+from wcet_probe.analyzer.values.conditions import relations, repetitions
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location

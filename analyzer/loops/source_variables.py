@@ -11,10 +11,11 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import gcd
 
+from wcet_probe.analyzer.facts.outcomes import dwarf_registers
 from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Edge
@@ -45,7 +46,7 @@ class Variables:
         self._by_name: dict[tuple[str, str, int], list[VariableLocation]] = {}
         for one in locations:
             self._by_name.setdefault((one.function, one.name, one.line), []).append(one)
-        self._registers = _register_names(values)
+        self._registers = dwarf_registers(values)
         self._leaving: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._leaving.setdefault(edge.source, []).append(edge)
@@ -190,11 +191,6 @@ class Variables:
             for part, times in form.coefficients.items():
                 coefficients[part] = coefficients.get(part, Fraction(0)) + factor * signed(form.bits, times)
         return frozenset((term, factor) for term, factor in coefficients.items() if factor), constant
-
-
-def _register_names(values: Values) -> Mapping[int, Location]:
-    """Registers by their numbers in DWARF: r0 to r15 of ARM (ARM IHI 0040), r0 to r31 of PowerPC."""
-    return {number: values.registers[f"r{number}"] for number in range(32) if f"r{number}" in values.registers}
 
 
 def change_of(before: _Sum, after: _Sum | None) -> int | None:

@@ -10,13 +10,13 @@ Source: L11 §V names the allocators without a worst state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.cache_sets import left_out_of_walks
-from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
+from wcet_probe.scenarios.cache_sets import endings, left_out_of_walks, shifts_of_walks
+from wcet_probe.scenarios.djgpp.tagged_heap import WHY_SECOND_WALK, DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
@@ -42,6 +42,40 @@ _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks but the rest: two walks.",
     "The block is the least one that is not small: a smaller one would go into its bin. All others are least blocks.",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """Nodes that do not become free: numbers of some, as they are visited, further ones, and how many of the last."""
+
+    left_out: tuple[int, ...] = ()
+    shift: tuple[int, ...] = ()
+    ended: int = 0
+
+    @property
+    def name(self) -> str:
+        """For variants."""
+        parts = [part for part in (self.left_out, self.shift) if part]
+        how = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
+        return how + (f", {self.ended} of the last ones left out" if self.ended else "")
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """For reasons."""
+        is_phase = bool(self.ended or self.shift)
+        return (*([_WHY_LEFT_OUT] if self.left_out else []), *([WHY_SECOND_WALK] if is_phase else []))
+
+
+_NONE_MISSING = _Missing()
+
+
+def _missing(request: HeapRequest) -> Iterator[_Missing]:
+    """Which nodes are missing in states that are tried, where a visit is to one line: none first."""
+    most = request.heap_bytes // (2 * request.allocator.values["minimum-block"]) - _SPENT_NODES
+    gaps = [(), *(tuple(gap) for gap in left_out_of_walks(most, request))]
+    yield from (_Missing(gap) for gap in gaps)
+    yield from (_Missing(ended=ended) for ended in endings(most, request))
+    yield from (_Missing(gap, tuple(shift)) for shift in shifts_of_walks(most, request) for gap in gaps)
 
 
 @dataclass(slots=True)
@@ -106,15 +140,18 @@ class _Strips:
         self._malloc(slot, used)
         return slot
 
-    def build(self, used: int, free: int, *, serves: bool = False, left_out: Collection[int] = ()) -> tuple[int, int]:
+    def build(
+        self, used: int, free: int, *, serves: bool = False, missing: _Missing = _NONE_MISSING
+    ) -> tuple[int, int]:
         """The heap ends with a used and a free block of these sizes; below are strips, as many as fit.
 
         The last node becomes the rest of the last split. ``serves``: the heap starts with a larger free block.
-        ``left_out``: numbers of nodes, as they are visited, that do not become free; of one region only.
+        ``missing``: which nodes do not become free, those at the heap's end aside; of one region only.
 
         Returns:
             How many nodes are in their list, and the slot of the used block at the end.
         """
+        left_out, ended = {*missing.left_out, *missing.shift}, missing.ended
         strip = self.least + self.node
         line = self.request.data_line_bytes
         pad = (2 * WORD_BYTES + self.room_bytes - used - free - self.node) % line if line and self.apart else 0
@@ -122,7 +159,8 @@ class _Strips:
         closed, lowest_bottom = self._bottom_bytes(serves=False), self._bottom_bytes(serves=serves)
         if body < lowest_bottom + 2 * strip:
             raise too_small(self.request)
-        regions = max(1, body // _PITCH_BYTES) if self.apart else 1
+        # As many as there is room for: nodes beyond a pitch would be visited in a row, and share lines.
+        regions = 1 + (body - lowest_bottom - 2 * strip) // _PITCH_BYTES if self.apart else 1
         fence = self.least if regions > 1 else 0
         pitch = _PITCH_BYTES - fence
         lowest = body - (regions - 1) * _PITCH_BYTES
@@ -134,7 +172,7 @@ class _Strips:
         end = self._strip(regions - 1, used + pad, free)
         kept = 0
         for number in range(max(counts)):
-            if counts[0] - 1 - number in left_out:
+            if number < ended or counts[0] - 1 - number in left_out:
                 kept += strip
                 continue
             for region in reversed(range(regions)):
@@ -147,9 +185,9 @@ class _Strips:
                 self._malloc(region, self._tops[region] - self.node)
         spent = self.request.heap_bytes - body + lowest_bottom - (not serves) * strip
         self.form = nodes_form(spent, strip) if regions == 1 else f"n about H / {strip}"
-        self.form += f" - {len(left_out)}" if left_out else ""
+        self.form += f" - {len(left_out) + ended}" if left_out or ended else ""
         # Those of the strips, of the regions' bottoms and of the end, but for the rest.
-        return sum(counts) - len(left_out) + regions - serves, end
+        return sum(counts) - len(left_out) - ended + regions - serves, end
 
     def _partition(self, fence: int) -> None:
         """The break moves over the room, and regions are cut from it, with a used block between any two."""
@@ -179,25 +217,26 @@ def _size(request: HeapRequest) -> int:
 def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
     values = request.allocator.values
     yield virgin_plan(request)
+    left = values["alignment"] + values["minimum-block"]
     for apart in _ways(request):
-        yield _served_plan(request, apart=apart)
-        left = values["alignment"] + values["minimum-block"]
-        if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
-            yield _grown_plan(request, left, apart=apart)
+        for missing in (_NONE_MISSING,) if apart or len(_ways(request)) > 1 else _missing(request):
+            yield _served_plan(request, missing, apart=apart)
+            if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
+                yield _grown_plan(request, left, missing, apart=apart)
 
 
-def _served_plan(request: HeapRequest, *, apart: bool) -> ScenarioPlan:
+def _served_plan(request: HeapRequest, missing: _Missing, *, apart: bool) -> ScenarioPlan:
     strips = _Strips(request, node_bytes(request), apart)
-    nodes, _ = strips.build(strips.least, strips.node, serves=True)
-    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, _WHY_REST)
-    return _alloc_plan(strips, nodes, (2, 1), "a larger block serves", why)
+    nodes, _ = strips.build(strips.least, strips.node, serves=True, missing=missing)
+    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, _WHY_REST, *missing.why)
+    return _alloc_plan(strips, nodes, (2, 1), f"a larger block serves{missing.name}", why)
 
 
-def _grown_plan(request: HeapRequest, left: int, *, apart: bool) -> ScenarioPlan:
+def _grown_plan(request: HeapRequest, left: int, missing: _Missing, *, apart: bool) -> ScenarioPlan:
     strips = _Strips(request, node_bytes(request), apart, left)
-    nodes, _ = strips.build(strips.least, strips.node)
-    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_THRICE, _WHY_DENSE, _WHY_REST)
-    return _alloc_plan(strips, nodes, (3, 0), "the break moves", why)
+    nodes, _ = strips.build(strips.least, strips.node, missing=missing)
+    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_THRICE, _WHY_DENSE, _WHY_REST, *missing.why)
+    return _alloc_plan(strips, nodes, (3, 0), f"the break moves{missing.name}", why)
 
 
 def _failing_plan(request: HeapRequest, *, apart: bool) -> ScenarioPlan:
@@ -236,26 +275,23 @@ def _alloc_plan(
 
 def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """A visit reads the link alone: it is in one cache line."""
-    yield _free_plan(request, ())
-    most = request.heap_bytes // (2 * request.allocator.values["minimum-block"])
-    for left_out in left_out_of_walks(most - _SPENT_NODES, request):
-        yield _free_plan(request, left_out)
+    for missing in _missing(request):
+        yield _free_plan(request, missing)
 
 
-def _free_plan(request: HeapRequest, left_out: Collection[int]) -> ScenarioPlan:
+def _free_plan(request: HeapRequest, missing: _Missing) -> ScenarioPlan:
     least, small = (request.allocator.values[name] for name in ("minimum-block", "small-block"))
     strips = _Strips(request, least)
-    nodes, slot = strips.build(small, least, left_out=left_out)
+    nodes, slot = strips.build(small, least, missing=missing)
     visited = 2 * nodes - 1
-    how = f", {len(left_out)} nodes left out from {min(left_out)} on" if left_out else ""
     return ScenarioPlan(
         scenario="worst-free",
-        variant=f"between the last two nodes{how}",
+        variant=f"between the last two nodes{missing.name}",
         trace=strips.trace(),
         measured=Operation(OperationKind.FREE, slot),
         initial_cache=InitialCache.DIRTY,
         state=f"{nodes} free blocks of {least} bytes; the last two of their list are the block's neighbours",
-        why=(*_WHY_FREE, _WHY_DENSE, *([_WHY_LEFT_OUT] if left_out else [])),
+        why=(*_WHY_FREE, _WHY_DENSE, *missing.why),
         prediction={
             "nodes visited": visited,
             "free blocks": nodes + 1,

@@ -13,8 +13,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
-from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_walks
-from wcet_probe.scenarios.djgpp.tagged_heap import DjgppTagged, node_bytes, nodes_form, virgin_plan
+from wcet_probe.scenarios.cache_sets import (
+    LINES_OF_A_WAY,
+    endings,
+    every_second_first,
+    left_out_of_walks,
+    shifts_of_walks,
+)
+from wcet_probe.scenarios.djgpp.tagged_heap import WHY_SECOND_WALK, DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_small
@@ -31,6 +37,10 @@ _WHY_FREE = (
 )
 
 
+_EARLY, _LATE = 18, 21
+"""How far before the end of the first way's nodes, or behind it, one is visited that is postponed."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Order:
     """In which order nodes are visited.
@@ -40,26 +50,47 @@ class _Order:
             each other.
         left_out: numbers of nodes that stay in use.
         turned: as of `every_second_first`.
+        shift: numbers of further nodes that stay in use, as of `shifts_of_walks`.
+        ended: how many of the last ones stay in use, as of `endings`.
+        postponed: number of a node that is visited later, among those that are visited, and where; or None.
     """
 
     apart: bool
     left_out: tuple[int, ...] = ()
     turned: bool = False
+    shift: tuple[int, ...] = ()
+    ended: int = 0
+    postponed: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
         """For variants."""
-        left = f", {len(self.left_out)} nodes left out from {min(self.left_out)} on" if self.left_out else ""
+        parts = [part for part in (self.left_out, self.shift) if part]
+        left = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
+        left += f", {self.ended} of the last ones left out" if self.ended else ""
+        left += f", number {self.postponed[0]} not before number {self.postponed[1]}" if self.postponed else ""
         return left + (", the order turned" if self.turned else "")
+
+    @property
+    def passed(self) -> int:
+        """How many nodes stay in use."""
+        return len(self.left_out) + len(self.shift) + self.ended
 
     @property
     def why(self) -> tuple[str, ...]:
         """For reasons."""
-        return (*([_WHY_LEFT_OUT] if self.left_out else []), *([_WHY_TURNED] if self.turned else []))
+        return (
+            *([_WHY_LEFT_OUT] if self.left_out else []),
+            *([_WHY_TURNED] if self.turned else []),
+            *([WHY_SECOND_WALK] if self.shift or self.ended or self.postponed else []),
+        )
 
     def of(self, slots: Sequence[int]) -> list[int]:
         """The nodes of ``slots``, by ascending address, that are visited, as they are."""
-        visited = [slot for number, slot in enumerate(slots) if number not in self.left_out]
+        passed = {*self.left_out, *self.shift}
+        visited = [slot for number, slot in enumerate(slots[: len(slots) - self.ended]) if number not in passed]
+        if self.postponed:
+            visited.insert(self.postponed[1], visited.pop(self.postponed[0]))
         if not self.apart:
             return visited
         kept = set(visited)
@@ -117,7 +148,7 @@ class _Layout:
     @property
     def nodes(self) -> str:
         """How many nodes are visited in a walk, as a form of the heap's size."""
-        return self.form + (f" - {len(self.order.left_out)}" if self.order.left_out else "")
+        return self.form + (f" - {self.order.passed}" if self.order.passed else "")
 
     def trace(self, visits: Sequence[int], split: int | None = None) -> Trace:
         """All blocks are cut; the rest of ``split`` becomes the rest; what is to be visited is freed."""
@@ -227,8 +258,26 @@ def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
         )
 
 
+def _orders_of_two_walks(request: HeapRequest) -> Iterator[_Order]:
+    """Orders in which it matters where the first walk leaves one counter of a whole cache."""
+    yield from _orders(request)
+    pairs = (request.heap_bytes - OVERHEAD_BYTES) // (2 * request.allocator.values["minimum-block"])
+    for ended in endings(pairs - 4, request):
+        yield _Order(apart=False, ended=ended)
+    for shift in shifts_of_walks(pairs - 4, request):
+        for left_out in ([], *left_out_of_walks(pairs - 4, request)):
+            yield _Order(apart=False, left_out=tuple(left_out), shift=tuple(shift))
+    # What follows was found by a search, as the dearest of many such orders on heaps of 5,000 and of 8,192 bytes.
+    way = LINES_OF_A_WAY
+    if endings(pairs - 4, request) and pairs < 2 * way:
+        yield _Order(apart=False, shift=(0,), postponed=(pairs - way, way - 1))
+        yield _Order(apart=False, postponed=(pairs - way, way - _EARLY))
+    if endings(pairs - 4, request) and pairs > way + _LATE + 4:
+        yield _Order(apart=False, shift=(way + _LATE - 1,), postponed=(2, way + _LATE))
+
+
 def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
-    for order in _orders(request):
+    for order in _orders_of_two_walks(request):
         least = request.allocator.values["minimum-block"]
         layout = _Layout(request, least, order)
         *others, before = layout.lay(tail=(least, least))

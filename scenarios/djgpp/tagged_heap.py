@@ -18,6 +18,10 @@ from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, TaggedH
 _BRK, _END, _REST, _HEADS, _BUCKETS = 1, 2, 3, 4, 28
 _BINS = _HEADS + _BUCKETS
 
+WHY_SECOND_WALK = (
+    "So many are visited that the second walk evicts what it comes to next, where one counter serves the cache."
+)
+
 Facts = Mapping[str, int | str]
 
 

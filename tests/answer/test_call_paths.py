@@ -94,23 +94,16 @@ def test_contexts_are_held_apart(one, other, is_false):
         held(made, bound, done)
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_an_access_goes_to_two_lines_where_the_proof_allows_it(number):
-    """A load from one of eight structures of fifteen bytes crosses a line: the proof says so, and claims no less."""
-    source = """typedef struct __attribute__((packed)) { char k; int v; char l[10]; } Q;
-        Q q[8] __attribute__((aligned(32)));
-        int f(int n) { return q[n & 7].v; }"""
-    made = proved(guest_of(source, TARGET, ".c"), "f")
-    crossing = next(n for n in range(8) if (15 * n + 1) % 32 > 28)
-    done = run(made, crossing if number else 0)
-    claimed = replace(made.bound, accesses=tuple(replace(one, is_one_line=True) for one in made.bound.accesses))
-    assert not any(one.is_one_line for one in made.bound.accesses if one.stride)
-    held(made, made.bound, done)
-    with pytest.raises(ContradictionError) if number else nullcontext():
-        check_call_path(
-            claimed, done.path, done.accesses, made.guest.image, TARGET,
-            frames=MemoryRange(TARGET.memory_map.stack.base_address, 64), subject="a test",
-        )  # fmt: skip
+@pytest.mark.parametrize(
+    ("offset", "is_one_line", "is_false"), [(30, False, False), (30, True, True), (28, True, False)]
+)
+def test_an_access_across_a_line_is_refused_where_the_proof_says_one_line_and_only_there(offset, is_one_line, is_false):
+    made = proved(guest_of(assembler({"f": "lwz 5, 0(3)\nblr"}, TARGET), TARGET), "f")
+    done = run(made, HEAP + offset)
+    bound = with_claims(made, {"is_one_line": is_one_line, "sets": None})
+    frames = MemoryRange(TARGET.memory_map.stack.base_address, 64)
+    with pytest.raises(ContradictionError, match="on this call path") if is_false else nullcontext():
+        check_call_path(bound, done.path, done.accesses, made.guest.image, TARGET, frames=frames, subject="a test")
 
 
 def test_the_fact_of_the_path_is_named():

@@ -108,7 +108,10 @@ LOOP = f'[[loop]]\nfunction = "f"\nline = 3\nmax = 1\n{REASON}\n'
         (LOOP + 'within = "x"', "key within: needs a total"),
         (LOOP + 'sha256 = "abc"', "key sha256: cannot be 'abc'; give 64 hexadecimal digits"),
         (FULL.replace("index = 0", 'index = 0\nregister = "r0"'), "give exactly one of index and register"),
-        (FULL.replace('"point a"', '"a"'), "cannot hold 'a'; name a 'point NAME', a 'branch NAME' or a 'loop LABEL'"),
+        (
+            FULL.replace('"point a"', '"a"'),
+            "cannot hold 'a'; name a 'point NAME', a 'branch NAME', a 'then NAME' or a 'loop LABEL'",
+        ),
         (FULL.replace("-2 }", "0 }"), "cannot weigh 'loop b' with 0"),
         (FULL.replace("-2 }", '"H /" }'), "key sum: 'H /' is no expression"),
         (FULL.replace("max = 0\n", 'max = 0\nper = "loop"\n'), "key per: cannot be 'loop'; give 'call'"),
