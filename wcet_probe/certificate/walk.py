@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
@@ -57,10 +58,12 @@ def follow(
         stop: a header whose edges end the way.
     """
     states = {node: between_blocks(state) for node, state in start.items()}
-    waiting, visits = list(states), dict.fromkeys(states, 0)
+    places = {node: place for place, node in enumerate(_order(graph, start, inside, stop))}
+    waiting, visits = sorted(places[node] for node in states), dict.fromkeys(states, 0)
+    nodes = list(places)
     found: dict[str, State] = {}
     while waiting:
-        node = waiting.pop(0)
+        node = nodes[heappop(waiting)]
         values = dict(states[node].values)
         for place, value in known.get(node, {}).items():
             own = values.get(place, TOP if isinstance(place, str) else ANY)
@@ -82,9 +85,30 @@ def follow(
                 visits[edge.target] = visits.get(edge.target, 0) + 1
                 is_few = visits[edge.target] <= _MOST_VISITS
                 states[edge.target] = new if old is None or is_few else _settled(old, new)
-                if edge.target not in waiting:
-                    waiting.append(edge.target)
+                if places[edge.target] not in waiting:
+                    heappush(waiting, places[edge.target])
     return found
+
+
+def _order(graph: Graph, start: Iterable[str], inside: Collection[str], stop: str | None) -> list[str]:
+    """The nodes that are followed, each behind those that lead to it, but for loops: so most are executed once."""
+    found: list[str] = []
+    seen: set[str] = set()
+    for first in start:
+        stack = [] if first in seen else [(first, iter(graph.leading[first]))]
+        seen.add(first)
+        while stack:
+            node, edges = stack[-1]
+            following = next((e.target for e in edges if e.target not in seen and e.target in inside), None)
+            if following is None:
+                found.append(node)
+                stack.pop()
+            elif following != stop:
+                seen.add(following)
+                stack.append((following, iter(graph.leading[following])))
+            else:
+                seen.add(following)
+    return found[::-1]
 
 
 def _edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
