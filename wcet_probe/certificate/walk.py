@@ -11,6 +11,7 @@ from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.shapes import postorder
 
 _MOST_VISITS = 4
 
@@ -38,13 +39,14 @@ def follow(
     code: Code,
     machine: Machine,
     graph: Graph,
-    start: Mapping[str, State],
+    first: str,
+    start: State,
     inside: Collection[str],
     known: Mapping[str, Mapping[Place, Value]],
     *,
     stop: str | None,
 ) -> dict[str, State]:
-    """What holds on each edge that is reached from ``start`` within ``inside``, without entering ``stop`` again.
+    """What holds on each edge that is reached from ``first`` within ``inside``, without entering ``stop`` again.
 
     The way out of the function from a node that is reached is ``leave:NODE``, for which what held last is told.
 
@@ -52,16 +54,21 @@ def follow(
         code: the image.
         machine: executes.
         graph: of the certificate.
-        start: nodes and what holds there.
+        first: where it begins.
+        start: what holds there.
         inside: nodes that are followed.
         known: what holds at nodes besides, whatever way control took; numbers of it replace what is wider.
         stop: a header whose edges end the way.
     """
-    states = {node: between_blocks(state) for node, state in start.items()}
-    places = {node: place for place, node in enumerate(_order(graph, start, inside, stop))}
-    waiting, visits = sorted(places[node] for node in states), dict.fromkeys(states, 0)
-    nodes = list(places)
-    found: dict[str, State] = {}
+    states = {first: between_blocks(start)}
+    leading = {
+        node: [edge.target for edge in graph.leading[node] if edge.target in inside and edge.target != stop]
+        for node in {*inside, first}
+    }
+    # Each node behind those that lead to it, but for loops: so most are executed once.
+    nodes = postorder(leading, first)[::-1]
+    places = {node: place for place, node in enumerate(nodes)}
+    waiting, visits, found = [0], {first: 0}, dict[str, State]()
     while waiting:
         node = nodes[heappop(waiting)]
         values = dict(states[node].values)
@@ -88,27 +95,6 @@ def follow(
                 if places[edge.target] not in waiting:
                     heappush(waiting, places[edge.target])
     return found
-
-
-def _order(graph: Graph, start: Iterable[str], inside: Collection[str], stop: str | None) -> list[str]:
-    """The nodes that are followed, each behind those that lead to it, but for loops: so most are executed once."""
-    found: list[str] = []
-    seen: set[str] = set()
-    for first in start:
-        stack = [] if first in seen else [(first, iter(graph.leading[first]))]
-        seen.add(first)
-        while stack:
-            node, edges = stack[-1]
-            following = next((e.target for e in edges if e.target not in seen and e.target in inside), None)
-            if following is None:
-                found.append(node)
-                stack.pop()
-            elif following != stop:
-                seen.add(following)
-                stack.append((following, iter(graph.leading[following])))
-            else:
-                seen.add(following)
-    return found[::-1]
 
 
 def _edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:

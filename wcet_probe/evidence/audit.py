@@ -29,7 +29,7 @@ from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeEr
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, parse_json, read_pack
 from wcet_probe.evidence.firmware import check_firmware, packed_firmware
-from wcet_probe.evidence.firmware_replay import path_findings, replay_calls
+from wcet_probe.evidence.firmware_replay import MOST_CALLS, path_findings, replay_calls
 from wcet_probe.evidence.packing import (
     RESULTS,
     SBOM,
@@ -113,7 +113,7 @@ def audit(
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
     for result in found:
         if isinstance(result, RecordedBound):
-            yield from _firmware(pack, result, replayed=replayed, progress=progress)
+            yield from _firmware(pack, result, most_instructions if replayed else 0, progress)
             continue
         yield from _result(pack, root, result, most_instructions if replayed else 0, progress)
 
@@ -253,7 +253,9 @@ def _image(pack: Pack, asked: About) -> bytes:
     return elf
 
 
-def _firmware(pack: Pack, asked: RecordedBound, *, replayed: bool, progress: Callable[[str], None]) -> Iterator[Check]:
+def _firmware(
+    pack: Pack, asked: RecordedBound, most_instructions: int, progress: Callable[[str], None]
+) -> Iterator[Check]:
     """A bound of own firmware; what was run beside it is run again."""
     found: list[Check] = []
     targets: list[Target] = []
@@ -273,7 +275,10 @@ def _firmware(pack: Pack, asked: RecordedBound, *, replayed: bool, progress: Cal
     def replay() -> str:
         target = targets[0]
         image = read_image(_image(pack, asked), target.isa, compiler="")
-        runs = replay_calls(asked, image, target, with_timing_problems(decode(image), target))
+        instructions = with_timing_problems(decode(image), target)
+        runs = replay_calls(asked, image, target, instructions, most_instructions)
+        if not runs:
+            return f"{OPEN}: it has more than {MOST_CALLS:,} calls"
         checked = bounds[0] if is_expanded(asked.document) else None
         found.extend(_rows(asked.name, path_findings(runs, image, checked)))
         return f"{OK}, {_count(len(runs), 'call')}, at most {max(run.instructions for run in runs)} instructions again"
@@ -286,7 +291,7 @@ def _firmware(pack: Pack, asked: RecordedBound, *, replayed: bool, progress: Cal
             yield proof
     if asked.document.get("observed"):
         found.clear()
-        if not (bounds and replayed):
+        if not (bounds and most_instructions):
             yield Check("replay", asked.name, f"{OPEN}: it was not run")
             return
         progress(f"running the calls of {asked.name} again")

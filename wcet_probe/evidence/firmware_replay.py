@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from wcet_probe.answer.firmware import FirmwareBound, FirmwareRequest
-from wcet_probe.answer.firmware_run import run_firmware
+from wcet_probe.answer.firmware_run import Repetition, run_firmware
 from wcet_probe.answer.run_script import parse_script
 from wcet_probe.certificate.check import OPEN, Checked, Finding
 from wcet_probe.certificate.loops import demand
@@ -20,6 +20,9 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.target import Target
+
+MOST_CALLS = 10_000
+"""So many calls are measured again, some seconds."""
 
 UNITS = ("instructions", "cycles")
 
@@ -39,25 +42,35 @@ def check_observed(document: Mapping[str, Json]) -> None:
 
 
 def replay_calls(
-    asked: RecordedBound, image: Image, target: Target, instructions: Sequence[Instruction]
+    asked: RecordedBound, image: Image, target: Target, instructions: Sequence[Instruction], most_instructions: int
 ) -> list[Measurement]:
-    """The calls that were measured, measured again, and those that a search found at the end.
+    """The calls that were measured, measured again, and what a search found; none where there are too many to repeat.
+
+    Args:
+        asked: the bound, and what was run beside it.
+        image: the binary.
+        target: the core.
+        instructions: of the image.
+        most_instructions: that the script, and what a search found, may take each.
 
     Raises:
         ContradictionError: something is counted otherwise than ``asked`` says.
     """
     said = asked.document["observed"]
-    again, runs = _run(asked, said["statements"], image, target, instructions)
+    if said["held"] > MOST_CALLS:
+        return []
+    whole = _whole(asked, image, target, instructions)
+    repetition = Repetition(most_instructions, MOST_CALLS)
+    again = _run(whole, said["statements"], repetition)
     keys = ("call", "result", *UNITS)
     for one, call in zip(said["calls"], again.calls, strict=False):
         _same(f"{one['call']}", {key: one[key] for key in keys}, {key: getattr(call, key) for key in keys})
     _same("calls", {"told": len(said["calls"]), "held": said["held"]}, {"told": len(again.calls), "held": again.held})
     found = said["found"]
     if found is not None:
-        again, more = _run(asked, found["script"], image, target, instructions)
+        again = _run(whole, found["script"], repetition)
         _same("what a search found", {unit: found[unit] for unit in UNITS}, {u: getattr(again, u) for u in UNITS})
-        runs += more
-    return runs
+    return repetition.runs
 
 
 def path_findings(runs: Sequence[Measurement], image: Image, checked: Checked | None) -> Iterator[Finding]:
@@ -70,9 +83,15 @@ def path_findings(runs: Sequence[Measurement], image: Image, checked: Checked | 
     yield next((one for one in found if one.verdict == OPEN), found[-1])
 
 
-def _run(
-    asked: RecordedBound, statements: Sequence[str], image: Image, target: Target, instructions: Sequence[Instruction]
-) -> tuple[Observed, list[Measurement]]:
+def _run(whole: FirmwareBound, statements: Sequence[str], repetition: Repetition) -> Observed:
+    try:
+        return run_firmware(whole, parse_script("\n".join(statements)), again=repetition)
+    except (EmulationError, UsageError) as error:
+        raise ContradictionError(f"what was run fails when it is run again: {error}") from error
+
+
+def _whole(asked: RecordedBound, image: Image, target: Target, instructions: Sequence[Instruction]) -> FirmwareBound:
+    """What is bounded, with the numbers of the bound and nothing else that was proved."""
     bound = asked.document["bound"]
     proved = Bound(
         entry=asked.entry,
@@ -91,12 +110,7 @@ def _run(
         certify=tuple,
     )
     request = FirmwareRequest(Path(asked.elf), asked.entry, target, (), (), {})
-    found = FirmwareBound(request, (), target, image, tuple(instructions), {}, proved)
-    runs: list[Measurement] = []
-    try:
-        return run_firmware(found, parse_script("\n".join(statements)), seen=runs), runs
-    except (EmulationError, UsageError) as error:
-        raise ContradictionError(f"what was run fails when it is run again: {error}") from error
+    return FirmwareBound(request, (), target, image, tuple(instructions), {}, proved)
 
 
 def _same(what: str, said: Mapping[str, object], counted: Mapping[str, object]) -> None:
