@@ -27,26 +27,19 @@ from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, reg
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
-from wcet_probe.analyzer.facts.memory import (
-    pointer_facts,
-    word_claims,
-    word_ranges,
-)
+from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.graph.expansion import FEW, MOST_EXPANDED
+from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Supergraph, build_supergraph, reducible
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable, cost_table
-from wcet_probe.analyzer.ipet.flow_problem import (
-    UNITS,
-    Unit,
-)
+from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.loops.bounds import analysed_code
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.prepared import (
     Bounded,
     BoundRequest,
@@ -58,13 +51,14 @@ from wcet_probe.analyzer.prepared import (
 )
 from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.analysis import Values, analyze_values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError, deeper
+from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved
@@ -80,7 +74,11 @@ from wcet_probe.model.proof import (
 from wcet_probe.model.target import Isa
 
 
-def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Bound:
+def prove(
+    request: BoundRequest,
+    progress: Callable[[str], None] = lambda _: None,
+    remembered: RememberedValues | None = None,
+) -> Bound:
     """Prove an upper bound of the WCET of ``request.entry``; ``progress`` is told in words what is being done.
 
     Raises:
@@ -89,7 +87,7 @@ def prove(request: BoundRequest, progress: Callable[[str], None] = lambda _: Non
 
     *Soundness:* as said of the module.
     """
-    return prove_prepared(prepare(request, progress), progress)
+    return prove_prepared(prepare(request, progress, remembered), progress)
 
 
 def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> Bound:
@@ -173,8 +171,12 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
     return tuple(dict.fromkeys((*own, *(one for each in callees for one in each.assumptions))))
 
 
-def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: None) -> Prepared:
-    """Analyse the values of ``request.entry``.
+def prepare(
+    request: BoundRequest,
+    progress: Callable[[str], None] = lambda _: None,
+    remembered: RememberedValues | None = None,
+) -> Prepared:
+    """Analyse the values of ``request.entry``, but for those that are ``remembered``.
 
     Raises:
         AnalysisError: what is to be executed is not known.
@@ -182,22 +184,23 @@ def prepare(request: BoundRequest, progress: Callable[[str], None] = lambda _: N
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
-    return with_initial_data(request, lambda one: _prepared(one, progress))
+    return with_initial_data(request, lambda one: _prepared(one, progress, remembered))
 
 
-def _prepared(request: BoundRequest, progress: Callable[[str], None]) -> Prepared:
+def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> Prepared:
     image = request.image
-    lifter = Lifter(request.target.pcode_language, request.target.isa, code_reader(image.segments))
+    own = remembered if remembered and remembered.image is image else remember(image, request.target)
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
     work = _Work(
         request,
-        lifter,
+        own.lifter,
         index_sources(request.sources),
         CallSummaries(lambda key: _summary(work, key, progress)),
         cost_table(request.instructions, request.costs),
         may_summarise=request.summaries and may_summarise(request.facts),
+        analyze=analyze_values if own is not remembered else own.analyze,
     )
     for fact in request.facts.given:
         if fact.function not in {one.function for one in request.given.values()}:
@@ -236,6 +239,7 @@ class _Work:
     calls: CallSummaries
     costs: Costs
     may_summarise: bool
+    analyze: Callable[..., Values]
 
 
 def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Callable[[str], None]) -> Prepared:
@@ -421,7 +425,7 @@ def _values_with(
         indirect,
         depths,
         whole=expanded.whole,
-        most=FEW if called else MOST_EXPANDED,
+        most=(FEW if work.calls.points < MANY_SUMMARISED else FEWEST) if called else MOST_EXPANDED,
         unbounded=expanded.unbounded,
         given=request.given,
         counted=work.calls.counted - work.calls.refused.keys(),
@@ -430,7 +434,8 @@ def _values_with(
 
     def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
         effect = work.calls.effect
-        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough)
+        work.calls.points += len(graph.points) if called else 0
+        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, work.analyze)
 
     resolved = (
         resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)

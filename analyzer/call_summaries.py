@@ -86,6 +86,7 @@ class CallSummaries:
         unbounded: entries of those of whose loops some have no bound, as far as is known of their callers.
         counted: entries of functions that call themselves, and of whose calls the number is known.
         supposed: of those of them that are being analysed, for what, and what their inner calls are supposed to do.
+        points: how many points were analysed for them.
 
     Keys that differ in registers alone that take no part in what the function does share a summary. Of the others, the
     first `_MOST_EXACT` of a function have each one of its own; those that come later share one, for a caller of which
@@ -101,6 +102,7 @@ class CallSummaries:
     unbounded: set[int] = field(default_factory=set)
     counted: set[int] = field(default_factory=set)
     supposed: dict[int, tuple[CallKey, CallSummary]] = field(default_factory=dict)
+    points: int = 0
     _found: dict[CallKey, CallSummary] = field(default_factory=dict)
     _answers: dict[CallKey, CallKey] = field(default_factory=dict)
     _asked: dict[CallKey, list[CallKey]] = field(default_factory=dict)

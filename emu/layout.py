@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-
-import numpy as np
 
 from wcet_probe.emu.memory import GuestMemory, Region, Use, regions
 from wcet_probe.errors import ImageError, UsageError
@@ -132,7 +131,7 @@ def parts(trace: Trace) -> Iterable[Trace]:
         UsageError: it names more blocks than there are slots.
     """
     slots = _words(trace.slots)
-    if len(trace) and np.frombuffer(slots, np.uint32).max() >= _MOST_SLOTS:
+    if len(trace) and max(slots) >= _MOST_SLOTS:
         message = "the trace names too many blocks; use at most 12 million slots."
         raise UsageError(message)
     for start in range(0, len(trace), OPERATIONS_AT_ONCE):
@@ -148,15 +147,18 @@ def write_operations(part: Trace, memory: GuestMemory) -> None:
     Columns that are arrays of words are copied as they are; of a tuple each number is looked at.
     """
     columns = (part.kinds, part.slots, part.sizes_bytes, part.cache_sets)
-    order = ">" if memory.big_endian else "<"
+    is_swapped = memory.big_endian != (sys.byteorder == "big")
     if len(part) >= _MANY_OPERATIONS:
         memory.advise_large_pages(HARNESS_ADDRESS)
     with memory.window(HARNESS_ADDRESS, OPERATION_BYTES * len(part)) as window:
-        table = np.frombuffer(window, f"{order}u4").reshape(len(part), len(columns))
+        table = window.cast("I")
         for place, column in enumerate(columns):
-            is_given = isinstance(column, array) or any(column)
-            table[:, place] = np.frombuffer(_words(column), np.uint32) if is_given else 0
-        del table
+            words = _words(column) if isinstance(column, array) or any(column) else array("I", bytes(4 * len(part)))
+            if is_swapped:
+                words = words[:]
+                words.byteswap()
+            table[place :: len(columns)] = memoryview(words)
+        table.release()
 
 
 def _words(column: Sequence[int]) -> array[int]:

@@ -7,19 +7,14 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from types import TracebackType
-from typing import Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Self
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import claim_watch
 from wcet_probe.emu.compiled import (
     DISAGREED,
     RETURNED,
-    CallCounts,
     Detail,
-    RepeatedCalls,
     TranslatedCode,
     Translations,
     repeated_call,
@@ -43,7 +38,6 @@ from wcet_probe.emu.measurement import executions, measurement, stall_cycles
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
-from wcet_probe.emu.operations import OperationColumns
 from wcet_probe.emu.reached_calls import ReachedCall, make_call, reached_call
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table, it_state
@@ -57,6 +51,13 @@ from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache, Trace
 from wcet_probe.model.target import OWN_VICTIMS, Isa, MemoryRange, Target, Victims
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from wcet_probe.emu.operations import OperationColumns
+    from wcet_probe.emu.repeated_calls import CallCounts, RepeatedCalls
 
 _SLOT_BYTES = 4
 _LEAST_HEAP_BYTES = 16

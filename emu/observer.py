@@ -8,6 +8,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from wcet_probe.emu import claim_layouts as claims
 from wcet_probe.emu import native
@@ -15,12 +16,14 @@ from wcet_probe.emu.engine import register_id, register_read_address, stop_addre
 from wcet_probe.emu.guest_registers import result_register
 from wcet_probe.emu.loops import LoopTable, loop_setup
 from wcet_probe.emu.memory import Region
-from wcet_probe.emu.operations import OperationColumns, operation_columns, operation_instructions
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Isa, MemoryRange, Target, Victims
+
+if TYPE_CHECKING:
+    from wcet_probe.emu.operations import OperationColumns
 
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
@@ -171,10 +174,15 @@ class Observer:
 
     def operation_instructions(self) -> tuple[int, ...]:
         """Instructions of each operation of the replay that ``restart`` announced."""
-        return operation_instructions(self._operations)
+        names = [name for name, *_ in native.OperationCountsLayout._fields_]
+        words = memoryview(bytes(self._operations)).cast("Q")
+        return tuple(words[names.index("instructions") :: len(names)].tolist())
 
     def operation_columns(self) -> OperationColumns:
         """What each operation of the replay counted that ``restart`` announced."""
+        # Workloads want columns; a first answer does not, and NumPy takes a tenth of its time.
+        from wcet_probe.emu.operations import operation_columns  # noqa: PLC0415
+
         return operation_columns(self._operations, self._target)
 
     def costs(self) -> Observation:

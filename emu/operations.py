@@ -37,13 +37,6 @@ class OperationColumns:
     results: Column
 
 
-def operation_instructions(operations: ctypes.Array[OperationCountsLayout]) -> tuple[int, ...]:
-    """Instructions of each of ``operations``."""
-    names = [name for name, *_ in OperationCountsLayout._fields_]
-    rows = np.frombuffer(bytes(operations), dtype=np.uint64).reshape(-1, len(names))
-    return tuple(rows[:, names.index("instructions")].tolist())
-
-
 def operation_columns(operations: ctypes.Array[OperationCountsLayout], target: Target) -> OperationColumns:
     """``operations`` as the native core counted them, with the cycles that ``target`` takes for them."""
     names = [name for name, *_ in OperationCountsLayout._fields_]

@@ -12,10 +12,10 @@ Reps, "Analyzing memory accesses in x86 executables", CC 2004 (strides).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, pairwise
 from math import gcd
+from typing import NamedTuple
 
 Run = tuple[int, int, int]
 """(low, stride, steps): the integers ``low + k * stride`` for k from 0 to ``steps``, not wrapped."""
@@ -23,8 +23,7 @@ Run = tuple[int, int, int]
 _MOST_LISTED = 8
 
 
-@dataclass(frozen=True, slots=True)
-class StridedInterval:
+class StridedInterval(NamedTuple):
     """The set {(low + k * stride) mod 2**bits : 0 <= k <= steps}, in canonical form; made by the functions below.
 
     ``steps`` is -1 for the empty set; ``stride`` is 0 for at most one value, else ``stride * steps < 2**bits``.
@@ -72,7 +71,7 @@ class StridedInterval:
         """Whether the set is closed under steps of ``stride``: a congruence, and no bound."""
         return self.stride * (self.steps + 1) == 1 << self.bits
 
-    def __contains__(self, value: int) -> bool:
+    def __contains__(self, value: int) -> bool:  # type: ignore[override]  # of numbers, not of fields
         distance = (value - self.low) & ((1 << self.bits) - 1)
         if self.steps <= 0:
             return self.steps == 0 and distance == 0

@@ -24,6 +24,7 @@ IndirectTargets = Mapping[int, tuple[int, ...]]
 """Targets of indirect branches and calls by the address of the instruction, as far as they are known."""
 
 _ENDS = frozenset({"BRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN", "TRAP"})
+_CONTROL = _ENDS | {"CBRANCH"}
 """Operations that the next one in order does not follow."""
 
 
@@ -143,6 +144,7 @@ def is_return(op: PcodeOp, link: Varnode) -> bool:
     return op.opcode == "RETURN" or (op.opcode == "BRANCHIND" and op.inputs[0] == link)
 
 
+_FALLING = Outflow(falls=True, jumps=(), calls=(), returns=False, indirect_jump=False, indirect_call=False)
 _outflows: WeakKeyDictionary[Lifter, dict[int, Outflow]] = WeakKeyDictionary()
 
 
@@ -156,7 +158,9 @@ def outflow_at(lifter: Lifter, address: int) -> Outflow:
     """
     known = _outflows.setdefault(lifter, {})
     if address not in known:
-        known[address] = outflow(lifter.lift(address), lifter.registers["lr"])
+        instruction = lifter.lift(address)
+        is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
+        known[address] = _FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
     return known[address]
 
 

@@ -18,6 +18,11 @@ MOST_EXPANDED = 2_000
 """Points from which on functions are summarised: so many take some seconds, and twice as many twice as long."""
 FEW = 400
 """Points that are aimed at then, and in the functions that are summarised."""
+MANY_SUMMARISED = 5_000
+"""Points of functions that are summarised, all together, from which on those that come later have `FEWEST`.
+
+Where a hundred functions call each other, each has all the others in it."""
+FEWEST = 40
 
 
 def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
@@ -51,7 +56,7 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
         contexts = _contexts(calls, entry, chosen)
         points = {function: count * blocks[function] for function, count in contexts.items()}
         total = sum(points.values())
-        if total <= (FEW if len(chosen) > at_first else most):
+        if total <= (min(FEW, most) if len(chosen) > at_first else most):
             return frozenset(chosen)
         # One that is chosen is still expanded where a function jumps to it at its end.
         able = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]

@@ -71,7 +71,9 @@ def _returning_functions(
         if found == popping:
             break
         popping = found
-    search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning), popping), entry)
+    search = whatever
+    if not whatever.is_direct:  # else targets make no difference
+        search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning), popping), entry)
     return Returns(frozenset(search.returning), frozenset(sites), frozenset(search.branching), popping)
 
 
@@ -88,7 +90,7 @@ class _Search:
 
     ``able`` are the functions that may return for some targets of indirect branches and calls; None where these are
     looked for, and each indirect call is taken to come back, each indirect jump to return. ``popping`` are those that
-    may return in a caller's stead.
+    may return in a caller's stead. It ``is_direct`` as long as no indirect branch or call was met.
     """
 
     image: Image
@@ -105,6 +107,7 @@ class _Search:
     functions: dict[int, Symbol] = field(default_factory=dict)
     behind: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     handing_over: dict[int, list[int]] = field(default_factory=dict)
+    is_direct: bool = True
 
     def open(self, entry: int) -> None:
         """Look at the function that starts at ``entry``."""
@@ -136,6 +139,7 @@ class _Search:
         if flow.returns or (flow.indirect_jump and may_jump_back):
             self._returns(function)
         if flow.indirect_jump or flow.indirect_call:
+            self.is_direct = False
             self._branches(function)
         for target in away:
             self._hand_over(function, target)

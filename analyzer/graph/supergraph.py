@@ -57,8 +57,7 @@ Unwinding = Mapping[tuple[Context, int], int]
 the caller of the analysed function."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """Control goes from point ``source`` to point ``target`` (or ``EXIT``).
 
     ``way`` says how it leaves the block: ``fall``, ``jump``, ``call`` or ``return``; ``address`` is where it then goes,
@@ -436,9 +435,9 @@ def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -
     edges: list[Edge] = []
     for edge in graph.edges:
         enters = edge.target in others and edge.source not in members
-        edges.append(replace(edge, target=copies[edge.target]) if enters else edge)
+        edges.append(edge._replace(target=copies[edge.target]) if enters else edge)
         if edge.source in copies:
-            edges.append(replace(edge, source=copies[edge.source], target=copies.get(edge.target, edge.target)))
+            edges.append(edge._replace(source=copies[edge.source], target=copies.get(edge.target, edge.target)))
     return replace(graph, points=tuple(points), edges=tuple(edges))
 
 
@@ -460,7 +459,7 @@ def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[i
             for point in (graph.points[old],)
         ),
         tuple(
-            replace(edge, source=numbers[edge.source], target=numbers[edge.target])
+            edge._replace(source=numbers[edge.source], target=numbers[edge.target])
             for edge in graph.edges
             if edge.source in numbers and edge.target in numbers
         ),

@@ -135,26 +135,32 @@ class Evaluation:
     ) -> None:
         self._told = told or Told(way_bits)
         self._way_bits, self._lookup, self._frontier, self._area = way_bits, lookup, frontier, area
+        self.is_cut = False
+        """Whether the lemma has left anything out."""
         self._anything = anything(way_bits)
         self._memo: dict[tuple[int, Term], Contents] = {}
+        self._by_case: dict[tuple[int, Term], Contents] = {}  # what depends on the case of a count
+        self._is_by_case = False
 
     def contents(self, state: State, term: Term) -> Contents:
         """What ``term`` may be in ``state``."""
         counts = sorted(_leading_zeros(state, term))
+        self._memo, self._by_case = {}, {}
         return self._by_counts(state, term, counts, {})
 
     def _by_counts(self, state: State, term: Term, counts: list[Term], given: dict[Term, Contents]) -> Contents:
         """By cases of the first of ``counts``, leading zeros of terms; an inner one has the lower number."""
         if not counts:
-            self._memo = {}
             return self._evaluate(state, term, given, 0)
         first, *others = counts
         bits = state.terms[first].bits
         (counted,) = state.terms.operands(first)
+        self._memo, self._by_case = {}, {}
         zeros = self._interval(state, first, given)
         words = self._interval(state, counted, given)
         width, found = state.terms[counted].bits, list[Part]()
         bounded = self._told.bounded(state, first)
+        in_all_cases: dict[tuple[int, Term], Contents] = {}
         for count in zeros.values():
             low, high = (1 << width - 1 - count, (1 << width - count) - 1) if count < width else (0, 0)
             within = strided.meet(words, strided.between(width, low, high))
@@ -165,21 +171,16 @@ class Evaluation:
                 first: self._number(bits, strided.constant(bits, count)),
                 counted: self._number(width, within),
             }
-            if all(self._may_be(state, one, case) for one in bounded):
+            self._memo, self._by_case = in_all_cases, {}
+            if all(self._evaluate(state, one, case, 0) for one in bounded):
                 found += self._by_counts(state, term, others, case)
         return contents_of(found, self._way_bits)
-
-    def _may_be(self, state: State, term: Term, case: Given) -> bool:
-        """Whether ``term`` may be what the state knows of it, in this case."""
-        self._memo = {}
-        return bool(self._evaluate(state, term, case, 0))
 
     def _number(self, bits: int, value: StridedInterval) -> Contents:
         return number(value, self._way_bits) if bits == WORD_BITS else _raw(value, self._way_bits)
 
     def _interval(self, state: State, term: Term, given: Given) -> StridedInterval:
         """The values of ``term``, whatever it is."""
-        self._memo = {}
         return _hull(self._evaluate(state, term, given, 0), state.terms[term].bits)
 
     # -------------------------------------------------------------------------------------------------------- terms
@@ -187,13 +188,24 @@ class Evaluation:
     def _evaluate(self, state: State, term: Term, given: Given, depth: int) -> Contents:
         known = given.get(term)
         if known is not None:
+            self._is_by_case = True
             return known
         if _BARE in given:
             return self._evaluate_anew(state, term, given, depth)
         key = id(state), term
         found = self._memo.get(key)
-        if found is None:
-            found = self._memo[key] = self._evaluate_anew(state, term, given, depth)
+        if found is not None:
+            return found
+        found = self._by_case.get(key)
+        if found is not None:
+            self._is_by_case = True
+            return found
+        outer, self._is_by_case = self._is_by_case, False
+        found = self._evaluate_anew(state, term, given, depth)
+        if self._is_by_case:
+            self._by_case[key] = found
+        else:
+            self._memo[key], self._is_by_case = found, outer
         return found
 
     def _evaluate_anew(self, state: State, term: Term, given: Given, depth: int) -> Contents:
@@ -320,8 +332,10 @@ class Evaluation:
         parts = [self._evaluate(state, one, given, depth) for one in coefficients]
         if advanced is not None and self._area is not None and not is_anything(parts[0]):
             reached, constant = advanced
-            moved = ((part, self._added((part,), [1], reached)) for part in parts[0])
-            parts = [contents_of((moved_in(*each, self._area, self._way_bits) for each in moved), self._way_bits)]
+            moved = [self._added((part,), [1], reached) for part in parts[0]]
+            cut = [moved_in(*each, self._area, self._way_bits) for each in zip(parts[0], moved, strict=True)]
+            self.is_cut |= cut != moved
+            parts = [contents_of(cut, self._way_bits)]
         factors = list(coefficients.values())
         if any(map(is_anything, parts)):
             return self._anything

@@ -19,6 +19,7 @@ may give anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -28,7 +29,6 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.invariants.contents import (
-    NEAR_NULL,
     WORD_BITS,
     Contents,
     ContentsLattice,
@@ -39,16 +39,20 @@ from wcet_probe.analyzer.invariants.contents import (
     is_anything,
     remainder_of,
 )
-from wcet_probe.analyzer.invariants.evaluation import Evaluation, Told
-from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers, leads_on, without_end
+from wcet_probe.analyzer.invariants.frontier import Area, leads_on
+from wcet_probe.analyzer.invariants.obligations import Lemma, by_lemma, is_by_null, of_address
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
+from wcet_probe.analyzer.invariants.questions import Questions
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Node, Term
 from wcet_probe.model.image import Image
 
-_ROUNDS_BEFORE_WIDENING = 16
+_GROWTH_BEFORE_WIDENING = 16
+"""So often an unknown grows before it is widened: one that counts grows in each round, another seldom."""
+_GROWTH_OF_NUMBERS = 8
+"""The same of one that is no address: remainders of addresses are few, and a frontier may come to all of them."""
 _WORD_BYTES = 4
 
 Unknown = tuple[int, Term]
@@ -92,6 +96,8 @@ class Invariants:
         unstored: loads of what no operation stores, as operation and place: they may give anything.
         excused: loads and stores of whose address a lemma excludes something, or that go to the arena or to the block
             of the call: of what these read and write more is taken for granted than premises about the caller.
+        needed: by lemma, the loads and stores at which it leaves something out, as operation and place; nothing of
+            lemmas that are not needed.
         rounds: of the iteration.
     """
 
@@ -103,6 +109,7 @@ class Invariants:
     first_lost: tuple[tuple[int, int], ...]
     unstored: tuple[tuple[int, int], ...]
     excused: frozenset[tuple[int, int]]
+    needed: Mapping[Lemma, frozenset[tuple[int, int]]]
     rounds: int
 
 
@@ -120,8 +127,9 @@ def invariants(module: Module) -> Invariants:
         if not missing:
             # Where a store was lost, the equations say no more.
             lost = tuple(sorted({*step.lost, *equations.first_lost}))
-            rest = lost, equations.first_lost, tuple(sorted(unstored)), frozenset(step.excused), equations.rounds
-            return Invariants(module, found, step.addresses, step.stored, *rest)
+            rest = lost, equations.first_lost, tuple(sorted(unstored)), frozenset(step.excused)
+            needed = equations.needed(step)
+            return Invariants(module, found, step.addresses, step.stored, *rest, needed, equations.rounds)
         unstored |= missing
 
 
@@ -143,6 +151,7 @@ class _Step:
     lost: tuple[tuple[int, int], ...]
     empty: list[tuple[int, int]]
     excused: list[tuple[int, int]]
+    needed: dict[tuple[int, int], set[Lemma]]
 
 
 class _Equations:
@@ -154,11 +163,9 @@ class _Equations:
         self._memory = StaticMemory(module.image, module.way_bits)
         self._loads = [_load_symbols(one) for one in module.operations]
         self._unknown = frozenset(self._unknowns())
-        self._memo: dict[object, tuple[tuple[Contents, ...], Contents]] = {}
-        self._symbols: dict[object, tuple[Term, ...]] = {}
+        self._questions = Questions(module.operations, module.way_bits, module.area)
         self._seen: dict[object, bool | None] = {}
-        self._told = Told(module.way_bits)
-        self._frontiers = frontiers(module.operations) if module.area is not None else ()
+        self._growth = Counter[Unknown]()
         self.rounds = 0
         self.first_lost: tuple[tuple[int, int], ...] = ()
 
@@ -176,11 +183,15 @@ class _Equations:
         return self._joined(former, self.merged(node, entering, None))
 
     def widened(self, node: int, former: Found, grown: Found, number: int) -> Found:  # noqa: ARG002
-        """The join at first; then what still grows goes to the next threshold."""
-        if number < _ROUNDS_BEFORE_WIDENING:
-            return self._joined(former, grown)
-        keys = former.keys() | grown.keys()
-        return {key: self._lattice.widen(former.get(key, ()), grown.get(key, ())) for key in sorted(keys)}
+        """The join, unknown by unknown; what has grown too often goes to the next threshold."""
+        result = self._joined(former, grown)
+        for key, contents in result.items():
+            if contents != former.get(key, ()):
+                self._growth[key] += 1
+                is_address = any(part.region is Region.ARENA for part in contents)
+                if self._growth[key] > (_GROWTH_BEFORE_WIDENING if is_address else _GROWTH_OF_NUMBERS):
+                    result[key] = self._lattice.widen(former.get(key, ()), contents)
+        return result
 
     def leq(self, one: Found, other: Found) -> bool:
         """Unknown by unknown."""
@@ -190,16 +201,29 @@ class _Equations:
         """What all operations make of it."""
         yield Arrow(node, node), state if self.first_lost else self.step(state).found
 
-    def _joined(self, one: Found, other: Found) -> Found:
+    def _joined(self, one: Found, other: Found) -> dict[Unknown, Contents]:
         keys = sorted(one.keys() | other.keys())
         return {key: self._lattice.join(one.get(key, ()), other.get(key, ())) for key in keys}
+
+    def needed(self, step: _Step) -> Mapping[Lemma, frozenset[tuple[int, int]]]:
+        """By lemma, the places at which ``step``, which is all that holds, leaves something out by it."""
+        needed = {key: set(own) for key, own in step.needed.items()}
+        for key, own in needed.items():
+            transfer = self._moved(key).transfer
+            terms = [term for term in (transfer.pointer, transfer.value) if term is not None]
+            if any(self._questions.of(key[0], transfer.state, term).is_cut for term in terms):
+                own.add(Lemma.FRONTIER)
+        found = by_lemma(needed)
+        if self._questions.is_cut and Lemma.FRONTIER not in found:
+            found = {**found, Lemma.FRONTIER: frozenset(needed)}  # something else is cut, of which no access tells
+        return found
 
     # ---------------------------------------------------------------------------------------------------- equations
 
     def step(self, found: Found) -> _Step:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
-        step = _Step({}, {}, {}, (), [], [])
+        step = _Step({}, {}, {}, (), [], [], {})
         for index, one in enumerate(self._module.operations):
             for place, moved in enumerate(one.moved):
                 self._go(step, (index, place), moved, found)
@@ -227,6 +251,9 @@ class _Equations:
         step.addresses[key] = inside if is_told else anything(self._module.way_bits)
         if moved.distance is not None or not self._memory.is_static(whole, transfer.size_bytes):
             step.excused.append(key)
+        step.needed[key] = set(of_address(whole, moved, self._memory))
+        if inside != self._memory.within(_followed(whole), transfer.state.terms.linear(transfer.pointer).constant):
+            step.needed[key].add(Lemma.FRONTIER)
         if transfer.value is not None:
             is_word = transfer.size_bytes == _WORD_BYTES
             top = anything(self._module.way_bits)
@@ -287,29 +314,14 @@ class _Equations:
 
     def _within(self, address: Contents, form: Linear) -> Contents:
         """``address``, computed as ``form``, without what lemmas exclude: null, and behind static data or the area."""
-        followed = tuple(part for part in address if part.region is Region.ARENA or not _is_by_null(part))
-        inside, area = self._memory.within(followed, form.constant), self._module.area
-        if area is None or not leads_on(form.coefficients, form.constant):
-            return inside
-        return without_end(inside, area, self._frontiers[0].step, self._module.way_bits)
+        inside = self._memory.within(_followed(address), form.constant)
+        return self._questions.not_at_end(inside) if leads_on(form.coefficients, form.constant) else inside
 
     def _value(self, number: int, state: State, term: Term, found: Found) -> Contents:
         """What ``term`` may be, evaluated again only where something that it is made of has changed."""
-        key = number, id(state), term
-        symbols = self._symbols.get(key)
-        if symbols is None:
-            symbols = self._symbols[key] = tuple(sorted(_related(state, term)))
-        known = tuple(self._known(number, one, found) for one in symbols)
-        before = self._memo.get(key)
-        if before is not None and before[0] == known:
-            return before[1]
-        given = dict(zip(symbols, known, strict=True))
-        frontier = self._frontiers[number] if self._frontiers else NO_FRONTIER
-        way_bits, area, top = self._module.way_bits, self._module.area, anything(self._module.way_bits)
-        evaluation = Evaluation(way_bits, lambda one: given.get(one, top), frontier, area, self._told)
-        contents = evaluation.contents(state, term)
-        self._memo[key] = known, contents
-        return contents
+        question = self._questions.of(number, state, term)
+        known = tuple(self._known(number, one, found) for one in question.symbols)
+        return self._questions.answer(question, known)
 
     def _known(self, number: int, symbol: Term, found: Found) -> Contents:
         contents = found.get((number, symbol))
@@ -349,8 +361,12 @@ class _Equations:
         if source not in read:
             read[source] = self._stored_at(source, stores)
         found = read[source]
-        if source.distance is None and not (self._module.area is not None and _is_link_to_address(source, found)):
-            found = self._lattice.join(self._memory.initial(source.address, stored), found)
+        initial = self._memory.initial(source.address, stored) if source.distance is None else ()
+        if self._module.area is not None and _is_link_to_address(source, found):
+            if initial:
+                step.needed[key].add(Lemma.STORED)
+        else:
+            found = self._lattice.join(initial, found)
         if not found:
             step.empty.append(key)
         return found
@@ -376,9 +392,9 @@ def _is_link_to_address(source: _Target, stored: Contents) -> bool:
     return is_link and bool(stored) and all(part.region is Region.ARENA for part in stored)
 
 
-def _is_by_null(part: Part) -> bool:
-    """Whether all addresses of a number are near null."""
-    return part.value.unsigned_range()[1] < NEAR_NULL
+def _followed(address: Contents) -> Contents:
+    """``address`` without what the lemma excludes that null is not followed."""
+    return tuple(part for part in address if not is_by_null(part))
 
 
 def _load_symbols(one: Operation) -> Mapping[int, Term]:
@@ -393,14 +409,6 @@ def _load_symbols(one: Operation) -> Mapping[int, Term]:
         for place, moved in enumerate(one.moved)
         if not moved.transfer.is_store and moved.symbol_name in names
     }
-
-
-def _related(state: State, term: Term) -> frozenset[Term]:
-    """The symbols of ``term``, and of what the state knows to be equal to one of them."""
-    terms = state.terms
-    symbols = terms.symbols(term)
-    more = [terms.symbols(one) for one in state.known if terms[one].opcode in {"INT_EQUAL", "INT_NOTEQUAL"}]
-    return symbols.union(*(one for one in more if one & symbols))
 
 
 def _sees(load: _Target, store: _Target) -> bool | None:

@@ -9,7 +9,7 @@ that kills it (`values.killed_bindings`). Where paths meet it must hold on all o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -90,19 +90,27 @@ def situations(values: Values) -> Situations:
     def defining(point: int, held: frozenset[Term]) -> frozenset[Term]:
         return held | headers.get(point, frozenset[Term]())
 
-    def following(point: int, held: Followed) -> Followed:
-        return _following(values, point, held)[-1]
-
     bound = {point: defining(point, held) for point, held in _carried(values, defining, int).items()}
-    followed = _carried(values, following, _symbol_of)
     entering, leaving, accesses = dict[int, Situation](), dict[int, Situation](), dict[int, tuple[Situation, ...]]()
-    for point in values.states:
+    for point, on_the_way in followed_words(values).items():
         held = bound.get(point, frozenset[Term]())
-        on_the_way = _following(values, point, followed.get(point, frozenset()))
         entering[point] = Situation(point, on_the_way[0], held)
         leaving[point] = Situation(point, on_the_way[-1], held)
         accesses[point] = tuple(Situation(point, one, held) for one in on_the_way[:-1])
     return Situations(entering, rounds_of(values, bound), accesses, leaving)
+
+
+def followed_words(values: Values) -> Mapping[int, Sequence[Followed]]:
+    """Of each point, what has been followed before each of its accesses, and behind the last.
+
+    *Soundness:* as said of the module; a fixpoint, which is checked in one pass.
+    """
+
+    def following(point: int, held: Followed) -> Followed:
+        return _following(values, point, held)[-1]
+
+    followed = _carried(values, following, _symbol_of)
+    return {point: _following(values, point, followed.get(point, frozenset())) for point in values.states}
 
 
 def _symbol_of(one: tuple[Term, int]) -> Term:

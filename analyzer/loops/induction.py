@@ -51,10 +51,12 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     callees: Callees | None = None,
     called: CallKey | None = None,
     is_enough: Callable[[Values], bool] = lambda _: False,
+    analyze: Callable[..., Values] = analyze_values,
 ) -> Values:
     """The values of ``graph``, as of `analyze_values`, again where counters tell where stores or jumps go.
 
-    Those without counters are returned where they are known to be enough, as ``is_enough`` tells.
+    Those without counters are returned where they are known to be enough, as ``is_enough`` tells. ``analyze`` is
+    `analyze_values`, or finds what that gave.
 
     Raises:
         AnalysisError: as of `analyze_values`.
@@ -65,7 +67,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     def again(asserted: Ranges) -> Values:
         ranges = {place: asserted[place] for place in asserted if isinstance(place, int)}
         rounds = {place: asserted[place] for place in asserted if isinstance(place, tuple)}
-        return analyze_values(image, lifter, graph, arguments, words, ranges, rounds, callees, called)  # type: ignore[arg-type]
+        return analyze(image, lifter, graph, arguments, words, ranges, rounds, callees, called)
 
     ranges: Ranges = {}
     refused: set[SymbolName] = set()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.graph.loop_forest import Loop, reach_sets
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.learning import assume, has_room
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.terms import Term, Terms
@@ -110,7 +110,7 @@ def _contradict(
 ) -> bool:
     """Whether ``state``, which speaks of the symbols ``live_symbols``, has no room for the conditions."""
     speaking = [(term, holds) for term, holds in conditions if not terms.symbols(term).isdisjoint(live_symbols)]
-    if not speaking:
+    if not speaking or (len(speaking) == 1 and has_room(state, *speaking[0])):
         return False
     informed = state.copy()
     return not all(assume(informed, condition, holds) for condition, holds in speaking)

@@ -15,9 +15,9 @@ from __future__ import annotations
 import atexit
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pypcode
 
@@ -41,8 +41,7 @@ _TRAP_ALWAYS = 31
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
 
 
-@dataclass(frozen=True, slots=True)
-class Varnode:
+class Varnode(NamedTuple):
     """A value of ``size_bytes`` bytes at ``offset`` of ``space``; in the space ``const`` the offset is the value."""
 
     space: str
@@ -50,8 +49,7 @@ class Varnode:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PcodeOp:
+class PcodeOp(NamedTuple):
     """One p-code operation.
 
     Attributes:
@@ -236,11 +234,11 @@ def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:
     """
     if not any(op.opcode in ("LOAD", "STORE") for op in ops):
         return ops
-    return [op if op.opcode in _JUMPS else replace(op, inputs=tuple(map(_address, op.inputs))) for op in ops]
+    return [op if op.opcode in _JUMPS else op._replace(inputs=tuple(map(_address, op.inputs))) for op in ops]
 
 
 def _address(varnode: Varnode) -> Varnode:
-    return replace(varnode, space="const") if varnode.space == "ram" else varnode
+    return varnode._replace(space="const") if varnode.space == "ram" else varnode
 
 
 def _literal_pair(ops: list[PcodeOp]) -> list[PcodeOp]:

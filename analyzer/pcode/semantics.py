@@ -9,6 +9,7 @@ PowerPC the architecture leaves it undefined. A shift by the width or more gives
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 Semantics = Callable[..., int]
 """``f(bits, *values)`` with ``bits`` the width of the first operand (``PIECE``: of the last); not yet truncated."""
@@ -40,6 +41,7 @@ def signed(bits: int, value: int) -> int:
     return value - (value >> (bits - 1) << bits)
 
 
+@cache
 def operation(opcode: str, input_bytes: tuple[int, ...], output_bytes: int) -> Semantics | None:
     """The function of an integer operation.
 

@@ -31,14 +31,16 @@ from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import Base, State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.thresholds import thresholds
+from wcet_probe.analyzer.values.thresholds import Thresholds
 from wcet_probe.analyzer.values.transfer import Access, Flow, LostFlowError, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
+_ROUNDS_WITH_OWN = 4
 _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
@@ -158,7 +160,8 @@ class _Analysis:
         self._image, self._lifter, self._graph = image, lifter, graph
         self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
-        self._transfer = Transfer(lifter, self._terms, memory)
+        needed = needed_operations(graph, lifter)
+        self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
         self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
@@ -168,7 +171,7 @@ class _Analysis:
             self._entry_state(arguments, called.pointers if called else ()),
             called is not None,
         )
-        self._thresholds = thresholds(graph)
+        self._thresholds = Thresholds(graph, self._order.loops)
 
     def values(self) -> Values:
         """The fixpoint, with the notes of its check."""
@@ -247,10 +250,13 @@ class _Analysis:
         return resumed([one.state for one in entering], (node,), former, in_haste=number > 0)
 
     def widened(self, node: int, former: State, grown: State, number: int) -> State:
-        """With thresholds at first, then without, then so that all settles."""
+        """With thresholds of the loop at first, then with all, then without, then so that all settles."""
         if number >= _ROUNDS_BEFORE_SETTLING:
             return settled(former, grown, (node,))
-        wider = widened(former, grown, self._thresholds if number < _ROUNDS_WITH_THRESHOLDS else ())
+        stops: tuple[int, ...] = ()
+        if number < _ROUNDS_WITH_THRESHOLDS:
+            stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
+        wider = widened(former, grown, stops)
         return self._within_ranges(node, wider)
 
     def leq(self, one: State, other: State) -> bool:

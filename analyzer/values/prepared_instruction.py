@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, Varnode
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.locations import Location
 
-_CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
+_BRANCHES = frozenset({"BRANCH", "CBRANCH"})
+_AWAY = frozenset({"RETURN", "BRANCHIND"})
+_CONTROL = _BRANCHES | _AWAY | {"CALL", "CALLIND", "TRAP"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,8 @@ class PreparedInstruction:
         temporaries: the locations that the instruction writes or reads for itself alone.
         is_computed: of each operation, whether it is a pure integer function of its operands.
         is_straight: whether control falls through it, and goes no other way.
+        guard: of a predicated instruction, the registers that its condition is made of; else none.
+        written: the registers that it may write.
     """
 
     instruction: LiftedInstruction
@@ -34,12 +40,41 @@ class PreparedInstruction:
     temporaries: tuple[Location, ...]
     is_computed: tuple[bool, ...]
     is_straight: bool
+    guard: frozenset[Location]
+    written: frozenset[Location]
+
+    @property
+    def following(self) -> int:
+        """The address of the next instruction."""
+        return self.instruction.address + self.instruction.size_bytes
+
+    def is_certain(self, index: int) -> bool:
+        """Whether operation ``index`` is executed whenever the instruction is."""
+        return not any(op.opcode in _BRANCHES for op in self.instruction.ops[:index])
+
+    def is_leaving(self, index: int) -> bool:
+        """Whether operation ``index`` is executed only where control then goes elsewhere than to the next instruction.
+
+        One branch, over everything, to the next instruction; then the operation, and then away.
+        """
+        ops = self.instruction.ops
+        branches = [number for number, op in enumerate(ops) if op.opcode in _BRANCHES]
+        if len(branches) != 1 or branches[0] >= index or ops[-1].opcode not in _AWAY:
+            return False
+        branch = ops[branches[0]]
+        target = branch.inputs[0]
+        return branch.opcode == "CBRANCH" and (target.space, target.offset) == ("ram", self.following)
+
+    def is_under_the_condition_of(self, other: PreparedInstruction) -> bool:
+        """Whether ``other``, if it comes next, has the same condition, the opposite one, or one of the same flags."""
+        return bool(self.guard) and self.guard == other.guard and self.guard.isdisjoint(self.written)
 
     @classmethod
     def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> PreparedInstruction:
         """What is told of ``instruction``."""
-        inputs = tuple(tuple(_location(one, lifter) for one in op.inputs) for op in instruction.ops)
-        outputs = tuple(None if op.output is None else _location(op.output, lifter) for op in instruction.ops)
+        floats = lifter.float_bytes
+        inputs = tuple(tuple([_location(one, floats) for one in op.inputs]) for op in instruction.ops)
+        outputs = tuple([None if op.output is None else _location(op.output, floats) for op in instruction.ops])
         places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
         return cls(
             instruction,
@@ -53,11 +88,26 @@ class PreparedInstruction:
                 for op in instruction.ops
             ),
             not any(op.opcode in _CONTROL for op in instruction.ops),
+            _guard(instruction, inputs),
+            frozenset(place for place in outputs if place is not None and place.space == "register"),
         )
 
 
-def _location(varnode: Varnode, lifter: Lifter) -> Location | None:
+def _guard(instruction: LiftedInstruction, inputs: Sequence[Sequence[Location | None]]) -> frozenset[Location]:
+    """The registers that decide whether ``instruction`` is skipped; none where that is not all that it may do."""
+    control = [index for index, op in enumerate(instruction.ops) if op.opcode in _CONTROL]
+    if len(control) != 1 or instruction.ops[control[0]].opcode != "CBRANCH":
+        return frozenset()
+    target = instruction.ops[control[0]].inputs[0]
+    if (target.space, target.offset) != ("ram", instruction.address + instruction.size_bytes):
+        return frozenset()
+    read = (place for places in inputs[: control[0] + 1] for place in places if place is not None)
+    return frozenset(place for place in read if place.space == "register")
+
+
+@cache
+def _location(varnode: Varnode, floats: frozenset[int]) -> Location | None:
     """The location that ``varnode`` is; of floating-point registers and their status nothing is ever known."""
-    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in lifter.float_bytes):
+    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in floats):
         return None
     return Location(varnode.space, varnode.offset, varnode.size_bytes)

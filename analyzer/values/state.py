@@ -53,7 +53,8 @@ class State:
     """
 
     __slots__ = (
-        "_base_cache", "_bases", "_cache", "_is_own", "_known", "_locations", "_part_bases", "big_endian", "terms",
+        "_base_cache", "_bases", "_cache", "_known", "_knows_own", "_locations", "_locations_own", "_part_bases",
+        "big_endian", "terms",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, *, big_endian: bool) -> None:
@@ -65,7 +66,7 @@ class State:
         self._cache: dict[Term, StridedInterval] = {}
         self._base_cache: dict[Term, Base] = {}
         self._part_bases: dict[Term, Base] = {}
-        self._is_own = True
+        self._locations_own = self._knows_own = True
 
     @property
     def locations(self) -> Mapping[Location, Term]:
@@ -97,20 +98,25 @@ class State:
         other = State(self.terms, big_endian=self.big_endian)
         other._locations, other._known, other._bases = self._locations, self._known, self._bases
         other._cache, other._base_cache, other._part_bases = self._cache, self._base_cache, self._part_bases
-        self._is_own = other._is_own = False
+        self._locations_own = self._knows_own = other._locations_own = other._knows_own = False
         return other
 
-    def _make_own(self) -> None:
-        if not self._is_own:
-            self._locations, self._known, self._bases = self._locations.copy(), self._known.copy(), self._bases.copy()
+    def _make_locations_own(self) -> None:
+        if not self._locations_own:
+            self._locations = self._locations.copy()
+            self._locations_own = True
+
+    def _make_knowledge_own(self) -> None:
+        """What is known and what was evaluated from it, which no location takes part in."""
+        if not self._knows_own:
+            self._known, self._bases, self._part_bases = self._known.copy(), self._bases.copy(), self._part_bases.copy()
             self._cache, self._base_cache = self._cache.copy(), self._base_cache.copy()
-            self._part_bases = self._part_bases.copy()
-            self._is_own = True
+            self._knows_own = True
 
     def set_location(self, location: Location, term: Term) -> None:
         """``location`` holds ``term``; nothing that is held overlaps it in part."""
-        if not self._is_own:
-            self._make_own()
+        if not self._locations_own:
+            self._make_locations_own()
         self.terms.overlaps.add(location)
         self._locations[location] = term
 
@@ -150,10 +156,10 @@ class State:
         dead = [term for term in self._known if not symbols(term) <= live]
         unbased = self._bases.keys() - live
         if len(self._cache) > _MOST_EVALUATED + 4 * (len(self._locations) + len(self._known)):
-            self._make_own()  # most of it is of terms that nothing is made of any more
+            self._make_knowledge_own()  # most of it is of terms that nothing is made of any more
             self._cache, self._base_cache, self._part_bases = {}, {}, {}
         if dead or unbased:
-            self._make_own()
+            self._make_knowledge_own()
             for term in dead:
                 del self._known[term]
             for symbol in unbased:
@@ -176,8 +182,8 @@ class State:
             value = None
         if self._known.get(term) == value:
             return
-        if not self._is_own:
-            self._make_own()
+        if not self._knows_own:
+            self._make_knowledge_own()
         if value is None:
             del self._known[term]
         else:
@@ -204,7 +210,7 @@ class State:
         """``symbol`` is measured from ``base``."""
         if self._bases.get(symbol, Base.NUMBER) is base:
             return
-        self._make_own()
+        self._make_knowledge_own()
         if base is Base.NUMBER:
             del self._bases[symbol]
         else:
@@ -280,7 +286,7 @@ class State:
     def forget(self, locations: Sequence[Location]) -> None:
         """Nothing is known of ``locations`` any more."""
         if locations:
-            self._make_own()
+            self._make_locations_own()
         for location in locations:
             del self._locations[location]
 

@@ -138,7 +138,7 @@ class _Partitioning:
 
         def send(target: int, arrival: _Arrival) -> None:
             if header is not None and target == header[0] and arrival.edge is not None:
-                self.edges.append(replace(arrival.edge, target=header[1]))
+                self.edges.append(arrival.edge._replace(target=header[1]))
             elif target in arriving:
                 arriving[target].append(arrival)
             else:
@@ -171,14 +171,14 @@ class _Partitioning:
     def _along(self, edge: Edge, copy: int, trace: Trace) -> _Arrival:
         path = self.paths.get(edge)
         longer = trace if path is None else (*trace, (edge.target, path))
-        return _Arrival(longer, replace(edge, source=copy))
+        return _Arrival(longer, edge._replace(source=copy))
 
     def _copy(self, point: int, arrivals: Iterable[_Arrival]) -> int:
         original, index = self.originals[point], len(self.points)
         place = original.context, original.block.address
         self.points.append(replace(original, index=index, copy=self.copies[place]))
         self.copies[place] += 1
-        self.edges += [replace(arrival.edge, target=index) for arrival in arrivals if arrival.edge is not None]
+        self.edges += [arrival.edge._replace(target=index) for arrival in arrivals if arrival.edge is not None]
         return index
 
 

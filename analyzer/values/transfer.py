@@ -8,8 +8,9 @@ hold a stack address only after one was stored outside the stack, which then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -20,6 +21,7 @@ from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.needed_operations import Needed
 from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.state import Base, State, is_unknown
@@ -27,8 +29,8 @@ from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 
-_BRANCHES = ("BRANCH", "CBRANCH")
-_AWAY = ("RETURN", "BRANCHIND")
+_WAYS_OF_A_CONDITION = 2
+"""Ways that predicated instructions under one condition, or its opposite, are followed on before they meet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Transfer:
     Args:
         lifter, terms, memory: what it works with.
         meetings: is told where ways within one instruction meet: the place's name, their states, and what they make.
+        needed: which operations of each point's block are executed; all, where it does not tell.
     """
 
     def __init__(
@@ -116,8 +119,10 @@ class Transfer:
         terms: Terms,
         memory: Memory,
         meetings: Callable[[tuple[int, ...], Sequence[State], State], None] | None = None,
+        needed: Mapping[int, Needed] = MappingProxyType({}),
     ) -> None:
         self._lifter, self._terms, self._memory, self._meetings = lifter, terms, memory, meetings
+        self._needed = needed
         self._prepared: dict[int, PreparedInstruction] = {}
 
     def block(
@@ -144,48 +149,64 @@ class Transfer:
             AnalysisError: an operation whose effect is not known.
             LostFlowError: control symbols the block before its end.
         """
-        for instruction in instructions[:-1]:
-            flows = self._instruction(place, instruction, state, accesses, transfers)
-            for flow in flows:
-                if flow.way != "fall":
-                    raise LostFlowError(self._memory.image.location(instruction.address), flow.way, flow.address)
+        needed = self._needed.get(place)
+        prepared = [self._prepare(instruction) for instruction in instructions]
+        last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
+        for number, one in enumerate(prepared):
+            if not one.is_straight and len(flows) == 1:
+                fork = flows[0].state.copy()
+            run = _Run(self, place, one, accesses=accesses, transfers=transfers)
+            own = needed.operations[number] if needed else range(len(one.instruction.ops))
+            flows = [way for flow in flows for way in self._instruction(run, flow.state, own)]
+            if number == last:
+                break
+            if lost := next((flow for flow in flows if flow.way != "fall"), None):
+                raise LostFlowError(self._memory.image.location(one.instruction.address), lost.way, lost.address)
             if not flows:
                 return []
-            state = flows[0].state
-        return self._instruction(place, instructions[-1], state, accesses, transfers)
+            if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1]):
+                flows = [self._merged(flows, run.place_behind, fork)]
+        falling = [flow for flow in flows if flow.way == "fall"]
+        flows = [flow for flow in flows if flow.way != "fall"]
+        if falling:
+            flows.insert(0, self._merged(falling, run.place_behind, fork))
+        for flow in flows if needed else ():
+            flow.state.forget([at for at in needed.dead if at in flow.state.locations])
+        return flows
 
-    def _instruction(
-        self,
-        place: int,
-        instruction: LiftedInstruction,
-        state: State,
-        accesses: Callable[[Access], None] | None,
-        transfers: Callable[[WordTransfer], None] | None,
-    ) -> list[Flow]:
-        following = instruction.address + instruction.size_bytes
+    def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:
         prepared = self._prepared.get(instruction.address)
         if prepared is None or prepared.instruction is not instruction:
             prepared = self._prepared[instruction.address] = PreparedInstruction.of(instruction, self._lifter)
-        run = _Run(self, place, instruction, prepared, accesses=accesses, transfers=transfers)
+        return prepared
+
+    def _instruction(self, run: _Run, state: State, needed: Sequence[int]) -> list[Flow]:
+        """How control leaves an instruction; where it falls through on several ways, these do not meet yet."""
+        prepared = run.prepared
+        first = Flow("fall", prepared.following, state)
         if prepared.is_straight:
-            for index in range(len(instruction.ops)):
+            for index in needed:
                 run.straight(index, state)
-            state.forget([at for at in prepared.temporaries if at in state.locations])
-            return [Flow("fall", following, state)]
-        flows = self._ways(run, place, instruction, Flow("fall", following, state))
+            flows = [first]
+        else:
+            flows = self._ways(run, first, frozenset(needed))
         for flow in flows:
             flow.state.forget([at for at in prepared.temporaries if at in flow.state.locations])
         return flows
 
-    def _ways(self, run: _Run, place: int, instruction: LiftedInstruction, first: Flow) -> list[Flow]:
+    def _ways(self, run: _Run, first: Flow, needed: frozenset[int]) -> list[Flow]:
         """How control leaves an instruction that branches, or goes its own ways inside."""
         pending: dict[int, list[Flow]] = {0: [first]}
         fork = first.state.copy()
         done: list[Flow] = []
+        instruction = run.prepared.instruction
         for index in range(len(instruction.ops)):
             arriving = pending.pop(index, [])
             if arriving:
-                current = self._merged(arriving, (place, instruction.address, index), fork)
+                current = self._merged(arriving, (*run.place_behind[:2], index), fork)
+                if index not in needed:
+                    pending.setdefault(index + 1, []).append(current)
+                    continue
                 for to, flow in run.operation(index, current):
                     if to is None:
                         done.append(flow)
@@ -196,11 +217,7 @@ class Transfer:
                         )
                     else:
                         pending.setdefault(min(to, len(instruction.ops)), []).append(flow)
-        falling = [*pending.pop(len(instruction.ops), []), *(f for f in done if f.way == "fall")]
-        flows = [flow for flow in done if flow.way != "fall"]
-        if falling:
-            flows.insert(0, self._merged(falling, (place, instruction.address, len(instruction.ops)), fork))
-        return flows
+        return [*pending.pop(len(instruction.ops), []), *done]
 
     def _merged(self, flows: list[Flow], place: tuple[int, ...], fork: State) -> Flow:
         if len(flows) == 1:
@@ -220,17 +237,17 @@ class _Run:
         self,
         transfer: Transfer,
         place: int,
-        instruction: LiftedInstruction,
         prepared: PreparedInstruction,
         *,
         accesses: Callable[[Access], None] | None,
         transfers: Callable[[WordTransfer], None] | None,
     ) -> None:
-        self._prepared = prepared
+        self.prepared = prepared
         self._terms, self._memory, self._lifter = transfer._terms, transfer._memory, transfer._lifter  # noqa: SLF001
-        self._place, self._instruction, self._accesses = place, instruction, accesses
-        self._transfers = transfers
-        self._following = instruction.address + instruction.size_bytes
+        self._place, self._instruction = place, prepared.instruction
+        self._accesses, self._transfers = accesses, transfers
+        self._following = prepared.following
+        self.place_behind = (place, prepared.instruction.address, len(prepared.instruction.ops))
 
     def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
         """Execute operation ``index``: where to go within the instruction (None: out of it), and how."""
@@ -325,7 +342,7 @@ class _Run:
         if name.startswith("FLOAT_") and op.output is not None:
             self._write(state, op.output, self._unknown(state, op.output, index), index)
             return
-        if op.output is None or not self._prepared.is_computed[index]:
+        if op.output is None or not self.prepared.is_computed[index]:
             raise AnalysisError(
                 f"{name} of the instruction at {self._memory.image.location(self._instruction.address)} is not known "
                 "to the analysis: system instructions are not analysed."
@@ -349,7 +366,7 @@ class _Run:
 
     def _read(self, state: State, index: int, number: int) -> Term:
         """What operand ``number`` of operation ``index`` holds."""
-        location = self._prepared.inputs[index][number]
+        location = self.prepared.inputs[index][number]
         varnode = self._instruction.ops[index].inputs[number]
         bits = 8 * varnode.size_bytes
         if location is None:
@@ -366,7 +383,7 @@ class _Run:
         return term
 
     def _write(self, state: State, varnode: Varnode, term: Term, index: int) -> None:
-        location = self._prepared.outputs[index]
+        location = self.prepared.outputs[index]
         if location is not None:
             state.write(location, term)
         elif varnode.space == "ram":
@@ -385,16 +402,7 @@ class _Run:
         if self._accesses:
             base, offset = state.base(pointer), state.value(pointer)
             lasting = pointer if self._is_lasting(pointer, index) else None
-            ops = self._instruction.ops
-            branches = [op for op in ops[:index] if op.opcode in _BRANCHES]
-            is_certain = not branches
-            # One branch, over everything, to the next instruction; then the access, and then away.
-            is_leaving = (
-                [op.opcode for op in ops if op.opcode in _BRANCHES] == ["CBRANCH"]
-                and len(branches) == 1
-                and ops[-1].opcode in _AWAY
-                and (branches[0].inputs[0].space, branches[0].inputs[0].offset) == ("ram", self._following)
-            )
+            is_certain, is_leaving = self.prepared.is_certain(index), self.prepared.is_leaving(index)
             form = self._terms.linear(pointer)
             parts = tuple(
                 (factor, part if self._is_unknown(state, part) else None, state.value(part))

@@ -211,7 +211,8 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
     for sites, names in _by_sites(report, lemmas).items():
         more = len(sites) - _SITES_SHOWN
         all_or_some = "them" if len(names) == len(lemmas) > 1 else ", ".join(names)
-        text = f"{_count(sites)} rest{'s' * (len(sites) == 1)} on {all_or_some}: {', '.join(sites[:_SITES_SHOWN])}"
+        takes = f"take{'s' * (len(sites) == 1)} {all_or_some} for granted"
+        text = f"{_count(sites)} {takes}: {', '.join(sites[:_SITES_SHOWN])}"
         yield from paragraph("", text + (f" and {more} more; --json has all" if more > 0 else ""), width)
     if lemmas:
         yield from paragraph("", _checked(report), width)
@@ -221,7 +222,7 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
 
 
 def _by_sites(report: SetReport, lemmas: Iterable[str]) -> dict[tuple[str, ...], list[str]]:
-    """The lemmas by the places of the instructions that rest on them."""
+    """The lemmas by the places of the instructions that take them for granted."""
     found: dict[tuple[str, ...], list[str]] = {}
     for lemma in lemmas:
         sites = (site.location for proof in report.proofs.values() for site in proof.sites if site.lemma == lemma)

@@ -321,6 +321,33 @@ def test_many_random_programs_stay_within_bounds_with_summaries(target, seed):
     campaign(target, seed)
 
 
+def test_where_much_was_summarised_already_callees_expand_less(monkeypatch):
+    """Summaries in summaries: each function has its own blocks then, and not those of all that it calls."""
+    tree = "".join(
+        f"__attribute__((noinline)) u f{k}(u x) {{ u r = f{k - 1}(x); if (in) r += f{k - 1}(r); return r; }}\n"
+        for k in range(1, 6)
+    )
+    guest = guest_of(CALLS + tree + "u f(u x) { return f5(x) + f5(x + 1); }\n", load_target("cortex-m4"), ".c")
+    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(expansion, "FEW", 20)
+    monkeypatch.setattr(bound, "FEWEST", 1)
+    analysed = []
+    real = bound.analyze_with_counters
+    monkeypatch.setattr(
+        bound, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
+    )
+    bounds, points = [], []
+    for many in (1_000, 0):
+        monkeypatch.setattr(bound, "MANY_SUMMARISED", many)
+        analysed.clear()
+        bounds.append(bound_of(guest))
+        points.append(max(analysed))
+    assert points[1] < points[0]
+    assert set(bounds[0].summarised) < set(bounds[1].summarised)
+    with guest.machine() as machine:
+        assert machine.count("f", (7,)) <= min(one.instructions for one in bounds)
+
+
 def test_what_is_not_summarised(monkeypatch):
     """Recursion, what was refused, and what is called once."""
     blocks = {1: ([2, 2, 3, 4], []), 2: ([3], []), 3: ([], [5]), 4: ([4], []), 5: ([], [])}

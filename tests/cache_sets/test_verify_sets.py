@@ -23,6 +23,7 @@ from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets import specification, verdict
 from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords
+from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import WORKLOADS, run_operations, traces
 from wcet_probe.cache_sets.specification import Justification, allowed_sets, prove_sets, words_of
 from wcet_probe.cache_sets.static_words import PREMISES
@@ -55,14 +56,20 @@ def asked(allocator="cama", operations=1500, target="mpc603e"):
 
 
 @cache
+def cama_prepared():
+    return preparations(cama_program())
+
+
+@cache
 def cama_words():
-    return words_of(cama_program(), HEAP_BYTES, allowed_sets(cama_program()))
+    return words_of(cama_program(), HEAP_BYTES, allowed_sets(cama_program()), prepared=cama_prepared())
 
 
 @cache
 def cama_report():
-    """As the command makes it; what its words are is asked for once for all tests."""
-    with patch.object(verdict, "words_of", lambda *_: cama_words()):
+    """As the command makes it; what its operations and words are is asked for once for all tests."""
+    known = {"words_of": lambda *_: cama_words(), "preparations": lambda _: cama_prepared()}
+    with patch.multiple(verdict, **known):
         return verify_sets(asked())
 
 
@@ -168,14 +175,13 @@ def test_another_promise_than_the_one_that_is_kept_is_refuted(monkeypatch):
     # How many accesses there are does not depend on the promise.
     counts = {proof.role: proof.counts for proof in cama_report().proofs.values()}
     roles = {cama_program().allocator.entry_points[role]: role for role in counts}
-    of = {"most_accesses": lambda asked: asked, "most_accesses_of": lambda prepared: prepared.request}
-    for name, request_of in of.items():
 
-        def known(asked, request_of=request_of):
-            request = request_of(asked)
-            return counts[roles[request.entry]][request.parameters["H"]]
+    def known(prepared):
+        request = prepared.request
+        return counts[roles[request.entry]][request.parameters["H"]]
 
-        monkeypatch.setattr(specification, name, known)
+    monkeypatch.setattr(specification, "most_accesses_of", known)
+    monkeypatch.setattr(verdict, "preparations", lambda _: cama_prepared())
     monkeypatch.setattr(verdict, "words_of", lambda *_: cama_words())
     allowed = replace(allowed_sets(cama_program()), reserved=SHIFTED)
     report = verify_program(asked(), cama_program(), allowed)
@@ -245,19 +251,28 @@ def test_no_flow_fact_about_pointers_is_believed():
     assert proof.holds
     assert proof.justifications == told.justifications
     assert (proof.lemmas, proof.sites) == (told.lemmas, told.sites)
-    nothing = prove_sets(cama_program(), "free", (HEAP_BYTES,), allowed, words=lambda: HeapWords({}))
-    assert {one.address for one in nothing.possible_violations} == {site.address for site in told.sites}
+    nothing = prove_sets(
+        cama_program(), "free", (HEAP_BYTES,), allowed, words=lambda: HeapWords({}), prepared=cama_prepared()
+    )
+    induced = {address for address, why in told.justifications.items() if why is Justification.INDUCED}
+    assert {one.address for one in nothing.possible_violations} == induced
     assert len(nothing.may_touch) == 128
 
 
-def test_what_rests_on_a_lemma_is_told_site_by_site():
-    """`PROVEN` is said where no lemma is left; until then each instruction that rests on one is named."""
+def test_what_takes_a_lemma_for_granted_is_told_site_by_site():
+    """`PROVEN` is said where no lemma is left; until then each instruction at which one is needed is named."""
     report = cama_report()
-    for proof in report.proofs.values():
-        told = {site.address for site in proof.sites}
-        induced = [address for address, why in proof.justifications.items() if why is Justification.INDUCED]
-        assert told == set(induced)
+    for role, proof in report.proofs.items():
+        sites = {lemma.id: [site for site in proof.sites if site.lemma == lemma.id] for lemma in proof.lemmas}
         assert all("cama." in site.location for site in proof.sites)
+        assert {"load" if not site.is_store else "store" for site in sites["objects-apart"]} == {"load", "store"}
+        assert not any(site.is_store for name in ("stored-before-loaded", "blocks-apart") for site in sites[name])
+        induced = {address for address, why in proof.justifications.items() if why is Justification.INDUCED}
+        for name in ("null-is-not-followed", "frontier-in-its-area"):
+            own = [site.address for site in sites[name] if f"cama_{role}" in site.location]
+            assert 0 < len(set(own) & induced) < len(induced)
+        tested = {"cama.c:190", "cama.c:206", "cama.c:208", "cama.c:178"}  # compared with null right before
+        assert not any(line in site.location for site in sites["null-is-not-followed"] for line in tested)
     alone = {role: replace(proof, sites=(), lemmas=(), assumptions=()) for role, proof in report.proofs.items()}
     requirements = tuple(_requirements(load_allocator("cama"), report.allowed, alone, None))
     assert replace(report, proofs=alone, requirements=requirements).exit_code is ExitCode.OK
@@ -349,6 +364,11 @@ def test_accesses_are_those_of_the_worst_path_by_set():
     assert found.accesses == 4
     assert found.by_set[:5] == (1, 3, 1, 1, 0)
     assert Counter(found.by_set)[0] == 124
+
+
+def test_premises_hold_of_what_is_induced_without_a_lemma_too():
+    assert specification._premises([(None, Justification.INDUCED, ())]) == PREMISES
+    assert not specification._premises([(None, Justification.OWN, ())])
 
 
 def test_grounds_are_told_apart():

@@ -28,6 +28,7 @@ from wcet_probe.analyzer.facts.language import (
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
+from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -81,6 +82,7 @@ class _Trial:
     """A question with what was told for trial so far, and what that showed to be missing."""
 
     asked: BoundRequest
+    remembered: RememberedValues
     told: Facts = field(default_factory=Facts)
     missing: list[OpenFact] = field(default_factory=list)
     open_loops: dict[int, LoopFact] = field(default_factory=dict)
@@ -98,13 +100,13 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     Raises:
         UsageError: there is no such function, or a fact that is there is wrong.
     """
-    trial = _looked(asked, progress)
+    trial = _looked(asked, progress, None)
     candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
 
 
-def _looked(asked: BoundRequest, progress: Callable[[str], None]) -> _Trial:
-    trial = _Trial(asked)
+def _looked(asked: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> _Trial:
+    trial = _Trial(asked, remembered or remember(asked.image, asked.target))
     for _ in range(_MOST_ROUNDS):
         if trial.stopped or not _round(trial, progress):
             break
@@ -112,9 +114,14 @@ def _looked(asked: BoundRequest, progress: Callable[[str], None]) -> _Trial:
 
 
 def with_all_missing(
-    asked: BoundRequest, error: AnalysisError, progress: Callable[[str], None] = lambda _: None
+    asked: BoundRequest,
+    error: AnalysisError,
+    progress: Callable[[str], None] = lambda _: None,
+    remembered: RememberedValues | None = None,
 ) -> AnalysisError:
     """``error``, for which ``asked`` has no bound, with all facts that are missing and not only those in the way first.
+
+    What is ``remembered`` of the proof that failed is not analysed again.
 
     Raises:
         UsageError: a fact that is there is wrong.
@@ -122,7 +129,7 @@ def with_all_missing(
     if not (error.headers or error.sites or _RECURSION.match(str(error))):
         return error
     progress("looking for all that is missing")
-    trial = _looked(asked, progress)
+    trial = _looked(asked, progress, remembered)
     if len(trial.missing) < _SEVERAL:
         return error
     lines = [f"  {one.title}: {_in_a_line(one.lines)}" for one in trial.missing]
@@ -177,7 +184,7 @@ def _closed(trial: _Trial) -> BoundRequest | None:
 def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
     """Look once, and tell for trial what is missing; whether something was."""
     try:
-        prepared = prepare(trial.request(), progress)
+        prepared = prepare(trial.request(), progress, trial.remembered)
     except AnalysisError as error:
         return _call_or_recursion(trial, error)
     try:
@@ -292,7 +299,7 @@ def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: 
         facts = tuple(CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256) for place, sha256 in places)
         told = replace(trial.told, calls=(*trial.told.calls, *facts))
         try:
-            prepare(trial.request(told))
+            prepare(trial.request(told), remembered=trial.remembered)
         except AnalysisError as error:
             if str(error) == message or not (error.sites or _RECURSION.match(str(error))):
                 continue

@@ -10,6 +10,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.values.remembered import remember
 from wcet_probe.answer.entry_memory import entry_memory
 from wcet_probe.answer.fact_skeleton import with_all_missing
 from wcet_probe.answer.given_bounds import read_given
@@ -147,10 +148,11 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     """
     read = read_firmware(request, progress)
     asked = read.asked
+    remembered = remember(asked.image, asked.target)
     try:
-        bound = prove(asked, progress)
+        bound = prove(asked, progress, remembered)
     except AnalysisError as error:
-        raise with_all_missing(asked, error, progress) from error
+        raise with_all_missing(asked, error, progress, remembered) from error
     if read.other_core:
         bound = replace(bound, assumptions=(*bound.assumptions, read.other_core))
     bound = bound if request.is_run else _without_runs(bound)

@@ -11,14 +11,18 @@ but for the check of the heap, which is there for tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.analyzer.invariants.contents import NEAR_NULL, Contents, is_anything
+from wcet_probe.analyzer.invariants.contents import NEAR_NULL, Contents, Region, is_anything
 from wcet_probe.analyzer.invariants.frontier import Area
-from wcet_probe.analyzer.invariants.induction import Module, invariants
+from wcet_probe.analyzer.invariants.induction import RESULT, Invariants, Module, invariants
+from wcet_probe.analyzer.invariants.obligations import Lemma, Place
+from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
+from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.cache_sets.static_words import are_blocks, arguments_of, module_operations, static_addresses
 
 LEMMAS: Mapping[str, tuple[str, str]] = {
@@ -65,14 +69,21 @@ class HeapWords(NamedTuple):
     Attributes:
         addresses: of each access of which it is known; of none where a store may go anywhere.
         rests_on: ids of the lemmas that this rests on.
+        sites: by id, the accesses at which a lemma is taken for granted, as operation, address of the instruction and
+            whether it writes; nothing of a lemma that speaks of no access.
     """
 
     addresses: Mapping[str, Mapping[int, Contents]]
     rests_on: tuple[str, ...] = ()
+    sites: Mapping[str, frozenset[tuple[str, int, bool]]] = MappingProxyType({})
 
 
 def heap_words(
-    program: Program, heap_bytes: int, area: Area | None, progress: Callable[[str], None] = lambda _: None
+    program: Program,
+    heap_bytes: int,
+    area: Area | None,
+    progress: Callable[[str], None] = lambda _: None,
+    prepared: Preparations | None = None,
 ) -> HeapWords:
     """Where the accesses of ``program``'s operations go.
 
@@ -83,9 +94,11 @@ def heap_words(
         heap_bytes: size of the heap that flow facts speak of.
         area: remainders modulo a way of what the allocator reserves for itself; None: links are not followed.
         progress: is told in words what is being done.
+        prepared: the operations, where others prepare them, too.
     """
     progress("following the words that operations load through all operations")
-    cache, operations = program.target.dcache, module_operations(program, heap_bytes)
+    cache = program.target.dcache
+    operations = module_operations(program, heap_bytes, prepared or preparations(program))
     if cache is None or operations is None:
         return HeapWords({})
     if addresses := static_addresses(program, heap_bytes, operations):
@@ -101,4 +114,22 @@ def heap_words(
     for (index, place), address in found.addresses.items():
         if not is_anything(address):
             result[operations[index].role][operations[index].moved[place].number] = address
-    return HeapWords(result, tuple(LEMMAS))
+    rests_on = tuple(name for name in LEMMAS if name in {*found.needed, *_of_blocks(found, operations)})
+    return HeapWords(result, rests_on, {name.value: _sites(operations, own) for name, own in found.needed.items()})
+
+
+def _of_blocks(found: Invariants, operations: Sequence[Operation]) -> Iterator[Lemma]:
+    """What is taken for granted of the blocks that are returned: else the caller writes where words are."""
+    if not are_blocks(found, operations):
+        yield Lemma.NULL
+    returned = (found.found.get((index, RESULT), ()) for index in range(len(operations)))
+    if any(part.region is Region.ARENA for parts in returned for part in parts):
+        yield Lemma.OBJECTS
+
+
+def _sites(operations: Sequence[Operation], places: Iterable[Place]) -> frozenset[tuple[str, int, bool]]:
+    return frozenset(
+        (operations[index].role, moved.transfer.instruction_address, moved.transfer.is_store)
+        for index, place in places
+        for moved in (operations[index].moved[place],)
+    )

@@ -16,16 +16,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from wcet_probe.analyzer.access_bound import AccessBound, most_accesses, most_accesses_of
-from wcet_probe.analyzer.bound import prepare, prove_prepared
+from wcet_probe.analyzer.access_bound import AccessBound, most_accesses_of
+from wcet_probe.analyzer.bound import prove_prepared
 from wcet_probe.analyzer.invariants.contents import Contents
 from wcet_probe.analyzer.invariants.frontier import Area
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.reach import Reach, reaches
-from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
 from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords, heap_words
+from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import AccessRange, Bound
 from wcet_probe.model.target import CacheConfig, Isa
@@ -102,7 +102,7 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class LemmaSite:
-    """An instruction that keeps to the allowed sets by a lemma.
+    """An instruction at which a lemma is taken for granted, so that others keep to the allowed sets.
 
     Attributes:
         address, text: of the instruction.
@@ -129,7 +129,7 @@ class SetProof:
         stack_bytes: deepest access below the stack pointer at entry.
         possible_violations: instructions that are not known to keep to the allowed sets.
         lemmas: what is assumed of where links lead.
-        sites: the instructions that rest on them.
+        sites: the instructions of the operation and of init at which they are taken for granted.
         assumptions: names of all that the proof rests on, the lemmas included.
         counts: most accesses, by size of the heap in bytes.
         no_bound: why nothing is proved, or empty.
@@ -215,6 +215,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
     allowed: AllowedSets,
     progress: Callable[[str], None] = lambda _: None,
     words: Callable[[], HeapWords] | None = None,
+    prepared: Preparations | None = None,
 ) -> SetProof:
     """What can be proved of the sets that the operation ``role`` of ``program`` touches.
 
@@ -225,6 +226,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         allowed: what is to be proved.
         progress: is told in words what is being done.
         words: where the words lead that operations load, where another proof wants to know it, too.
+        prepared: the operations, where other proofs prepare them, too.
 
     Raises:
         UsageError: a flow fact is wrong.
@@ -234,24 +236,22 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
     roles = Roles(None, register) if role == "malloc" else Roles(register, None)
     progress(f"proving which sets {role} touches")
     try:
-        prepared = prepare(operation_request(program, role, sizes[0]))
-        bound = prove_prepared(prepared)
+        preparing = prepared or preparations(program)
+        own_prepared = preparing(role, sizes[0])
+        bound = prove_prepared(own_prepared)
         counts = {}
         for size in sizes:
             progress(f"counting accesses of {role}, heap of {size} bytes")
-            counts[size] = (
-                most_accesses_of(prepared)
-                if size == sizes[0]
-                else most_accesses(operation_request(program, role, size))
-            )
+            counts[size] = most_accesses_of(preparing(role, size))
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
-    own = tuple(distances(prepared.values, roles))
-    found = tuple(reaches(prepared.values, allowed.sets * allowed.line_bytes))
+    own = tuple(distances(own_prepared.values, roles))
+    found = tuple(reaches(own_prepared.values, allowed.sets * allowed.line_bytes))
+    taken: Mapping[str, Collection[tuple[str, int, bool]]] = {}
     judged = list(_judged(program, bound, allowed, zip(own, found, strict=True)))
     if any(justification is Justification.OUTSIDE for _, justification, _ in judged):
-        induced = words() if words is not None else words_of(program, sizes[0], allowed, progress)
-        addresses = induced.addresses.get(role, {})
+        induced = words() if words is not None else words_of(program, sizes[0], allowed, progress, preparing)
+        addresses, taken = induced.addresses.get(role, {}), induced.sites
         judged = [
             _induced(one, known, addresses.get(number), allowed, induced.rests_on)
             for number, (one, known) in enumerate(zip(judged, own, strict=True))
@@ -272,7 +272,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         lemmas=tuple(_lemmas({lemma for _, _, lemmas in judged for lemma in lemmas})),
         assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
         counts=counts,
-        sites=tuple(_sites(program, judged)),
+        sites=tuple(_sites(program, role, judged, taken)),
     )
 
 
@@ -286,14 +286,18 @@ Judged = tuple[AccessRange, Justification, tuple[str, ...]]
 
 
 def words_of(
-    program: Program, heap_bytes: int, allowed: AllowedSets, progress: Callable[[str], None] = lambda _: None
+    program: Program,
+    heap_bytes: int,
+    allowed: AllowedSets,
+    progress: Callable[[str], None] = lambda _: None,
+    prepared: Preparations | None = None,
 ) -> HeapWords:
     """Where the words lead that the operations of ``program`` load, which reserves the allowed sets for itself."""
     reserved = allowed.reserved
     first, end = min(reserved, default=0), max(reserved, default=0) + 1
     is_range = allowed.is_specified and reserved == frozenset(range(first, end)) and end < allowed.sets
     area = Area(first * allowed.line_bytes, end * allowed.line_bytes) if is_range else None
-    return heap_words(program, heap_bytes, area, progress)
+    return heap_words(program, heap_bytes, area, progress, prepared)
 
 
 def _judged(program: Program, bound: Bound, allowed: AllowedSets, known: Iterable[Known]) -> Iterator[Judged]:
@@ -304,7 +308,8 @@ def _judged(program: Program, bound: Bound, allowed: AllowedSets, known: Iterabl
 
 def _premises(judged: Iterable[Judged]) -> tuple[str, ...]:
     """What an induction over the operations takes for granted of the caller."""
-    return static_words.PREMISES if any(lemmas for _, _, lemmas in judged) else ()
+    is_induced = any(justification is Justification.INDUCED for _, justification, _ in judged)
+    return static_words.PREMISES if is_induced else ()
 
 
 def _induced(
@@ -394,10 +399,18 @@ def _possible_violations(
         yield PossibleViolation(address, texts[address], program.image.location(address), is_store, len(sets))
 
 
-def _sites(program: Program, judged: Iterable[Judged]) -> Iterator[LemmaSite]:
-    """The instructions that rest on lemmas, each with each of them, by address."""
+def _sites(
+    program: Program, role: str, judged: Iterable[Judged], taken: Mapping[str, Collection[tuple[str, int, bool]]]
+) -> Iterator[LemmaSite]:
+    """The instructions at which lemmas are ``taken`` for granted, by address.
+
+    Of a lemma of which nothing is told, those that rest on it.
+    """
     texts = {instruction.address: instruction.text for instruction in program.instructions}
-    found = {(access.address, access.is_store, lemma) for access, _, lemmas in judged for lemma in lemmas}
+    resting = {(access.address, access.is_store, lemma) for access, _, lemmas in judged for lemma in lemmas}
+    found = {one for one in resting if one[-1] not in taken}
+    for lemma in sorted({lemma for *_, lemma in resting} & taken.keys()):
+        found |= {(address, is_store, lemma) for of, address, is_store in taken[lemma] if of in {role, "init"}}
     for address, is_store, lemma in sorted(found):
         yield LemmaSite(address, texts[address], program.image.location(address), is_store, lemma)
 

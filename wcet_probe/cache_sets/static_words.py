@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Region, in_arena, is_anything, number
 from wcet_probe.analyzer.invariants.induction import RESULT, Invariants, Module, invariants
 from wcet_probe.analyzer.invariants.operations import Operation, operation
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.analyzer.values.terms import Term
-from wcet_probe.answer.proving import allocator_facts, operation_request
+from wcet_probe.answer.proving import allocator_facts
 from wcet_probe.build.program import Program
+from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.target import Isa
 
@@ -47,7 +48,8 @@ def static_addresses(
         heap_bytes: size of the heap that flow facts speak of.
         operations: those of the allocator, where they are known already.
     """
-    cache, operations = program.target.dcache, operations or module_operations(program, heap_bytes)
+    cache = program.target.dcache
+    operations = operations or module_operations(program, heap_bytes, preparations(program))
     if cache is None or operations is None:
         return {}
     way_bits = (cache.sets * cache.line_bytes).bit_length() - 1
@@ -65,8 +67,8 @@ def static_addresses(
     return result
 
 
-def module_operations(program: Program, heap_bytes: int) -> Sequence[Operation] | None:
-    """What the allocator's entry points do: init, malloc and free.
+def module_operations(program: Program, heap_bytes: int, prepared: Preparations) -> Sequence[Operation] | None:
+    """What the allocator's entry points do, init, malloc and free, as they are ``prepared`` for this heap.
 
     None where others are named, apart from a check, where one of them cannot be analysed, and where flow facts tell of
     words, arguments, calls or recursion, on which all would rest.
@@ -77,7 +79,7 @@ def module_operations(program: Program, heap_bytes: int) -> Sequence[Operation] 
     if not set(_ROLES) <= set(entry_points) <= {*_ROLES, "check"}:
         return None
     try:
-        return [_operation(program, role, heap_bytes) for role in _ROLES]
+        return [_operation(program, role, prepared(role, heap_bytes).values) for role in _ROLES]
     except AnalysisError:
         return None
 
@@ -101,12 +103,11 @@ def _registers(program: Program) -> tuple[str, str]:
     return ("r3", "r4") if program.target.isa is Isa.POWERPC else ("r0", "r1")
 
 
-def _operation(program: Program, role: str, heap_bytes: int) -> Operation:
-    request = operation_request(program, role, heap_bytes)
+def _operation(program: Program, role: str, values: Values) -> Operation:
     first, _ = _registers(program)
     lifter = Lifter(program.target.pcode_language, program.target.isa, code_reader(program.image.segments))
     roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
-    return operation(role, prepare(request).values, program.image, lifter, roles, first)
+    return operation(role, values, program.image, lifter, roles, first)
 
 
 def arguments_of(program: Program, one: Operation, way_bits: int) -> Mapping[Term, Contents]:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
 from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets, words_of
 from wcet_probe.compiled.supply import translations
@@ -133,8 +134,9 @@ def verify_program(
         WcetProbeError: as ``verify_sets``.
     """
     heaps = request.heap_bytes, 2 * request.heap_bytes
-    words = cache(lambda: words_of(program, request.heap_bytes, allowed, progress))
-    proofs = {role: prove_sets(program, role, heaps, allowed, progress, words) for role in ROLES}
+    prepared = preparations(program)
+    words = cache(lambda: words_of(program, request.heap_bytes, allowed, progress, prepared))
+    proofs = {role: prove_sets(program, role, heaps, allowed, progress, words, prepared) for role in ROLES}
     run = None
     if request.operations is not None:
         run = run_operations(
@@ -180,7 +182,7 @@ def _requirements(
 def _sets_requirement(role: str, allowed: AllowedSets, proof: SetProof, run: SetRun | None) -> Requirement:
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
-    status = _under(proof.sites) if proof.holds else Status.NOT_PROVEN
+    status = _under(proof.lemmas) if proof.holds else Status.NOT_PROVEN
     is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
     if (outside or is_broken) and allowed.is_specified:
         status = Status.REFUTED

@@ -50,7 +50,8 @@ def manual_page(group: click.Group, others: dict[str, click.Command]) -> str:
         others: commands that are none of its list, by what stands for their names; they come first.
     """
     root = click.Context(group, info_name="wcet-probe", **group.context_settings)
-    commands = {**others, **{name: group.commands[name] for name in group.list_commands(root)}}
+    listed = {name: found for name in group.list_commands(root) if (found := group.get_command(root, name))}
+    commands = {**others, **listed}
     lines = [
         f'.TH WCET\\-PROBE 1 "" "{_plain(f"wcet-probe {__version__}")}" "User Commands"',
         ".SH NAME",

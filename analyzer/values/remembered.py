@@ -1,0 +1,84 @@
+"""Values that were analysed before, found again where the same is asked: a fact of a loop changes no value.
+
+Who looks for all facts that are missing proves again and again, each time with one answer more. Most of what is
+analysed then is what was analysed already.
+
+*Soundness:* an analysis is a function of its arguments; where one is answered by an earlier one, these are equal, and
+each call has the effect that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.analysis import Values, analyze_values
+from wcet_probe.analyzer.values.call_effects import Callees, CallKey, Effect
+from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Target
+
+_MOST_POINTS = 4_000
+"""Points whose states are kept; what is analysed after that is analysed again where it is asked for again."""
+
+
+class RememberedValues:
+    """The values of one image.
+
+    Args:
+        image: the binary.
+        lifter: lifter of the image.
+    """
+
+    def __init__(self, image: Image, lifter: Lifter) -> None:
+        self.image, self.lifter = image, lifter
+        self._found: dict[object, list[tuple[Mapping[CallKey, Effect], Values]]] = {}
+        self._points = 0
+
+    def analyze(  # noqa: PLR0917  as of `analyze_values`
+        self,
+        image: Image,
+        lifter: Lifter,
+        graph: Supergraph,
+        arguments: Mapping[str, StridedInterval],
+        words: Mapping[int, StridedInterval] = MappingProxyType({}),
+        ranges: Mapping[int, Sequence[SymbolRange]] = MappingProxyType({}),
+        rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
+        callees: Callees | None = None,
+        called: CallKey | None = None,
+    ) -> Values:
+        """As `analysis.analyze_values`.
+
+        Raises:
+            AnalysisError, UnsummarisedError, IrreducibleError: as that.
+
+        *Soundness:* as said of the module.
+        """
+        if image is not self.image or lifter is not self.lifter:
+            return analyze_values(image, lifter, graph, arguments, words, ranges, rounds, callees, called)
+        given = (frozenset(one.items()) for one in (arguments, words, ranges, rounds))
+        known = self._found.setdefault((graph, *given, called, callees is None), [])
+        for effects, values in known:
+            if callees is None or all(callees(key) == effect for key, effect in effects.items()):
+                return values
+        asked: dict[CallKey, Effect] = {}
+
+        def noted(key: CallKey) -> Effect:
+            asked[key] = effect = callees(key)  # type: ignore[misc]  # it is none only where nobody asks
+            return effect
+
+        values = analyze_values(
+            image, lifter, graph, arguments, words, ranges, rounds, None if callees is None else noted, called
+        )
+        if self._points + len(values.states) <= _MOST_POINTS:
+            self._points += len(values.states)
+            known.append((asked, values))
+        return values
+
+
+def remember(image: Image, target: Target) -> RememberedValues:
+    """What proofs about ``image`` on ``target`` remember for those that come after them."""
+    return RememberedValues(image, Lifter(target.pcode_language, target.isa, code_reader(image.segments)))
