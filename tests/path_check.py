@@ -24,7 +24,7 @@ from wcet_probe.analyzer.ipet.exact_lp import FlowSystem
 from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.answer.call_paths import check_call_path
@@ -56,7 +56,7 @@ class Proved:
 @lru_cache(maxsize=8)
 def lifter_of(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
     """One for all functions and runs of a program: to make it takes longer than most of them."""
-    return Lifter(language, isa, code_reader(segments))
+    return image_lifter(language, isa, segments)
 
 
 def proved(
@@ -65,12 +65,7 @@ def proved(
     """Prove ``entry``; AnalysisError where that cannot be done."""
     told = facts or Facts()
     request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, told, sources, {})
-
-    def shared(language: str, isa: Isa, _read_code: object) -> Lifter:
-        return lifter_of(language, isa, guest.image.segments)
-
-    with patch.object(bound_module, "Lifter", shared):
-        prepared = prepare(request)
+    prepared = prepare(request)
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)
     stage = prepared.bounded({})
@@ -79,8 +74,10 @@ def proved(
     return Proved(guest, entry, bound, stage, flow_system(stage.solved("instructions").problem), memory)
 
 
-MOST_STEPS = 200_000
-"""A run of so many instructions hangs."""
+MOST_INSTRUCTIONS = 1_000_000
+"""A run of so many hangs: so many are emulated, as the interpreter would take seconds."""
+MOST_STEPS = 5_000
+"""Of a run that hangs, what the interpreter holds against the value analysis."""
 
 
 def interpret(proof: Proved, *arguments: int, step_limit: int | None = None):
@@ -161,6 +158,16 @@ def check_emulated(proof: Proved, *arguments: int) -> None:
             check_loops(proof.bound.loop_claims, machine.loop_counts(), guest.image, subject)
 
 
+def check_hangs(guest: Guest, entry: str, arguments: Sequence[int], least_instructions: int = 0) -> None:
+    """An emulated call takes more instructions than any that returns."""
+    most = max(MOST_INSTRUCTIONS, least_instructions)
+    with (
+        guest.machine(most_instructions=most) as machine,
+        pytest.raises(EmulationError, match=f"takes more than {most} instructions"),
+    ):
+        machine.count(entry, arguments)
+
+
 def attack(proof: Proved, *arguments: int) -> int:
     """All checks of one run; its instructions, 0 where it hangs, which a bound of calls that return allows."""
     try:
@@ -169,8 +176,10 @@ def attack(proof: Proved, *arguments: int) -> int:
         if "did not return within" not in str(error):
             raise
         assert any(one.id == "call-returns" for one in proof.bound.assumptions)
-        with pytest.raises(EmulationError, match="did not return within"):
-            interpret(proof, *arguments, step_limit=max(MOST_STEPS, 20 * proof.bound.instructions))
+        if proof.bound.instructions < MOST_STEPS:
+            with pytest.raises(EmulationError, match="did not return within"):
+                interpret(proof, *arguments, step_limit=MOST_STEPS)
+        check_hangs(proof.guest, proof.entry, arguments, 20 * proof.bound.instructions)
         return 0
     check_path(proof, result.path)
     return result.instructions

@@ -34,6 +34,8 @@ TARGETS = ("cortex-m4", "arm926ej-s", "mpc603e")
 DEFAULTS: Mapping[str, int] = MappingProxyType({"sl-bits": 5, "bit-search": 0})
 CHOICES = tuple({"sl-bits": sl, "bit-search": search} for sl in (4, 5) for search in (0, 1))
 
+_MOST_GUESTS = 64
+_GUESTS: dict[tuple[str, ...], Guest] = {}
 _FOLDER = TemporaryDirectory(prefix="wcet-probe-tests-", ignore_cleanup_errors=True)
 
 
@@ -125,7 +127,13 @@ def guest_on(image: Image, target: Target) -> Guest:
 
 
 def guest_of(source: str, target: Target, suffix: str = ".s", optimisation: str = "-O2") -> Guest:
-    return guest_on(image_of(source, target, suffix, optimisation), target)
+    """The guest of one file; of the same file for the same core the same one, as all of it is frozen."""
+    key = source, repr(target), suffix, optimisation
+    if key not in _GUESTS:
+        if len(_GUESTS) == _MOST_GUESTS:
+            _GUESTS.pop(next(iter(_GUESTS)))
+        _GUESTS[key] = guest_on(image_of(source, target, suffix, optimisation), target)
+    return _GUESTS[key]
 
 
 def machine_of(source: str, target: Target, suffix: str = ".s", heap_bytes: int = 4096) -> Machine:

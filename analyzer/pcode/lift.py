@@ -15,8 +15,9 @@ from __future__ import annotations
 import atexit
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 import pypcode
@@ -29,6 +30,8 @@ CodeReader = Callable[[int, int], bytes]
 """``read(address, size_bytes)``: the code bytes from ``address`` on, fewer where the code ends."""
 
 _LONGEST_BYTES = 4
+_IMAGES = 4
+"""So many images keep what was translated of them."""
 FLOAT_OPERATION = "float"
 """User operation of a floating-point instruction without p-code."""
 _ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
@@ -102,11 +105,14 @@ class Lifter:
         float_bytes: offsets of all bytes of floating-point registers and of their status, in the space ``register``.
         registers: register by lower-case SLEIGH name; on ARM also ``r13``, ``r14``, ``r15``.
 
+        translated: by address and number of instructions, what was translated of this code, by whatever lifter of it.
+
     Raises:
         DecodeError: pypcode has no such language.
     """
 
     def __init__(self, language: str, isa: Isa, read_code: CodeReader) -> None:
+        self._language = language
         description = _description(language)
         if description is None:
             raise DecodeError(f"pypcode has no language {language!r}: correct pcode_language of the target.")
@@ -129,6 +135,18 @@ class Lifter:
         )
         self._flags = registers["xer" if isa is Isa.POWERPC else "cpsr"]
         self._instructions: dict[int, LiftedInstruction] = {}
+        self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
+        self._guarded: set[int] = set()
+
+    def another(self) -> Lifter:
+        """A lifter of the same code that has lifted nothing yet, and shares what was translated.
+
+        *Soundness:* it lifts as a new one does. The context of SLEIGH remembers of an IT block which instructions have
+        guards; one of them that is asked for alone is translated in a context of its own.
+        """
+        found = copy(self)
+        vars(found).update(_instructions={})
+        return found
 
     def lift(self, address: int) -> LiftedInstruction:
         """The instruction at ``address`` (without Thumb bit).
@@ -159,6 +177,20 @@ class Lifter:
         return 4 - (mask & -mask).bit_length() + 1
 
     def _translate(self, address: int, count: int) -> list[LiftedInstruction]:
+        if (address, count) not in self.translated:
+            if address in self._guarded:
+                apart = Lifter(self._language, self.isa, self._read_code)
+                apart.lift(address)
+                self.translated[address, count] = apart.translated[address, count]
+            else:
+                end = address + count * _LONGEST_BYTES if count > 1 else address
+                perhaps = {*range(address + 2, end, 2)} - self._guarded
+                self._guarded |= perhaps  # also where the block cannot be translated as a whole
+                lifted = self.translated[address, count] = self._translate_anew(address, count)
+                self._guarded -= {*range(lifted[-1].address + lifted[-1].size_bytes, end, 2)} & perhaps
+        return self.translated[address, count]
+
+    def _translate_anew(self, address: int, count: int) -> list[LiftedInstruction]:
         code = self._read_code(address, count * _LONGEST_BYTES)
         if not code:
             raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
@@ -210,6 +242,28 @@ class Lifter:
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
         decrement_and_if_false = word >> 23 & 0b111 == 0
         return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+@lru_cache(maxsize=_IMAGES)
+def _first_lifter(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
+    """To make a context takes longer than most proofs of small functions."""
+    return Lifter(language, isa, code_reader(segments))
+
+
+def image_lifter(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
+    """A new lifter of an image, which shares with others of this image what was translated.
+
+    Parameters:
+        language: SLEIGH language id, ``Target.pcode_language``.
+        isa: instruction set of the code.
+        segments: of the image.
+
+    Raises:
+        DecodeError: pypcode has no such language.
+
+    *Soundness:* as said of `Lifter.another`.
+    """
+    return _first_lifter(language, isa, segments).another()
 
 
 def _trap(op: PcodeOp) -> PcodeOp:
@@ -273,6 +327,7 @@ def _description(language: str) -> pypcode.ArchLanguage | None:
 
 # Kept until the interpreter is gone, pypcode would tell on stderr of objects that were not freed.
 atexit.register(_description.cache_clear)
+atexit.register(_first_lifter.cache_clear)
 
 
 def _varnode(varnode: pypcode.Varnode) -> Varnode:

@@ -48,6 +48,11 @@ class PreparedInstruction:
         """The address of the next instruction."""
         return self.instruction.address + self.instruction.size_bytes
 
+    @property
+    def end(self) -> tuple[int, int]:
+        """What names the place behind all its operations: its address, and their number."""
+        return self.instruction.address, len(self.instruction.ops)
+
     def is_certain(self, index: int) -> bool:
         """Whether operation ``index`` is executed whenever the instruction is."""
         return not any(op.opcode in _BRANCHES for op in self.instruction.ops[:index])

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Supergraph
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.values.analysis import Values, analyze_values
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey, Effect
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
@@ -81,4 +81,4 @@ class RememberedValues:
 
 def remember(image: Image, target: Target) -> RememberedValues:
     """What proofs about ``image`` on ``target`` remember for those that come after them."""
-    return RememberedValues(image, Lifter(target.pcode_language, target.isa, code_reader(image.segments)))
+    return RememberedValues(image, image_lifter(target.pcode_language, target.isa, image.segments))

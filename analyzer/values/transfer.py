@@ -150,6 +150,7 @@ class Transfer:
             LostFlowError: control symbols the block before its end.
         """
         needed = self._needed.get(place)
+        dead = needed.dead if needed else ()
         prepared = [self._prepare(instruction) for instruction in instructions]
         last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
         for number, one in enumerate(prepared):
@@ -169,9 +170,9 @@ class Transfer:
         falling = [flow for flow in flows if flow.way == "fall"]
         flows = [flow for flow in flows if flow.way != "fall"]
         if falling:
-            flows.insert(0, self._merged(falling, run.place_behind, fork))
-        for flow in flows if needed else ():
-            flow.state.forget([at for at in needed.dead if at in flow.state.locations])
+            flows.insert(0, self._merged(falling, (place, *prepared[last].end), fork))
+        for flow in flows:
+            flow.state.forget([at for at in dead if at in flow.state.locations])
         return flows
 
     def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:
@@ -247,7 +248,7 @@ class _Run:
         self._place, self._instruction = place, prepared.instruction
         self._accesses, self._transfers = accesses, transfers
         self._following = prepared.following
-        self.place_behind = (place, prepared.instruction.address, len(prepared.instruction.ops))
+        self.place_behind = (place, *prepared.end)
 
     def operation(self, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
         """Execute operation ``index``: where to go within the instruction (None: out of it), and how."""

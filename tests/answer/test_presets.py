@@ -28,6 +28,20 @@ VARIANTS = {"aligned": ("fast-fit", "avl-best-fit")}
 SINGLE = [(preset, name) for preset, names in (STUDIED | VARIANTS).items() for name in names if name != "budgeted"]
 
 
+def of_one_build() -> list[object]:
+    """The presets, those of a build that another one has, too, or the default, marked as campaigns.
+
+    Of the defaults test_bounds holds all states against the bounds.
+    """
+    cases: list[object] = []
+    seen = {(name, tuple(load_allocator(name).values.items())) for _, name in SINGLE}
+    for preset, name in SINGLE:
+        build = name, tuple(load_allocator(name, {}, preset).values.items())
+        cases.append(pytest.param((preset, name), marks=pytest.mark.slow) if build in seen else (preset, name))
+        seen.add(build)
+    return cases
+
+
 @pytest.mark.parametrize("preset", STUDIED)
 def test_a_paper_has_a_preset_of_what_it_studies(preset):
     names = {name if name != "budgeted" else "budgeted:tlsf" for name in STUDIED[preset]}
@@ -37,7 +51,7 @@ def test_a_paper_has_a_preset_of_what_it_studies(preset):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("operation", ["alloc", "free"])
-@pytest.mark.parametrize("of", SINGLE, ids="-".join)
+@pytest.mark.parametrize("of", of_one_build(), ids="-".join)
 def test_a_preset_has_its_worst_states_and_a_bound(of, operation):
     preset, name = of
     report = observe(

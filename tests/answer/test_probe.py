@@ -123,9 +123,11 @@ def test_the_second_engine_agrees(target, scenario, initial):
     assert found.verdict is Verdict.OBSERVED
 
 
+@pytest.mark.covering  # the caches are the same on each core
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("values", "replacement"), list(zip(cycle(CHOICES), Replacement, strict=False)))
-def test_the_second_engine_agrees_on_all_builds_and_policies(target, values, replacement):
+@pytest.mark.parametrize("build", list(zip(cycle(CHOICES), Replacement, strict=False)))
+def test_the_second_engine_agrees_on_all_builds_and_policies(target, build):
+    values, replacement = build
     cached = replace(
         load_target(target),
         icache=replace(cache_config(8, 2, 16, replacement, seed=3), write_back=False),

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from tests.support import images_dir
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.answer.sweep import grow, matrix
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
@@ -15,27 +16,18 @@ PUBLISHED_ORDER = ("half-fit", "tlsf", "buddy-binary", "avl-best-fit", "first-fi
 """C06 table 3: worst-case instructions of one malloc, fewest first."""
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("images")
-
-
-@pytest.fixture
-def request_for(cache):
-    def build(name, target="cortex-m4", scenario="worst-alloc", heap_bytes=64 * KIB):
-        return ProbeRequest(
-            allocator=load_allocator(name),
-            target=load_target(target),
-            scenario=scenario,
-            heap_bytes=heap_bytes,
-            seed=0,
-            initial_cache=None,
-            compiler="zig",
-            cross_check=False,
-            cache_dir=cache,
-        )
-
-    return build
+def request_for(name, target="cortex-m4", scenario="worst-alloc", heap_bytes=64 * KIB):
+    return ProbeRequest(
+        allocator=load_allocator(name),
+        target=load_target(target),
+        scenario=scenario,
+        heap_bytes=heap_bytes,
+        seed=0,
+        initial_cache=None,
+        compiler="zig",
+        cross_check=False,
+        cache_dir=images_dir(),
+    )
 
 
 NAMES = allocator_names()
@@ -49,7 +41,7 @@ NAMES = allocator_names()
         pytest.param(NAMES, 64 * KIB, marks=pytest.mark.slow),
     ],
 )
-def test_no_allocator_is_slower_in_the_state_of_another_than_in_its_own(request_for, names, heap_bytes):
+def test_no_allocator_is_slower_in_the_state_of_another_than_in_its_own(names, heap_bytes):
     """In instructions: a state built for somebody else that is worse would be the worst state."""
     requests = [request_for(name, heap_bytes=heap_bytes) for name in names]
     worst = {r.allocator.name: max(c.instructions for c in observe(r).candidates) for r in requests}
@@ -64,7 +56,7 @@ def test_no_allocator_is_slower_in_the_state_of_another_than_in_its_own(request_
 
 @pytest.mark.parametrize("name", ["half-fit", "tlsf", "cama"])
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
-def test_constant_time_is_constant(request_for, name, scenario):
+def test_constant_time_is_constant(name, scenario):
     found = grow(request_for(name, scenario=scenario), [64 * KIB, 256 * KIB, 1024 * KIB])
     assert found.exact
     assert found.holds
@@ -72,15 +64,15 @@ def test_constant_time_is_constant(request_for, name, scenario):
 
 
 @pytest.mark.parametrize(("name", "per_node"), [("first-fit", 7), ("best-fit", 8)])
-def test_list_walkers_are_exactly_linear_in_the_nodes_visited(request_for, name, per_node):
+def test_list_walkers_are_exactly_linear_in_the_nodes_visited(name, per_node):
     found = grow(request_for(name), [16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB])
     assert found.exact
     assert f"+ {per_node}·d with nodes visited" in found.formula
     assert [s.driver_value for s in found.samples] == [(s.heap_bytes - 16) // 32 for s in found.samples]
 
 
-@pytest.mark.parametrize("first", [256 * KIB, pytest.param(512 * KIB, marks=pytest.mark.slow)])
-def test_claims_of_dlmalloc27_do_not_hold(request_for, first):
+@pytest.mark.parametrize("first", [64 * KIB, *(pytest.param(n * KIB, marks=pytest.mark.slow) for n in (256, 512))])
+def test_claims_of_dlmalloc27_do_not_hold(first):
     malloc = grow(request_for("dlmalloc27"), [first // 2, first, 2 * first])
     free = grow(request_for("dlmalloc27", scenario="worst-free"), [first, 2 * first, 4 * first])
     assert (malloc.shape.value, malloc.holds) == ("quadratic", False)
@@ -89,7 +81,7 @@ def test_claims_of_dlmalloc27_do_not_hold(request_for, first):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
-def test_the_order_of_worst_cases_that_c06_prints(request_for, target):
+def test_the_order_of_worst_cases_that_c06_prints(target):
     counts = [
         observe(request_for(name, target, heap_bytes=4096 * KIB)).measurement.instructions for name in PUBLISHED_ORDER
     ]

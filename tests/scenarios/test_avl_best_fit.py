@@ -91,6 +91,7 @@ def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(
     assert any("bytes apart" in check.fact for check in found.checks)
 
 
+@pytest.mark.slow
 def test_four_mebibytes_hold_height_24() -> None:
     found = report("cortex-m4", "worst-alloc", 4 * MIB)
     assert found.plan.driver_value == 24

@@ -3,17 +3,15 @@
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
-import ziglang
 
+from tests.allocators.host_compiler import CC
 from wcet_probe.errors import UsageError
 from wcet_probe.traces.file import read_trace
 from wcet_probe.traces.operations import heap_operations
 from wcet_probe.traces.record import record
 
-ZIG = Path(ziglang.__file__).with_name("zig")
 THREADS = """
 #include <pthread.h>
 #include <stdlib.h>
@@ -46,9 +44,7 @@ int main(void)
 def built(folder, text):
     source, program = folder / "program.c", folder / "program"
     source.write_text(text)
-    subprocess.run(
-        [ZIG, "cc", "-O1", "-fno-builtin", "-o", program, source, "-lpthread"], check=True, capture_output=True
-    )
+    subprocess.run([*CC, "-O1", "-fno-builtin", "-o", program, source, "-lpthread"], check=True, capture_output=True)
     return str(program)
 
 

@@ -19,7 +19,7 @@ from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import TypedOperation, typed_operation
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.proved_alignment import AlignmentClaim, alignment_claims
 from wcet_probe.analyzer.values.own_block import Roles
@@ -143,7 +143,7 @@ def proved_facts_text(program: Program, found: ProvedFacts) -> str:
 
 def _operation(program: Program, role: str, prepared: Prepared) -> TypedOperation:
     first, second = ("r3", "r4") if program.target.isa is Isa.POWERPC else ("r0", "r1")
-    lifter = Lifter(program.target.pcode_language, program.target.isa, code_reader(program.image.segments))
+    lifter = image_lifter(program.target.pcode_language, program.target.isa, program.image.segments)
     roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
     number: Word = (Part(Kind.NUMBER, False, ALL),)
     arguments: Mapping[str, Word] = {}

@@ -16,7 +16,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Region, in_arena, is_anything, number
 from wcet_probe.analyzer.invariants.induction import RESULT, Invariants, Module, invariants
 from wcet_probe.analyzer.invariants.operations import Operation, operation
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.analyzer.values.terms import Term
@@ -105,7 +105,7 @@ def _registers(program: Program) -> tuple[str, str]:
 
 def _operation(program: Program, role: str, values: Values) -> Operation:
     first, _ = _registers(program)
-    lifter = Lifter(program.target.pcode_language, program.target.isa, code_reader(program.image.segments))
+    lifter = image_lifter(program.target.pcode_language, program.target.isa, program.image.segments)
     roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
     return operation(role, values, program.image, lifter, roles, first)
 

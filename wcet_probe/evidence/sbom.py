@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from typing import Any
@@ -94,7 +95,7 @@ def _library(name: str, one: Distribution) -> Component:
     url = PackageURL(type="pypi", name=name, version=one.version)
     direct = json.loads(one.read_text("direct_url.json") or "{}")
     archive = direct.get("archive_info", {}).get("hashes", {}).get("sha256")
-    files = None if direct.get("dir_info", {}).get("editable") else _files_sha256(one)
+    files = None if direct.get("dir_info", {}).get("editable") else _files_sha256(name, one.read_text("RECORD"))
     return Component(
         type=ComponentType.APPLICATION if name == TOOL else ComponentType.LIBRARY,
         name=name,
@@ -117,10 +118,12 @@ def _compiler(identity: str) -> Component:
     )
 
 
-def _files_sha256(one: Distribution) -> str | None:
+@cache
+def _files_sha256(name: str, _record: str | None) -> str | None:
+    """Of the files of a package, of which there are many; ``_record`` is what it was computed for."""
     lines = [
         f"{file.hash.value} {file.as_posix()}\n"
-        for file in one.files or ()
+        for file in distribution(name).files or ()
         if file.hash and file.hash.mode == "sha256" and ".dist-info" not in file.parts[0] and ".." not in file.parts
     ]
     return sha256("".join(sorted(lines)).encode()).hexdigest() if lines else None

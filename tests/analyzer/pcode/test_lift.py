@@ -1,8 +1,11 @@
 """Lifting: instruction boundaries, guards of IT blocks, and the errors of SLEIGH that are put right."""
 
+from functools import cache
+
 import pytest
 
-from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode, code_reader
+from wcet_probe.analyzer.pcode import lift as lift_module
+from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode, code_reader, image_lifter
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -61,6 +64,45 @@ def test_an_it_block_entered_in_its_middle_is_an_error_once_its_start_is_met():
     assert not is_guarded(lift(BASE + 8))
     with pytest.raises(DecodeError, match=r"0x00001008 .* 0x00001000"):
         lift(BASE)
+
+
+def outcome(lift, address):
+    try:
+        return lift(address)
+    except DecodeError as error:
+        return str(error)
+
+
+AFTER_A_BLOCK = (ITTE_EQ, ADDEQ, *LDREQ_WIDE, SUBNE, MOVS, 0xBF08, ADDEQ, MOVS, ITTE_EQ, ADDEQ)
+
+
+@pytest.mark.parametrize("earlier", [(), (0, 12, 18), (18, 12, 0), (2, 8, 0), (12, 0, 10), (18, 16)])
+def test_what_others_have_lifted_of_an_image_changes_nothing(earlier):
+    """In whatever order: instructions, blocks, the middle of a block, a block that the code cuts off."""
+    code = b"".join(halfword.to_bytes(2, "little") for halfword in AFTER_A_BLOCK)
+    segments = (Segment(BASE, code, len(code), writable=False, executable=True),)
+    lift_module._first_lifter.cache_clear()
+    other = image_lifter("ARM:LE:32:Cortex", Isa.THUMB, segments)
+    for offset in earlier:
+        outcome(other.lift, BASE + offset)
+    for first, second in ((0, 2), (2, 0), (8, 10), (10, 8), (12, 14), (14, 12), (16, 18), (20, 18)):
+        shared = image_lifter("ARM:LE:32:Cortex", Isa.THUMB, segments)
+        found = [outcome(shared.lift, BASE + offset) for offset in (first, second)]
+        assert found == alone(first, second)
+
+
+@cache
+def alone(*offsets):
+    lift = thumb(*AFTER_A_BLOCK).lift
+    return [outcome(lift, BASE + offset) for offset in offsets]
+
+
+def test_what_was_translated_of_an_image_is_shared():
+    code = (0xE5910004).to_bytes(4, "little")
+    segments = (Segment(BASE, code, len(code), writable=False, executable=True),)
+    one, other = (image_lifter("ARM:LE:32:v5t", Isa.ARM, segments) for _ in range(2))
+    assert one is not other
+    assert one.lift(BASE) is other.lift(BASE)
 
 
 def test_an_it_block_that_the_code_cuts_off():
