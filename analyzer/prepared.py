@@ -420,7 +420,8 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
     there where memory is known at entry.
     """
-    if stage.prepared.calls.of(stage.prepared.values) or request.initial is not None:
+    is_known = request.initial is not None and request.initial.content
+    if stage.prepared.calls.of(stage.prepared.values) or is_known:
         return stage.certificate(instructions, ()), stage.certificate(cycles)
     ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
     arguments: dict[Place, Value] = {

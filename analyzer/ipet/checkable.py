@@ -17,7 +17,7 @@ from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
-from wcet_probe.certificate.records import Edge, Graph, invariant_lines
+from wcet_probe.certificate.records import Edge, Graph, invariant_lines, says_nothing
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
@@ -98,18 +98,20 @@ class _Search:
     def run(self, arguments: Mapping[Place, Value]) -> Checkable:
         entry = self._code.isa.entry_state()
         entry.values |= arguments
-        states = self._ascend(entry)
-        for _ in range(_NARROWING_ROUNDS):
-            new = self._flow(states, entry)
-            if new == states or not self._covers(states, new):
+        states, found = self._ascend(entry), None
+        for _ in range(_NARROWING_ROUNDS + 1):
+            self._excluded.clear()
+            new, holds = self._flow(states, entry)
+            if not holds:
+                break
+            names = {node: states.get(node, {}) for node in self._graph.nodes}
+            found = Checkable(names, {node: tuple(ways) for node, ways in self._excluded.items()})
+            if new == states:
                 break
             states = new
-        self._excluded.clear()
-        after = self._flow(states, entry)
-        if not self._covers(states, after):
-            raise VerificationError("the narrowed values do not hold.")
-        names = {node: states.get(node, {}) for node in self._graph.nodes}
-        return Checkable(names, {node: tuple(found) for node, found in self._excluded.items()})
+        if found is None:
+            raise VerificationError("the values do not hold.")
+        return found
 
     def _ascend(self, entry: State) -> dict[str, Values]:
         states = {self._graph.entry: dict(entry.values)}
@@ -132,17 +134,24 @@ class _Search:
                 waiting.add(target)
         return states
 
-    def _flow(self, states: Mapping[str, Values], entry: State) -> dict[str, Values]:
-        """What arrives at each node from all sides at once."""
+    def _flow(self, states: Mapping[str, Values], entry: State) -> tuple[dict[str, Values], bool]:
+        """What arrives at each node from all sides at once, and whether each part of it lies in ``states``.
+
+        Parts may lie in what their join does not: of two ranges that go around the words it takes one.
+        """
         new = {self._graph.entry: dict(entry.values)}
+        holds = self._lies(entry, states[self._graph.entry])
         for node in self._order:
             if node in states:
                 for target, state in self._out(node, states[node]):
+                    holds = holds and target in states and self._lies(state, states[target])
                     new[target] = _joined(new.get(target), state)
-        return new
+        return new, holds
 
     def _out(self, node: str, values: Values) -> list[tuple[str, State]]:
-        block = run_block(self._code, self.machine, self._graph, node, State(dict(values)))
+        # The checker reads no record of what says nothing, and learns nothing of such a place.
+        said = {place: value for place, value in values.items() if not says_nothing(place, value)}
+        block = run_block(self._code, self.machine, self._graph, node, State(said))
         found = []
         for outcome in block.outcomes:
             if outcome.is_assumed:
@@ -158,12 +167,10 @@ class _Search:
         return found
 
     @staticmethod
-    def _covers(states: Mapping[str, Values], new: Mapping[str, Values]) -> bool:
-        return all(
-            node in states and all(within(_read(values, place), value) for place, value in states[node].items())
-            and all(within(value, _read(states[node], place)) for place, value in values.items())
-            for node, values in new.items()
-        )  # fmt: skip
+    def _lies(state: State, said: Values) -> bool:
+        return all(within(state.read(place), value) for place, value in said.items()) and all(
+            within(value, _read(said, place)) for place, value in state.values.items()
+        )
 
     @staticmethod
     def _widened(old: Values, new: Values, thresholds: Sequence[int]) -> Values:

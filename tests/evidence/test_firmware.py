@@ -28,12 +28,17 @@ int length(const struct node *node)
     return total;
 }
 
-unsigned weight(unsigned word)
+__attribute__((noinline)) unsigned weight(unsigned word)
 {
     unsigned total = 0;
     for (int i = 0; i < 9; i++)
         total += word >> i & 1;
     return total;
+}
+
+unsigned twice(unsigned word)
+{
+    return weight(word) + weight(word + 1);
 }
 """
 FACT = """\
@@ -129,6 +134,48 @@ def test_a_pack_of_bounds_is_checked_in_full(run, members):
     assert [" ".join(row.split()) for row in rows if "told loop bounds" in row] == [
         "told loop bounds length ok, 1 as their facts say, which are assumptions"
     ]
+
+
+FALSE_RUNS = (
+    (("calls", 0, "result"), 5),
+    (("calls", 1, "instructions"), 5),
+    (("held",), 5),
+    (("found", "cycles"), 5),
+    (("cycles",), 1),
+)
+
+
+def test_what_was_run_is_run_again_on_a_path_of_the_graph(run, tmp_path):
+    facts = '[[argument]]\nfunction = "weight"\nindex = 0\nmin = 0\nmax = 9\nbecause = "so it is"\n'
+    (tmp_path / "own.toml").write_text(facts)
+    files = ("--facts", tmp_path / "own.toml")
+    question = ("bound", "firmware.elf", "--entry", "weight", *files, "--run", "twice(5); weight(3)", "--search", "5")
+    code, text, error = run(*question, "--json", "-q")
+    assert code == 0, error
+
+    def audited(document):
+        """Exit code and lines of the audit, or of what is not packed."""
+        (tmp_path / "run.json").write_text(json.dumps(document))
+        packing = ("pack", tmp_path / "run.json", "--image", "firmware.elf", *files, "-o", tmp_path / "run.zip")
+        code, _, refusal = run(*packing)
+        return (code, refusal) if code else run("audit", tmp_path / "run.zip")[:2]
+
+    code, out = audited(json.loads(text))
+    assert code in {0, 6}, out
+    rows = [" ".join(row.split()) for row in out.splitlines()]
+    assert [row for row in rows if "not checked: it is" not in row and " ok, " not in row][1:] == [
+        next(row for row in rows if row.startswith("author's words"))
+    ]
+    assert any(row.startswith("replay run ok, 3 calls, at most ") for row in rows), rows
+    assert any(row.startswith("observed path run ok, ") for row in rows), rows
+    for path, right in FALSE_RUNS:
+        document = json.loads(text)
+        *parents, last = path
+        place = document["observed"]
+        for one in parents:
+            place = place[one]
+        place[last] -= 1
+        assert audited(document)[0] == right, path
 
 
 def test_without_its_sources_a_pack_says_what_is_not_checked(run):

@@ -62,15 +62,32 @@ class SearchInputs:
     memory: tuple[tuple[Value, int], ...] = ()
 
 
+@dataclass(slots=True)
+class Repetition:
+    """What was run before and is run again, held against numbers only.
+
+    Attributes:
+        most_instructions: that the guest may take in all.
+        most_calls: so many calls of the entry are measured.
+        runs: is filled with the measurements of the calls that are told.
+    """
+
+    most_instructions: int
+    most_calls: int
+    runs: list[Measurement] = field(default_factory=list)
+
+
 def run_firmware(
     found: FirmwareBound,
     script: Sequence[Statement],
     search: SearchInputs | None = None,
     progress: Progress = silent,
+    again: Repetition | None = None,
 ) -> Observed:
     """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
 
-    Each call of the entry is measured and held, those within other calls as well.
+    Each call of the entry is measured and held, those within other calls as well. Where it is
+    run ``again``, of what is proved only the numbers are held, and the second engine repeats no call.
 
     Raises:
         UsageError: a name is none of the image, or the entry is never called; for a search: by no statement itself.
@@ -93,10 +110,10 @@ def run_firmware(
         costs(found.instructions, target),
         SCRATCH_BYTES,
         watched=watched,
-        bounds=(found.bound,),
-        most_instructions=_MOST_INSTRUCTIONS,
+        bounds=() if again else (found.bound,),
+        most_instructions=again.most_instructions if again else _MOST_INSTRUCTIONS,
     ) as machine:
-        guest = _Guest(found, found.facts, target, machine)
+        guest = _Guest(found, found.facts, target, machine, again)
         for at, statement in enumerate(script):
             if at == last:
                 guest.before_last = machine.memory.snapshot(), guest.result
@@ -105,8 +122,8 @@ def run_firmware(
             raise UsageError(f"{entry}, which is bounded, is never called; add it, like --run 'init(); {entry}(3)'.")
         made, repeated = guest.held, guest.repeated
         dearer = _searched(guest, script[last], search, progress) if search and last is not None else None
-        held = Held(machine.held_calls()[0], guest.loop_entries, 0)
-        executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks
+        held = Held(machine.held_calls()[0], guest.loop_entries, 0) if again is None else None
+        executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks if held else {}
     if found.bound.initial_data:
         executions["initial-data"] = made
     if "return-address" in executions:
@@ -123,7 +140,7 @@ def run_firmware(
         found=dearer,
         executions=executions,
         loop_maxima=guest.maxima,
-        flow_maxima=held.calls.flow_maxima,
+        flow_maxima=held.calls.flow_maxima if held else (),
         held=made,
         repeated=repeated,
     )
@@ -137,6 +154,7 @@ class _Guest:
     facts: Facts
     target: Target
     machine: Machine
+    again: Repetition | None = None
     result: int = 0
     before_last: tuple[dict[int, bytes | bytearray], int] = field(default_factory=lambda: ({}, 0))
     calls: list[ObservedCall] = field(default_factory=list)
@@ -159,8 +177,7 @@ class _Guest:
             return
         measured, is_repeated = self.measured(statement.text, arguments)
         self.result = measured.result
-        call = ObservedCall(statement.text, measured.instructions, measured.cycles, measured.result, is_repeated)
-        self.calls.append(call)
+        self._tell(statement.text, measured, is_repeated=is_repeated)
 
     def _calls_within(self, statement: CallStatement, arguments: tuple[int, ...]) -> None:
         """Make a call of another function; those of the entry in it are measured where the guest comes to them.
@@ -189,8 +206,13 @@ class _Guest:
         self.result = at
         for which, measured, is_repeated in {seen[0]: seen for seen in dearest.values()}.values():
             text = f"call {which} of {number} of {entry} in {statement.text}"
-            counts = measured.instructions, measured.cycles
-            self.calls.append(ObservedCall(text, *counts, measured.result, is_repeated))
+            self._tell(text, measured, is_repeated=is_repeated)
+
+    def _tell(self, text: str, measured: Measurement, *, is_repeated: bool) -> None:
+        counts = measured.instructions, measured.cycles
+        self.calls.append(ObservedCall(text, *counts, measured.result, is_repeated))
+        if self.again:
+            self.again.runs.append(measured)
 
     def store(self, address: int, statement: StoreStatement) -> None:
         """Put the values of ``statement`` at ``address``."""
@@ -227,6 +249,8 @@ class _Guest:
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
         before = machine.memory.snapshot()
         self.held += 1
+        if self.again and self.held > self.again.most_calls:
+            raise EmulationError(f"{bound.entry} is called more than {self.again.most_calls:,} times.")
         runs = []
         for victims in victim_choices(self.target)[:LEAST_TRIED]:
             machine.memory.restore(before)
@@ -243,7 +267,7 @@ class _Guest:
             check_counts(bound, runs[-1], text)
         dearest = max(runs, key=lambda one: (one.cycles, one.instructions))
         is_repeated = False
-        if repeats and dearest.instructions <= _REPEATED_INSTRUCTIONS:
+        if repeats and self.again is None and dearest.instructions <= _REPEATED_INSTRUCTIONS:
             call = Call(bound.entry, registers, before, InitialCache.DIRTY)
             is_repeated = self._repeated(call, dearest, text)
         self.repeated += is_repeated

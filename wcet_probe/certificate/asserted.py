@@ -23,6 +23,7 @@ from wcet_probe.errors import VerificationError
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
 _LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+_PRAGMA = re.compile(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
 
 
@@ -150,6 +151,14 @@ def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, functi
         if found is not None:
             return found
     return None
+
+
+def pragma_at(asserted: Asserted, where: str) -> str | None:
+    """How often the pragma in a line, FILE:LINE, of a source says that a loop runs; None where none stands."""
+    file, _, line = where.rpartition(":")
+    rows = (asserted.sources or {}).get(file, "").split("\n")
+    found = _PRAGMA.search(rows[int(line) - 1]) if line.isdigit() and 0 < int(line) <= len(rows) else None
+    return found[2] if found else None
 
 
 def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:

@@ -8,14 +8,14 @@ is *ok*, or says *not checked*, and nothing is taken for checked that was only s
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.asserted import Asserted, Extent, Fact, loop_behind, loop_extent, parameters_of
+from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
-from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.coverage import Code, Coverage, cover, decoded
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
@@ -24,6 +24,7 @@ from wcet_probe.certificate.pairs import Pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
+from wcet_probe.certificate.told_loops import ToldLoops
 from wcet_probe.certificate.told_proofs import told_proofs
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
@@ -39,8 +40,6 @@ _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
     r"|total:.+|never:.+|unfolded:[0-9]+|body:[0-9]+)"
 )
-_DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
-"""A count of a source loop, divided by the iterations that a round of the binary loop is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +74,17 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A bound that was checked: what it is, all that was found of it, its graph and the code of each node."""
+    """A bound that was checked: what it is, all that was found of it, its graph by unit, and the code of each node."""
 
     bounds: tuple[CheckedBound, ...]
     findings: tuple[Finding, ...]
-    graph: Graph
+    graphs: Mapping[str, Graph]
     code: Mapping[str, Sequence[Instruction]]
+
+    @property
+    def graph(self) -> Graph:
+        """The flow graph; what is of one unit only is not looked at."""
+        return next(iter(self.graphs.values()))
 
     @property
     def is_full(self) -> bool:
@@ -94,11 +98,6 @@ def check_bound(document: Json, binary: Binary) -> Checked:
     Raises:
         VerificationError: something does not hold; one sentence says what.
     """
-    section = document.get("bound")
-    names = ", ".join(map(str, section.get("summarised", ()))) if isinstance(section, dict) else ""
-    demand(not names, f"the checker does not follow calls that are not expanded: {names}")
-    told = {one["id"] for one in section.get("assumptions", ())} if isinstance(section, dict) else set()
-    demand("initial-data" not in told, "the checker does not follow what memory is assumed to hold at entry")
     bounds = tuple(verify_result(document))
     demand(
         all(one.image_sha256 == binary.image.sha256 for one in bounds), "it is about another image than the given one"
@@ -115,7 +114,7 @@ def check_bound(document: Json, binary: Binary) -> Checked:
 
 def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
     check = _Check(document["bound"], binary, bounds)
-    return Checked(bounds, tuple(check.findings()), check.graph, check.code_of_nodes)
+    return Checked(bounds, tuple(check.findings()), check.graphs, check.code_of_nodes)
 
 
 class _Check:
@@ -140,15 +139,23 @@ class _Check:
         self._pairs: Pairs | None = None
         self._open_constraints: list[str] = []
         self._cached: Cached | None = None
+        self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
+        self._unfollowed = not_followed(section, binary.image)
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
         yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
         yield self._checked_parameters()
-        yield self._covered()
+        if self._unfollowed:
+            self._coverage = decoded(self._code, self._graph)
+            yield Finding("graph", OPEN, self._unfollowed)
+            yield Finding("limits of paths", OPEN, "they rest on the graph")
+        else:
+            yield self._covered()
         for graph, bound in zip(self._graphs, self._bounds, strict=True):
             yield self._charged(graph, bound.unit)
-        yield from self._limited()
+        if not self._unfollowed:
+            yield from self._limited()
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
@@ -158,9 +165,9 @@ class _Check:
         yield Finding("what is shown", OK, shown)
 
     @property
-    def graph(self) -> Graph:
-        """The flow graph."""
-        return self._graph
+    def graphs(self) -> Mapping[str, Graph]:
+        """The flow graph, with the costs of each unit."""
+        return {bound.unit: graph for bound, graph in zip(self._bounds, self._graphs, strict=True)}
 
     @property
     def code_of_nodes(self) -> Mapping[str, Sequence[Instruction]]:
@@ -209,7 +216,8 @@ class _Check:
 
     def _charged(self, graph: Graph, unit: str) -> Finding:
         target = self._binary.target
-        cached = self._check_caches(graph) if unit == "cycles" and (target.icache or target.dcache) else None
+        has_caches = unit == "cycles" and bool(target.icache or target.dcache)
+        cached = self._check_caches(graph) if has_caches and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
@@ -227,6 +235,8 @@ class _Check:
             waiting = cached.needed[node].leaving_cycles if cached is not None and node not in skipped else 0
             self._charge_edge(f"leaving {node}", node, None, cost - waiting, unit)
         missing = not_charged(target, unit)
+        if self._unfollowed:
+            missing = (*missing, *(("misses",) if has_caches else ()), "edges")
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
         if skipped:
@@ -235,12 +245,11 @@ class _Check:
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
     def _check_caches(self, graph: Graph) -> Cached:
-        listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
         records = self._records[self._graphs.index(graph)]
         code, target = self._code, self._binary.target
         asserted = pointers(self._binary.asserted, self._parameters, self._binary.image)
         self._cached = check_caches(
-            code, graph, records, self._invariants, self._coverage, target, asserted, listed.get("alignment")
+            code, graph, records, self._invariants, self._coverage, target, asserted, self._listed.get("alignment")
         )
         self._used |= dict.fromkeys(sorted(self._cached.assumptions))
         return self._cached
@@ -261,6 +270,9 @@ class _Check:
         ]
         self._sums = Sums(self._code, self._graph, self._coverage, loops, self._binary.asserted, self._parameters)
         where = {loop["name"]: loop for loop in self._section["loops"]}
+        told = ToldLoops(
+            self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
+        )
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
         for name, most, entering, back in self._records[0]["loop"]:
@@ -272,8 +284,10 @@ class _Check:
                     open_loops.append(name)
                 shown += 1
             elif loop is not None:
-                self._asserted_loop(name, loop, where[name], back.split())
+                told.check(name, loop, where[name]["where"], edges[back.split()[0]].target)
                 asserted += 1
+        self._used |= told.used
+        self._open_constraints += told.open
         for records in self._records[1:]:
             demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
         if open_loops:
@@ -294,75 +308,6 @@ class _Check:
         return most_executions(
             self._code, self._graph, self._invariants, self._coverage, self._arriving, entering=into, back=found
         )
-
-    def _asserted_loop(self, name: str, loop: Json, listed: Json, back: list[str]) -> None:
-        """The bound of a loop is that of the fact at the place that the result names."""
-        where = listed["where"]
-        if loop["origin"] == "pragma":
-            self._pragma(name, loop, where, back)
-            return
-        fact = self._binary.asserted.at(str(where))
-        demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
-        assert fact is not None  # noqa: S101  (told above)
-        said = {fact.expression("max"), fact.expression("total")} - {None}
-        own = self._undivided(loop, where, said)
-        demand(own in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
-        demand(dict(loop["parameters"]) == self._parameters, f"the loop {name} is bounded with other parameters")
-        self._check_binding(name, fact, loop, back)
-        self._used[f"fact {where}"] = None
-
-    def _pragma(self, name: str, loop: Json, where: object, back: list[str]) -> None:
-        """A pragma stands in a source, before the loop that it bounds."""
-        file, _, line = str(where).rpartition(":")
-        text = (self._binary.asserted.sources or {}).get(file)
-        demand(text is not None and line.isdigit(), f"the source of the pragma at {where} is not there")
-        lines = (text or "").split("\n")
-        row = lines[int(line) - 1] if 0 < int(line) <= len(lines) else ""
-        found = re.search(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b", row)
-        most = str(found[2]) if found else None
-        own = self._undivided(loop, where, {most})
-        demand(found and own == most, f"no pragma at {where} bounds the loop {name} so")
-        extent = loop_behind(self._binary.asserted, file, int(line))
-        demand(extent is not None, f"no loop stands behind the pragma at {where}")
-        assert extent is not None  # noqa: S101  (told above)
-        self._check_extent(name, f"the pragma at {where}", extent, loop, back)
-        self._used[f"pragma {where}"] = None
-
-    def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
-        """The count of the source loop; that a round is several of its iterations is an assumption of its own."""
-        expression = str(loop["expression"])
-        found = _DIVIDED.fullmatch(expression)
-        if expression in said or found is None:
-            return expression
-        words = [one["statement"] for one in self._section["assumptions"] if one["id"] == f"rounds {where}"]
-        said_so = any(f" is {found[3]} iterations of " in one for one in words)
-        demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
-        self._used[f"rounds {where}"] = None
-        return found[1]
-
-    def _check_binding(self, name: str, fact: Fact, loop: Json, back: list[str]) -> None:
-        """The fact speaks of this loop: by its offset, or by lines of the source loop that it names."""
-        function, offset = str(fact.content.get("function")), fact.content.get("offset")
-        edges = self._edges
-        ends = [edges[one] for one in back]
-        header = self._graph.nodes[ends[0].target][0]
-        if offset is not None:
-            symbol = self._binary.image.symbols.get(function)
-            same = symbol is not None and symbol.address + int(offset) == header
-            demand(same, f"the fact at {fact.where} speaks of another loop than {name}")
-            return
-        extent = loop_extent(self._binary.asserted, fact)
-        if extent is None:
-            self._open_constraints.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
-            return
-        self._check_extent(name, f"the fact at {fact.where}", extent, loop, back)
-
-    def _check_extent(self, name: str, asserted: str, extent: Extent, loop: Json, back: list[str]) -> None:
-        """A loop has code of the source loop that is told of, and may test once more than that runs."""
-        header = self._edges[back[0]].target
-        own = any(map(extent.owns, self._sums.loops[header].lines))
-        demand(own, f"{asserted} speaks of another loop than {name}")
-        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
@@ -402,7 +347,10 @@ class _Check:
             count = len(self._binary.asserted.of(kind))
             demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
         if kind == "fact":
-            demand(self._binary.asserted.of("loop"), f"no fact makes the constraint {name}, which limits paths")
+            is_told = any(one.startswith("pragma ") for one in self._listed)
+            demand(
+                is_told or self._binary.asserted.of("loop"), f"no fact makes the constraint {name}, which limits paths"
+            )
         if kind not in {"fact", "flow", "infeasible"}:
             return None
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
@@ -443,8 +391,7 @@ class _Check:
 
     def _assumed(self) -> Finding:
         """The list of assumptions holds all that was used; of facts it says what their files say."""
-        listed = {one["id"]: one["statement"] for one in self._section["assumptions"]}
-        asserted = self._binary.asserted
+        listed, asserted = self._listed, self._binary.asserted
         target = self._binary.target
         if target.translation:
             self._used["no-translation-misses"] = None
@@ -456,7 +403,8 @@ class _Check:
         if any(_FACT_CONSTRAINT.match(name) for name in constraints):
             kinds = ("flow", "infeasible", "loop")
             known = {f"fact {fact.where}" for kind in kinds for fact in asserted.of(kind)}
-            demand(known & listed.keys(), "constraints of facts are used, and no fact is listed")
+            is_listed = known & self._listed.keys() or any(map(self._is_pragma, self._listed))
+            demand(is_listed, "constraints of facts are used, and no fact is listed")
         if any(name.startswith("body:") for name in constraints):
             demand(any(one.startswith("body ") for one in listed), "code is of bodies, and no assumption says which")
         for used in self._used:
@@ -464,13 +412,20 @@ class _Check:
             demand(used in listed or is_proved, f"the assumption {used} is used and not listed")
         for name, statement in listed.items():
             self._check_statement(name, statement)
+        if self._unfollowed:
+            return Finding("assumptions", OPEN, f"{len(listed)} are listed; that these are all")
         return Finding(
             "assumptions", OK, f"the {len(self._used)} that the rules used are among the {len(listed)} listed"
         )
 
+    def _is_pragma(self, name: str) -> bool:
+        """Whether an assumption that is told as a fact is of a pragma: what the copies of a loop run in all."""
+        kind, _, where = name.partition(" ")
+        return kind == "fact" and self._binary.asserted.at(where) is None and f"pragma {where}" in self._listed
+
     def _check_statement(self, name: str, statement: str) -> None:
         kind, _, where = name.partition(" ")
-        if kind == "fact":
+        if kind == "fact" and not self._is_pragma(name):
             fact = self._binary.asserted.at(where)
             demand(fact is not None, f"there is no fact at {where}")
             reason = str(fact.content.get("because", "")) if fact is not None else ""
@@ -484,6 +439,22 @@ class _Check:
             )
         if name == "timing-model":
             demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+
+
+def not_followed(section: Json, image: Image) -> str:
+    """Why the paths of a bound are not followed, for people; empty where they are.
+
+    Raises:
+        VerificationError: it is said of what is no function.
+    """
+    names = list(map(str, section.get("summarised", ())))
+    for name in names:
+        demand(name in image.symbols and image.symbols[name].is_function, f"the image has no function {name}")
+    if names:
+        return f"calls that are not expanded: {_shortened(names)}"
+    if any(one["id"] == "initial-data" for one in section["assumptions"]):
+        return "what memory is assumed to hold at entry"
+    return ""
 
 
 def _shortened(names: Sequence[str], shown: int = 3) -> str:

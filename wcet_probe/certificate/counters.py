@@ -64,7 +64,7 @@ def most_executions(
         """What holds where a round ends, with what ``counters`` held where it began as bases."""
         start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
         machine = Machine(code.image, coverage.escapes)
-        found = follow(code, machine, graph, {header: State(start)}, inside, bases, stop=header)
+        found = follow(code, machine, graph, header, State(start), inside, bases, stop=header)
         is_followed = machine.found_escape <= coverage.escapes
         return [found[edge.name] for edge in back if edge.name in found] if is_followed else None
 

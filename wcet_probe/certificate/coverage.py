@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import reduce
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
@@ -152,11 +152,20 @@ def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
         reached.update(targets)
-    unreached = Machine(code.image, escapes=True)
-    for node in graph.nodes.keys() - found.instructions.keys():  # they are charged, and nothing needs to hold behind
-        found.instructions[node] = run_block(code, unreached, graph, node, State(dict(invariants[node]))).instructions
-    found.instructions = {node: found.instructions[node] for node in graph.nodes}
+    # Nodes that nobody reaches are charged, and nothing needs to hold behind them.
+    found.instructions = decoded(code, graph, found.instructions).instructions
     return found
+
+
+def decoded(code: Code, graph: Graph, known: Mapping[str, tuple[Instruction, ...]] = MappingProxyType({})) -> Coverage:
+    """The instructions of each node, of those that are ``known`` as they are; no way is followed.
+
+    Raises:
+        VerificationError: there is no code.
+    """
+    machine = Machine(code.image, escapes=True)
+    unknown = {node: run_block(code, machine, graph, node, State({})) for node in graph.nodes if node not in known}
+    return Coverage({node: known[node] if node in known else unknown[node].instructions for node in graph.nodes})
 
 
 def _follow(

@@ -77,8 +77,8 @@ class Pairs:
         if key not in self._behind:
             inside = self._nodes_behind(name, header)
             machine = Machine(self._code.image, self._coverage.escapes)
-            start = {edge.target: state}
-            self._behind[key] = follow(self._code, machine, self._graph, start, inside, self._invariants, stop=header)
+            start = edge.target, state
+            self._behind[key] = follow(self._code, machine, self._graph, *start, inside, self._invariants, stop=header)
             if machine.found_escape > self._coverage.escapes:
                 names = [each.name for each in self._graph.edges]
                 names += [f"leave:{node}" for node in self._graph.exits]

@@ -192,11 +192,16 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
     return found
 
 
+def says_nothing(place: Place, value: Value) -> bool:
+    """Whether ``value`` is what a place may hold of which nothing is written."""
+    return value == (ANY if isinstance(place, int) else TOP)
+
+
 def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
     """The records of what holds where ``node`` begins; what says nothing is left out."""
     lines = []
     for place, value in sorted(values.items(), key=lambda item: (isinstance(item[0], int), str(item[0]))):
-        if value == (ANY if isinstance(place, int) else TOP):
+        if says_nothing(place, value):
             continue
         text = text_of(place)
         steps = (value.high - value.low) // value.stride if value.stride else 0

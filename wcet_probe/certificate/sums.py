@@ -52,7 +52,9 @@ class Sums:
         self._taken = {
             node: [edge for edge in own if edge.name in coverage.taken] for node, own in self._arriving.items()
         }
-        self.loops = {header: self._loop(header, entering, back, loops) for header, entering, back in loops}
+        edges = {edge.name: edge for edge in graph.edges}
+        ends = {header: [edges[name] for name in back] for header, _, back in loops}
+        self.loops = {header: self._loop(header, entering, back, ends) for header, entering, back in loops}
         self._contexts_hold: bool | None = None
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
@@ -85,15 +87,13 @@ class Sums:
         header: str,
         entering: Sequence[str],
         back: Sequence[str],
-        loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+        ends: Mapping[str, Sequence[Edge]],
     ) -> Loop:
-        edges = {edge.name: edge for edge in self._graph.edges}
         # By edges that nobody takes, code of any loop could be put into any other.
         own = natural_loop(header, [edge for edge in self._taken[header] if edge.name in back], self._taken)
         inner: set[str] = set()
-        for other, _, ends in loops:
-            if other != header and other in own:
-                inner |= natural_loop(other, [edges[name] for name in ends], self._arriving)
+        for other in own & ends.keys() - {header}:
+            inner |= natural_loop(other, ends[other], self._arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
         return Loop(header, tuple(entering), frozenset(line for line in lines if line is not None))

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, edges_of, run_block
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.shapes import postorder
 
 _MOST_VISITS = 4
 
@@ -37,13 +39,14 @@ def follow(
     code: Code,
     machine: Machine,
     graph: Graph,
-    start: Mapping[str, State],
+    first: str,
+    start: State,
     inside: Collection[str],
     known: Mapping[str, Mapping[Place, Value]],
     *,
     stop: str | None,
 ) -> dict[str, State]:
-    """What holds on each edge that is reached from ``start`` within ``inside``, without entering ``stop`` again.
+    """What holds on each edge that is reached from ``first`` within ``inside``, without entering ``stop`` again.
 
     The way out of the function from a node that is reached is ``leave:NODE``, for which what held last is told.
 
@@ -51,16 +54,23 @@ def follow(
         code: the image.
         machine: executes.
         graph: of the certificate.
-        start: nodes and what holds there.
+        first: where it begins.
+        start: what holds there.
         inside: nodes that are followed.
         known: what holds at nodes besides, whatever way control took; numbers of it replace what is wider.
         stop: a header whose edges end the way.
     """
-    states = {node: between_blocks(state) for node, state in start.items()}
-    waiting, visits = list(states), dict.fromkeys(states, 0)
-    found: dict[str, State] = {}
+    states = {first: between_blocks(start)}
+    leading = {
+        node: [edge.target for edge in graph.leading[node] if edge.target in inside and edge.target != stop]
+        for node in {*inside, first}
+    }
+    # Each node behind those that lead to it, but for loops: so most are executed once.
+    nodes = postorder(leading, first)[::-1]
+    places = {node: place for place, node in enumerate(nodes)}
+    waiting, visits, found = [0], {first: 0}, dict[str, State]()
     while waiting:
-        node = waiting.pop(0)
+        node = nodes[heappop(waiting)]
         values = dict(states[node].values)
         for place, value in known.get(node, {}).items():
             own = values.get(place, TOP if isinstance(place, str) else ANY)
@@ -82,8 +92,8 @@ def follow(
                 visits[edge.target] = visits.get(edge.target, 0) + 1
                 is_few = visits[edge.target] <= _MOST_VISITS
                 states[edge.target] = new if old is None or is_few else _settled(old, new)
-                if edge.target not in waiting:
-                    waiting.append(edge.target)
+                if places[edge.target] not in waiting:
+                    heappush(waiting, places[edge.target])
     return found
 
 

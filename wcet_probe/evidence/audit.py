@@ -22,13 +22,14 @@ from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.target_file import parse_target
-from wcet_probe.certificate.check import Finding, check_bound
+from wcet_probe.certificate.check import Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.verify import verify_result, verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, parse_json, read_pack
 from wcet_probe.evidence.firmware import check_firmware, packed_firmware
+from wcet_probe.evidence.firmware_replay import MOST_CALLS, path_findings, replay_calls
 from wcet_probe.evidence.packing import (
     RESULTS,
     SBOM,
@@ -38,9 +39,12 @@ from wcet_probe.evidence.packing import (
     whole_members,
     witness_member,
 )
+from wcet_probe.evidence.paths import is_expanded
 from wcet_probe.evidence.recorded import About, Recorded, RecordedBound, configured
 from wcet_probe.evidence.sbom import TOOL, serial_number
 from wcet_probe.evidence.witness import plan_of, replay_witness
+from wcet_probe.isa.decode import decode
+from wcet_probe.isa.timing import with_timing_problems
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.document import allocator_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
@@ -109,7 +113,7 @@ def audit(
     yield _checked("bill of materials", SBOM, lambda: _bill(pack, found))
     for result in found:
         if isinstance(result, RecordedBound):
-            yield from _firmware(pack, result)
+            yield from _firmware(pack, result, most_instructions if replayed else 0, progress)
             continue
         yield from _result(pack, root, result, most_instructions if replayed else 0, progress)
 
@@ -249,10 +253,13 @@ def _image(pack: Pack, asked: About) -> bytes:
     return elf
 
 
-def _firmware(pack: Pack, asked: RecordedBound) -> Iterator[Check]:
-    """A bound of own firmware: nothing is run, so nothing is replayed."""
+def _firmware(
+    pack: Pack, asked: RecordedBound, most_instructions: int, progress: Callable[[str], None]
+) -> Iterator[Check]:
+    """A bound of own firmware; what was run beside it is run again."""
     found: list[Check] = []
     targets: list[Target] = []
+    bounds: list[Checked] = []
 
     def look() -> str:
         targets.append(_target(pack, asked))
@@ -261,8 +268,20 @@ def _firmware(pack: Pack, asked: RecordedBound) -> Iterator[Check]:
 
     def prove() -> str:
         checked, others = check_firmware(asked.document, asked, packed_firmware(asked, pack.members), targets[0])
+        bounds.append(checked)
         found.extend(_rows(asked.name, (*checked.findings, *others)))
         return OK
+
+    def replay() -> str:
+        target = targets[0]
+        image = read_image(_image(pack, asked), target.isa, compiler="")
+        instructions = with_timing_problems(decode(image), target)
+        runs = replay_calls(asked, image, target, instructions, most_instructions)
+        if not runs:
+            return f"{OPEN}: it has more than {MOST_CALLS:,} calls"
+        checked = bounds[0] if is_expanded(asked.document) else None
+        found.extend(_rows(asked.name, path_findings(runs, image, checked)))
+        return f"{OK}, {_count(len(runs), 'call')}, at most {max(run.instructions for run in runs)} instructions again"
 
     yield _checked("image and target", asked.name, look)
     if targets:
@@ -270,6 +289,14 @@ def _firmware(pack: Pack, asked: RecordedBound) -> Iterator[Check]:
         yield from found
         if proof.error:
             yield proof
+    if asked.document.get("observed"):
+        found.clear()
+        if not (bounds and most_instructions):
+            yield Check("replay", asked.name, f"{OPEN}: it was not run")
+            return
+        progress(f"running the calls of {asked.name} again")
+        yield _checked("replay", asked.name, replay)
+        yield from found
 
 
 def _code(program: Program, result: Recorded) -> str:

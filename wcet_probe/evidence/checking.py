@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,10 @@ from wcet_probe.build.program import Program
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.asserted import read_asserted
-from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
+from wcet_probe.certificate.check import OK, Binary, Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
-from wcet_probe.certificate.shown import follows
 from wcet_probe.evidence.firmware import check_firmware, given_firmware
+from wcet_probe.evidence.paths import is_expanded, path_finding
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
 from wcet_probe.evidence.said import authors_words, check_gap, check_said
 from wcet_probe.evidence.witness import operation_document, witness_plan
@@ -150,7 +149,7 @@ def answer_findings(result: Recorded, program: Program, checked: Checked | None)
     return (
         Finding("question", OK, "the command, the state and its reason are those of the scenario"),
         Finding("candidates", OK, f"{len(plans)}, none above the bound, and none is missing"),
-        _path(document, checked),
+        path_finding(document["observed"], checked if is_expanded(document) else None),
         authors_words(document),
     )
 
@@ -216,37 +215,6 @@ def _check_second_engine(document: Json) -> None:
         demand(one is None or one["engine"] == "p-code interpreter", "nobody knows the second engine")
     for key in ("instructions", "loads", "stores", "returns") if again else ():
         demand(again[key] == observed.get(key, again[key]), f"the second engine counted other {key}")
-
-
-def _path(document: Json, checked: Checked | None) -> Finding:
-    """The observed path is one of the graph, and has as many instructions as were counted."""
-    observed = document["observed"]
-    runs, path = observed["runs"], observed["path"]
-    total = sum(run["instructions"] * run["executions"] for run in runs)
-    demand(
-        total == observed["instructions"], f"the runs have {total} instructions, {observed['instructions']} are told"
-    )
-    if not observed["path_complete"]:
-        return Finding("observed path", OPEN, "the result holds a part of it only")
-    times = [0] * len(runs)
-    demand(all(0 <= index < len(runs) for index in path), "the path has a run that is none")
-    for index in path:
-        times[index] += 1
-    demand(times == [run["executions"] for run in runs], "the path executes its runs otherwise than is told")
-    if checked is None:
-        return Finding("observed path", OPEN, "there is no graph")
-    behind = {one.address: one.address + one.size_bytes for code in checked.code.values() for one in code}
-    addresses = [_addresses(int(run["address"], 16), run["instructions"], behind) for run in runs]
-    left = follows(checked.graph, checked.code, chain.from_iterable(addresses[index] for index in path))
-    demand(left is None, f"the observed path leaves the graph at {left}")
-    return Finding("observed path", OK, f"{total} instructions, a path of the graph")
-
-
-def _addresses(first: int, count: int, behind: Mapping[int, int]) -> list[int]:
-    found = [first]
-    while len(found) < count:
-        found.append(behind.get(found[-1], found[-1] + 1))
-    return found
 
 
 def _commands(result: Recorded, allocator: Allocator) -> set[str]:

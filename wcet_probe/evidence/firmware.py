@@ -20,6 +20,7 @@ from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import OK, OPEN, Binary, Checked, Finding, check_bound
 from wcet_probe.certificate.loops import demand
 from wcet_probe.errors import UsageError, VerificationError
+from wcet_probe.evidence.firmware_replay import check_observed
 from wcet_probe.evidence.recorded import HashedText, RecordedBound
 from wcet_probe.evidence.said import authors_words, check_said
 from wcet_probe.isa.decode import decode
@@ -148,7 +149,7 @@ def check_firmware(
     checked = check_bound(document, binary)
     if asked is None:
         return checked, (Finding("question", OPEN, "the document does not say what was asked"),)
-    check_said(document, image, checked, asserted, target, is_run=False)
+    check_said(document, image, checked, asserted, target, is_run=bool(document.get("observed")))
     return checked, (*_findings(asked, firmware, target, image, instructions), authors_words(document))
 
 
@@ -170,7 +171,10 @@ def _findings(
     demand(document.get("verdict", by_type) == by_type, f"the verdict is not {by_type}")
     demand(document["sources"] == [one.name for one in asked.sources], "the sources are not those of the question")
     _check_core(asked, firmware, target)
-    _check_nothing_is_observed(document)
+    if document.get("observed"):
+        check_observed(document)
+    else:
+        _check_nothing_is_observed(document)
     yield Finding("question", OK, f"{asked.entry} in {asked.elf}, with the facts and parameters that were given")
     missing = [one.name for one in asked.sources if one.name not in firmware.sources]
     listed = {entry["address"] for entry in document["listing"]}

@@ -1,0 +1,50 @@
+"""What is said of registers and words in a certificate is what the checker finds again, with nothing else in hand."""
+
+import json
+
+from tests.support import image_of
+from wcet_probe.analyzer.ipet.checkable import _Search
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.numbers import Value, join, within
+from wcet_probe.certificate.records import Graph
+from wcet_probe.cli import main
+
+COMPARED = """\
+typedef unsigned u; u pos, size, out; u *keep;
+__attribute__((noinline)) u take(u n) {
+    u at = pos;
+    if (at < n) { out = n; pos = at + 1; return 1; }
+    pos = at - n;
+    return 0;
+}
+u entry(u n) { u a[4]; keep = a; a[0] = n; return take(n) + take(a[0] + 1) + take(size); }
+"""
+LEAST, MOST = 3171870631, 2139095040
+
+
+def test_nothing_is_learned_of_a_word_of_which_nothing_is_said(tmp_path, monkeypatch, capsys):
+    """Of a word that may hold anything no record is written, and a comparison tells the checker nothing of it."""
+    printed = []
+    monkeypatch.setattr("wcet_probe.cli.streams.print_json", printed.append)
+    elf = tmp_path / "compared.elf"
+    elf.write_bytes(image_of(COMPARED, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", str(elf), "--entry", "entry", "--target", "cortex-m4", "--json", "-q"]) == 0
+    (tmp_path / "bound.json").write_text(json.dumps(printed[0]))
+    assert main(["verify", str(tmp_path / "bound.json"), "--image", str(elf)]) == 0, capsys.readouterr().err
+
+
+def test_parts_may_lie_in_what_their_join_does_not_lie_in():
+    """Of two ranges of words a join takes one that is around both: where more was known before, another one."""
+    high, low = Value("number", LEAST, LEAST, 0), Value("number", 0, MOST, 1)
+    said = Value("number", LEAST - (1 << 32), MOST, 1)
+    assert [within(one, said) for one in (high, low, join(high, low))] == [True, True, False]
+    graph = Graph("f", {"a": (0, 1), "b": (4, 1)}, "a", (), {}, {"a": [], "b": []}, {})
+    image = image_of("int entry(void) { return 0; }", load_target("cortex-m4"), ".c")
+    search = _Search(Code(image, {}), graph, Machine(image))
+    search._order = ["a", "b"]
+    search._out = lambda node, _: [("b", State({"r0": one})) for one in (high, low) if node == "a"]
+    states = {"a": {}, "b": {"r0": said}}
+    assert search._flow(states, State({}))[1]
+    assert not search._flow({"a": {}, "b": {"r0": low}}, State({}))[1]
