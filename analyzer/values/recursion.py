@@ -89,7 +89,10 @@ def unbounded_recursion(image: Image, cut: Cut) -> UnboundedRecursionError:
 
 
 def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
-    """Whether an argument has few values in the last call that is followed, and others than before, or half as many."""
+    """Whether an argument has few values in the last call that is followed, and others than before, or half as many.
+
+    One value is half as many as one: it is not narrower.
+    """
     entries = [
         arguments
         for point in sorted(values.graph.points, key=lambda point: len(point.context))
@@ -104,7 +107,7 @@ def _gets_narrower(image: Image, values: Values, cut: Cut) -> bool:
     before, last = entries[-2:]
     return any(
         (value.extent < _MOST_EXTENT and value != before.get(name))
-        or (name in before and 2 * value.extent <= before[name].extent)
+        or (name in before and 0 < 2 * value.extent <= before[name].extent)
         for name, value in last.items()
     )
 
