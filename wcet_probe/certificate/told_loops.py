@@ -82,7 +82,7 @@ class ToldLoops:
         self._check_extent(name, f"the pragma at {where}", extent, loop, header)
 
     def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
-        """The count of the source loop; that a round is several of its iterations is an assumption of its own."""
+        """The count of the source loop; that a round is several of its iterations is assumed, and not checked."""
         expression = str(loop["expression"])
         found = _DIVIDED.fullmatch(expression)
         if expression in said or found is None:
@@ -90,6 +90,8 @@ class ToldLoops:
         said_so = f" is {found[3]} iterations of " in self.listed.get(f"rounds {where}", "")
         demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
         self.used[f"rounds {where}"] = None
+        # Only the result says so: of a number that its author makes up, each bound would follow.
+        self.open.append(f"that a round of the loop {loop['loop']} is {found[3]} iterations")
         return found[1]
 
     def _check_binding(self, name: str, fact: Fact, loop: Json, header: str) -> None:
