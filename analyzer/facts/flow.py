@@ -16,6 +16,7 @@ from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_w
 from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
+from wcet_probe.analyzer.facts.source_tests import unknown_names
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
@@ -311,6 +312,13 @@ def _outcomes(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mappi
         raise UsageError(f"{fact.where}: {term} has a negative weight; give one to a point or a loop instead.")
     if len(points) != 1 or points[0].test is None:
         raise UsageError(f"{fact.where}: {place} is no `if` with one comparison, alone on its line; name one that is.")
+    functions = {one.name for source in code.index.files.values() for one in source.functions}
+    unknown = unknown_names(points[0].test, {*declared, *functions}, code.index.macros)
+    if unknown:
+        raise UsageError(
+            f"{fact.where}: {place} speaks of {', '.join(unknown)}, which may be a macro with branches of its own; "
+            "name a condition of the function's variables and of functions in the sources."
+        )
     test = points[0].test.of_variables({name for name in declared if declared.count(name) == 1})
     branches = [i for i in values.states if _branches(values, i) and _decides(code, i, ranges)]
     variables = variable_locations(analysed.image, analysed.functions) if branches else ()

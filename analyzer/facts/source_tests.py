@@ -1,13 +1,13 @@
 """Conditions of ``if`` statements that are one comparison, read off the text.
 
 *Soundness:* none is claimed, as of all that reads sources; what is not understood has no condition. Macros are not
-expanded: a macro that hides an operator makes of a line more branches than one comparison has.
+expanded: one that hides an operator makes of a line more branches than one comparison has, see `unknown_names`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from wcet_probe.analyzer.facts.source_parts import SourceTest
 
@@ -18,7 +18,10 @@ _TOKEN = re.compile(
 _COMPARES = frozenset({"<", ">", "<=", ">=", "==", "!="})
 _LOOSER = frozenset({"&", "|", "^", "&&", "||", "?", ":", ",", "=", "<<=", ">>=", ";", "{", "}"})
 """What binds less than a comparison, or makes it a part of something else."""
+_DECIDES = frozenset({"?", "&&", "||"})
 _OPEN, _CLOSED = frozenset("(["), frozenset(")]")
+
+_TYPE = re.compile(r"NULL|const|volatile|unsigned|signed|int|char|short|long|struct|sizeof|\w+_t")
 
 Operand = str | int | None
 
@@ -34,7 +37,9 @@ def test_of(statement: str) -> SourceTest | None:
     inner = [token for token, depth in tokens if not depth]
     at = [number for number, (token, depth) in enumerate(tokens) if token in _COMPARES and not depth]
     words = [token for token, _ in tokens]
-    if not words or _LOOSER.intersection(inner) or len(at) > 1:
+    # Any other condition in it is a branch as well, perhaps of the same values.
+    others = [token for token in words if token in _COMPARES or token in _DECIDES]
+    if not words or _LOOSER.intersection(inner) or len(others) > len(at) or len(at) > 1:
         return None
     if not at:
         negated = words[:1] == ["!"]
@@ -42,6 +47,13 @@ def test_of(statement: str) -> SourceTest | None:
         return SourceTest(name, "==" if negated else "!=", 0, text) if isinstance(name, str) else None
     left, right = words[: at[0]], words[at[0] + 1 :]
     return SourceTest(_operand(left, right), words[at[0]], _operand(right, left), text)
+
+
+def unknown_names(test: SourceTest, known: Collection[str], macros: Collection[str]) -> list[str]:
+    """Names in a condition that are ``macros``, or neither members, types nor ``known``: each may have branches."""
+    names = re.findall(r"(->\s*|\.\s*)?\b([A-Za-z_]\w*)", test.text)
+    plain = {name for member, name in names if member or name in known or _TYPE.fullmatch(name)}
+    return sorted({name for _, name in names if name in macros or name not in plain})
 
 
 def _condition(statement: str) -> tuple[list[tuple[str, int]], str]:

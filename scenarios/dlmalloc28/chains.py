@@ -7,7 +7,7 @@ the chains of one call is a small optimisation, done here by counting what a vis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Protocol, TypeVar
 
@@ -106,7 +106,18 @@ def dearest_plans(
         for line in alignments(request)
         for found in _dearest(request, list(designs(*room_and_fence(request, line))), build, line)
     ]
-    return at_least_one(request, plans)
+    return at_least_one(request, _numbered(plans))
+
+
+def _numbered(plans: Sequence[ScenarioPlan]) -> list[ScenarioPlan]:
+    """``plans`` with variants that tell them apart: of several of one name those behind the first have a number."""
+    named: dict[str, list[ScenarioPlan]] = {}
+    found = []
+    for plan in plans:
+        named.setdefault(plan.variant, []).append(plan)
+        number = len(named[plan.variant])
+        found.append(plan if number == 1 else replace(plan, variant=f"{plan.variant}, design {number}"))
+    return found
 
 
 def _dearest(

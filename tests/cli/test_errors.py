@@ -136,6 +136,10 @@ def test_broken_pipe_is_quiet(option):
     assert done.stderr == "141\n"
 
 
+def test_a_help_page_whose_reader_left_is_no_failure():
+    assert _shell("(sleep 1; wcet-probe --help; echo $? >&2) | true").stderr == "141\n"
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110  (a device)
 @pytest.mark.parametrize("option", ["", "--json"])
 def test_full_disk_is_one_sentence(option):

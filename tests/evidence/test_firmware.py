@@ -166,7 +166,7 @@ def test_what_was_run_is_run_again_on_a_path_of_the_graph(run, tmp_path):
     assert [row for row in rows if "not checked: it is" not in row and " ok, " not in row][1:] == [
         next(row for row in rows if row.startswith("author's words"))
     ]
-    assert any(row.startswith("replay run ok, 3 calls, at most ") for row in rows), rows
+    assert any(row.startswith("replay run ok, 4 calls, at most ") for row in rows), rows
     assert any(row.startswith("observed path run ok, ") for row in rows), rows
     for path, right in FALSE_RUNS:
         document = json.loads(text)

@@ -372,13 +372,12 @@ def _searched(guest: _Guest, call: Statement, asked: SearchInputs, progress: Pro
     arguments = tuple(guest.value(argument) for argument in call.arguments)
     start = _Inputs(arguments, tuple(guest.machine.memory.read(address, size) for address, size in memory))
     draw = random.Random(asked.seed)  # noqa: S311  (a search, no secret)
-    best, current, patience, most = (-1, -1, start), (-1, start), _PATIENCE, 0
+    best, current, patience = (-1, -1, start), (-1, start), _PATIENCE
     for number in range(asked.evaluations):
         fresh = patience == 0
         inputs = _changed(draw, start if fresh else current[1], ranges, wild=fresh) if number else start
         measured = _evaluated(guest, memory, inputs, f"evaluation {number + 1} of the search")
         cycles, instructions = (measured.cycles, measured.instructions) if measured else (-1, -1)
-        most = max(most, instructions)
         patience = _PATIENCE if fresh or cycles > current[0] else patience - 1
         if fresh or cycles >= current[0]:
             current = (cycles, inputs)
@@ -386,7 +385,7 @@ def _searched(guest: _Guest, call: Statement, asked: SearchInputs, progress: Pro
         progress(f"input {number + 1} of {asked.evaluations}: {best[0]} cycles", number + 1, asked.evaluations)
     if best[0] < 0 or _evaluated(guest, memory, best[2], "the dearest inputs of the search", repeats=True) is None:
         raise UsageError(f"no input of the search lets {call.function} return; change --run or --vary.")
-    return Found(asked.evaluations, asked.seed, most, best[0], _script(call, asked, start, best[2]))
+    return Found(asked.evaluations, asked.seed, best[1], best[0], _script(call, asked, start, best[2]))
 
 
 def _places(guest: _Guest, asked: SearchInputs) -> list[tuple[int, int]]:

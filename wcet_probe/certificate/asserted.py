@@ -121,6 +121,10 @@ class Extent:
     has_test: bool
     inner: tuple[tuple[int, int], ...] = ()
 
+    def encloses(self, other: Extent) -> bool:
+        """Whether all lines of another loop are among those of this one."""
+        return self.file == other.file and self.first_line <= other.first_line <= other.last_line <= self.last_line
+
     def owns(self, line: tuple[str, int] | None) -> bool:
         """Whether a line is of this loop, and of none in it."""
         if line is None or line[0] != self.file or not self.first_line <= line[1] <= self.last_line:
@@ -165,6 +169,50 @@ def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
     """The first loop that begins on or behind a line of a source."""
     text = (asserted.sources or {}).get(file)
     return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
+
+
+def loops_in(asserted: Asserted, file: str) -> tuple[Extent, ...]:
+    """All loops of a source."""
+    text = (asserted.sources or {}).get(file)
+    return () if text is None else _loops(file, text)
+
+
+def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
+    """Whether a loop stands in another one, or in a function that is called there by its name."""
+    sources = asserted.sources or {}
+    waiting, seen = [_lines_of(sources[outer.file], outer.first_line, outer.last_line)], set[str]()
+    if outer.encloses(inner):
+        return True
+    while waiting:
+        for name in sorted(set(_CALL.findall(waiting.pop())) - seen):
+            seen.add(name)
+            for file, text in sources.items():
+                body = _function(text, name)
+                if body is None:
+                    continue
+                first, last = _line(text, body[0]), _line(text, body[1])
+                if file == inner.file and first <= inner.first_line <= inner.last_line <= last:
+                    return True
+                waiting.append(_blanked(text)[body[0] : body[1]])
+    return False
+
+
+def _lines_of(text: str, first: int, last: int) -> str:
+    return "\n".join(_blanked(text).split("\n")[first - 1 : last])
+
+
+@lru_cache(maxsize=64)
+def _loops(file: str, text: str) -> tuple[Extent, ...]:
+    plain = _blanked(text)
+    head = re.compile(r"do\b|\w+\s*\(")
+    words = [found.start() for found in _LOOP.finditer(plain) if head.match(plain, found.start())]
+    starts = [start for start in words if not (plain.startswith("while", start) and _is_end(plain, start))]
+    return tuple(one for start in starts if (one := _extent(file, text, plain, start, len(text))) is not None)
+
+
+def _is_end(plain: str, offset: int) -> bool:
+    """Whether the ``while`` at ``offset`` ends a ``do``: a brace is before it, and a semicolon behind."""
+    return _ends_do(plain, offset, max(0, plain.rfind("}", 0, offset)))
 
 
 def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | None:
@@ -225,6 +273,7 @@ def _bodies(asserted: Asserted, fact: Fact, function: str | None) -> Iterator[tu
             yield file, text, *body
 
 
+_CALL = re.compile(r"\b(?!(?:for|while|if|switch|return|sizeof|_Pragma)\b)([A-Za-z_]\w*)\s*\(")
 _LOOP = re.compile(r"\b(for|while|do)\b")
 
 

@@ -18,7 +18,8 @@ from wcet_probe.certificate.records import demand
 from wcet_probe.model.image import Image
 
 _LEXEMES = re.compile(
-    r"""/\*.*?\*/|//[^\n]*|\#\s*pragma[^\n]*|\#[ \t]*(?:el)?if\b[^\n]*\n|\#[ \t]*[a-z]+|"""
+    r"""/\*.*?\*/|//[^\n]*|\#\s*pragma[^\n]*|_Pragma\s*\(\s*L?"(?:\\.|[^"\\])*"\s*\)|"""
+    r"""\#[ \t]*(?:el)?if\b[^\n]*\n|\#[ \t]*[a-z]+|"""
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*|"""
     r"""\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\S""",
     re.DOTALL,
@@ -83,7 +84,7 @@ def tokens(text: str) -> Iterator[str]:
     """The tokens of C source, but for comments and pragmas."""
     for found in _LEXEMES.finditer(text):
         token = found[0]
-        if token.startswith(("/*", "//")) or re.match(r"#\s*pragma", token):
+        if token.startswith(("/*", "//")) or re.match(r"#\s*pragma|_Pragma\s*\(", token):
             continue
         if token[0] == "#" and token[-1] == "\n":
             # The end of the line is an empty token.

@@ -19,7 +19,7 @@ from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
 from wcet_probe.model.instruction import Control, Instruction
 
-_TERM = re.compile(r"(branch|loop|point) (?:(\w+):)?([\w.-]+)")
+_TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
 
 Factors = dict[str, int]
 
@@ -161,6 +161,11 @@ class Sums:
             demand(term is not None, f"the sum at {fact.where} holds {key!r}")
             kind, function, name = term.groups() if term else ("", None, "")
             function = function or str(fact.content.get("function"))
+            if kind == "then":
+                # On which side of a branch a condition holds is not looked at: what counts it does not follow.
+                if weight < 0:
+                    return None
+                continue
             if kind == "loop":
                 extent = loop_extent(self._asserted, fact, name, function)
                 if extent is None or (weight < 0 and not extent.has_test):

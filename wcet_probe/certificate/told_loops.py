@@ -7,7 +7,16 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from wcet_probe.certificate.asserted import Asserted, Extent, Fact, loop_behind, loop_extent, pragma_at
+from wcet_probe.certificate.asserted import (
+    Asserted,
+    Extent,
+    Fact,
+    is_within,
+    loop_behind,
+    loop_extent,
+    loops_in,
+    pragma_at,
+)
 from wcet_probe.certificate.loops import Json
 from wcet_probe.certificate.records import Graph, demand
 from wcet_probe.certificate.sums import Sums
@@ -82,7 +91,7 @@ class ToldLoops:
         self._check_extent(name, f"the pragma at {where}", extent, loop, header)
 
     def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
-        """The count of the source loop; that a round is several of its iterations is an assumption of its own."""
+        """The count of the source loop; that a round is several of its iterations is assumed, and not checked."""
         expression = str(loop["expression"])
         found = _DIVIDED.fullmatch(expression)
         if expression in said or found is None:
@@ -90,6 +99,8 @@ class ToldLoops:
         said_so = f" is {found[3]} iterations of " in self.listed.get(f"rounds {where}", "")
         demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
         self.used[f"rounds {where}"] = None
+        # Only the result says so: of a number that its author makes up, each bound would follow.
+        self.open.append(f"that a round of the loop {loop['loop']} is {found[3]} iterations")
         return found[1]
 
     def _check_binding(self, name: str, fact: Fact, loop: Json, header: str) -> None:
@@ -108,7 +119,19 @@ class ToldLoops:
         self._check_extent(name, f"the fact at {fact.where}", extent, loop, header)
 
     def _check_extent(self, name: str, asserted: str, extent: Extent, loop: Json, header: str) -> None:
-        """A loop has code of the source loop that is told of, and may test once more than that runs."""
-        own = any(map(extent.owns, self.sums.loops[header].lines))
-        demand(own, f"{asserted} speaks of another loop than {name}")
+        """A loop has code of the source loop that is told of, and may test once more than that runs.
+
+        Where it has code of another as well that is not within that one, the one that is told of may be unrolled in it.
+        """
+        lines = self.sums.loops[header].lines
+        demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
+        others = [
+            each
+            for file in sorted({file for file, _ in lines})
+            for each in loops_in(self.asserted, file)
+            if any(map(each.owns, lines)) and not is_within(self.asserted, each, extent)
+        ]
+        if others:
+            of = f"{others[0].file}:{others[0].first_line}"
+            self.open.append(f"that {asserted} speaks of the loop {name}, which has code of the loop at {of} too")
         demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")

@@ -106,6 +106,13 @@ class Commands(click.Group):
         except BrokenPipeError as error:
             raise _ReaderLeftError from error
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """The words behind the options; the help page is printed here, and its broken pipe gets past click as well."""
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError as error:
+            raise _ReaderLeftError from error
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click's signature)
         """The commands in the order of the help page."""
         return list(_COMMANDS)

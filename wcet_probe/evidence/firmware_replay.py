@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wcet_probe.answer.firmware import FirmwareBound, FirmwareRequest
 from wcet_probe.answer.firmware_run import Repetition, run_firmware
-from wcet_probe.answer.run_script import parse_script
+from wcet_probe.answer.run_script import CallStatement, parse_script
 from wcet_probe.certificate.check import OPEN, Checked, Finding
 from wcet_probe.certificate.loops import demand
 from wcet_probe.errors import ContradictionError, EmulationError, UsageError
@@ -68,8 +68,9 @@ def replay_calls(
     _same("calls", {"told": len(said["calls"]), "held": said["held"]}, {"told": len(again.calls), "held": again.held})
     found = said["found"]
     if found is not None:
-        again = _run(whole, found["script"], repetition)
-        _same("what a search found", {unit: found[unit] for unit in UNITS}, {u: getattr(again, u) for u in UNITS})
+        before = _set_up(said["statements"], asked.entry)
+        call = _run(whole, [*before, *found["script"]], repetition).calls[-1]
+        _same("what a search found", {unit: found[unit] for unit in UNITS}, {u: getattr(call, u) for u in UNITS})
     return repetition.runs
 
 
@@ -81,6 +82,15 @@ def path_findings(runs: Sequence[Measurement], image: Image, checked: Checked | 
     """
     found = [path_finding(observed(run, image), checked) for run in runs]
     yield next((one for one in found if one.verdict == OPEN), found[-1])
+
+
+def _set_up(statements: Sequence[str], entry: str) -> Sequence[str]:
+    """What stands before the last call of the entry, whose inputs a search changes."""
+    script = [one for text in statements for one in parse_script(text)]
+    calls = [at for at, one in enumerate(script) if isinstance(one, CallStatement) and one.function == entry]
+    if not calls:
+        raise ContradictionError(f"a search is told of, and no statement calls {entry}, whose inputs it would change")
+    return [one.text for one in script[: calls[-1]]]
 
 
 def _run(whole: FirmwareBound, statements: Sequence[str], repetition: Repetition) -> Observed:

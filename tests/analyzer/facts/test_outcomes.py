@@ -8,6 +8,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.facts.source_parts import SourceTest
 from wcet_probe.analyzer.facts.source_tests import test_of as condition_of
+from wcet_probe.analyzer.facts.source_tests import unknown_names
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
@@ -112,6 +113,19 @@ def test_a_side_that_is_not_known_is_refused_or_left_out(condition, message):
         assert message in left_out.idle_facts[0].why
 
 
+def test_a_macro_may_have_branches_of_its_own():
+    """Of `PICK < least` the first branch compares with `least`, and is not the condition: 1,548 instead of 2,332."""
+    source = "#define PICK (node->size < least ? sink + 1 : sink + 2)\n" + SOURCE
+    with pytest.raises(UsageError, match="speaks of PICK, which may be a macro"):
+        proved("cortex-m4", LOOP + FLOW, "PICK < least", source=source)
+
+
+def test_names_that_no_source_tells_may_be_macros():
+    test = condition_of("if (ELSEWHERE(size) + (unsigned)node->size < least)")
+    assert unknown_names(test, {"size", "node", "least"}, {}) == ["ELSEWHERE"]
+    assert unknown_names(test, {"size", "node", "least", "ELSEWHERE"}, {"size"}) == ["size"]
+
+
 def test_a_negative_weight_is_refused():
     with pytest.raises(UsageError, match="has a negative weight"):
         proved("cortex-m4", LOOP + FLOW.replace('"then better" = 1', '"then better" = -1'), "size < least")
@@ -150,6 +164,8 @@ def test_conditions_that_are_one_comparison(statement, left, operator, right):
         "if (a < b && c)",
         "if (a & 3 == v)",
         "if (LIKELY(a < b))",
+        "if ((a < b ? c : d) < e)",
+        "if (f(a || b) < c)",
         "if (a < b ? c : d)",
         "if (010 < v)",
         "if (a < b) while (c < b)",
