@@ -7,6 +7,7 @@ import pytest
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 SOURCE = """\
 typedef unsigned u;
@@ -145,3 +146,28 @@ def test_the_lines_of_compilers_that_share_code_tell_nothing_of_bodies(compiler,
     if not is_told:
         check_emulated(own, 8)
         assert attack(own, 8) == own.bound.instructions
+
+
+TWO_IN_ONE = """\
+volatile unsigned o;
+void f(unsigned n, unsigned x)
+{
+    _Pragma("loopbound min 0 max 3")
+    while (n != 0) {
+        _Pragma("loopbound min 0 max 2")
+        while (n & 3) {
+            o = n;
+            n--;
+        }
+        if (x-- == 0)
+            break;
+        n >>= 1;
+    }
+}
+"""
+
+
+def test_two_loops_that_have_become_one_have_no_bound_of_either():
+    guest = guest_of(TWO_IN_ONE, load_target("cortex-m4"), ".c", "-Os")
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest, "f", sources={"guest.c": TWO_IN_ONE})
