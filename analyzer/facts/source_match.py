@@ -206,7 +206,20 @@ def match_loop(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop
     """
     if _is_one_statement(site, index):
         return None
-    return _match(site, index, claimed) or _match_seen_from_callers(site, index, claimed)
+    found = _match(site, index, claimed) or _match_seen_from_callers(site, index, claimed)
+    return None if found and _are_two(site, index, found, claimed) else found
+
+
+def _are_two(site: LoopSite, index: SourceIndex, found: SourceLoop, claimed: frozenset[SourceLoop]) -> bool:
+    """Whether a loop inside ``found``, which is no binary loop by itself, has the same header and may have a latch.
+
+    Then the header is executed in the iterations of both, and neither's count holds of it.
+    """
+    if len(site.latches) < 2 or site.header_line is None:
+        return False
+    inside = {one for one in index.loops_at(*site.header_line) if one != found and _encloses(found, one)} - claimed
+    is_told = len(site.latch_lines) == len(site.latches)
+    return bool(inside) and not (is_told and all(inside.isdisjoint(index.loops_at(*at)) for at in site.latch_lines))
 
 
 def _match_seen_from_callers(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> SourceLoop | None:

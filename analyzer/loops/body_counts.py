@@ -3,15 +3,17 @@
 A loop's header may be executed once more than the body, for its test; how a compiler tests the loop does not tell. But
 a store, a call, or the entry of a loop inside that the line table gives to the body is executed in an iteration only.
 
-*Soundness:* compilers execute no store and no call that the source does not. A statement that is in no other loop of
-the source, and whose code is in no other loop of the binary, is executed once in an iteration at most; and so a loop
-that is next inside in source and binary is entered. That the lines are right is the compiler's word: an assumption,
-which runs are held against.
+*Soundness:* compilers make no store and no call without cause, and a statement that is in no other loop of the source,
+and whose code is in no other loop of the binary, is executed once in an iteration at most; and so a loop that is next
+inside in source and binary is entered. That the lines are right is the compiler's word: an assumption, which runs are
+held against. It is asked of Clang only, which gives no line to code that it has made of two places. GCC leaves the
+line of one: what stands before the loop and at the end of its body, and then is one in front of the test, or a call
+without effects that it makes before the test, for the body and for what is behind the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.facts.binding import BoundFact
@@ -23,6 +25,7 @@ from wcet_probe.analyzer.loops.bounds import BoundedLoops
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption, FlowClaim, Origin
 
@@ -52,11 +55,12 @@ def with_bodies(
     sources = {fact.header_address: fact.source for fact in facts if fact.source is not None}
     bounded = {(loop.address, loop.where) for loop in loops.loops if loop.origin is Origin.PRAGMA}
     told = [fact for fact in facts if fact.offset and (fact.header_address, fact.where) in bounded and fact.max_header]
+    trusted = functions_of_clang(image) if told else frozenset()
     found = [
         _Limited(fact, shape, *part)
         for fact in told
         for shape in at.get(fact.header_address, ())
-        for part in _parts(image, values, shape, fact, index)
+        for part in _parts(image, values, shape, fact, (index, trusted))
         + _inside(values, [one for one in shapes if one.parent == shape.loop], shape, fact, (sources, index))
     ]
     grouped: dict[tuple[str, int, bool], list[_Limited]] = {}
@@ -82,8 +86,14 @@ def _most(fact: BoundFact) -> int:
 _Part = tuple[int, tuple[int, ...], tuple[Edge, ...]]
 
 
-def _parts(image: Image, values: Values, shape: LoopShape, fact: BoundFact, index: SourceIndex) -> list[_Part]:
-    """The points of a loop, in no loop inside, that are surely of the body."""
+def _parts(
+    image: Image, values: Values, shape: LoopShape, fact: BoundFact, known: tuple[SourceIndex, Collection[int]]
+) -> list[_Part]:
+    """The points of a loop, in no loop inside, that are surely of the body; of functions whose lines are trusted."""
+    index, trusted = known
+    function = image.function_at(fact.header_address)
+    if function is None or function.address not in trusted:
+        return []
     own = [part for part in shape.loop.parts if isinstance(part, int) and part in values.states]
     context = _point(values, shape.loop.header).context
     points = [_point(values, part) for part in own]

@@ -108,7 +108,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
             return ()
         dwarf = file.get_dwarf_info()
         found = _Variables(dwarf)
-        for entry in _live_functions(dwarf, image, functions):
+        for entry in live_functions(dwarf, image, functions):
             found.add(entry, _name_of(entry), entry.offset)
         return _LOCATIONS.setdefault(key, tuple(found.locations))
     except DAMAGED as error:
@@ -125,7 +125,7 @@ def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]
     try:
         file = ELFFile(io.BytesIO(image.elf))
         counts: Counter[str] = Counter()
-        todo = list(_live_functions(file.get_dwarf_info(), image, functions)) if file.has_dwarf_info() else []
+        todo = list(live_functions(file.get_dwarf_info(), image, functions)) if file.has_dwarf_info() else []
         while todo:
             entry = todo.pop()
             if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
@@ -146,7 +146,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
     try:
         file = ELFFile(io.BytesIO(image.elf))
         found, dwarf = list[InlinedCall](), file.get_dwarf_info() if file.has_dwarf_info() else None
-        todo = [(entry, 0) for entry in _live_functions(dwarf, image, functions)] if dwarf else []
+        todo = [(entry, 0) for entry in live_functions(dwarf, image, functions)] if dwarf else []
         while dwarf and todo:
             entry, depth = todo.pop(0)
             line = entry.attributes.get("DW_AT_call_line") if entry.tag == "DW_TAG_inlined_subroutine" else None
@@ -184,7 +184,7 @@ def _file_name(dwarf: DWARFInfo, entry: DIE, attribute: str) -> str:
     return _file_names(program).get(int(number.value), "?") if program is not None and number is not None else "?"
 
 
-def _live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
+def live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
     """The entries of ``functions``; what the linker has dropped keeps its own, with an address of something else."""
     for unit in dwarf.iter_CUs():
         for entry in unit.get_top_DIE().iter_children():

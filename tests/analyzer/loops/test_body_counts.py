@@ -7,6 +7,7 @@ import pytest
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 SOURCE = """\
 typedef unsigned u;
@@ -81,3 +82,92 @@ def test_a_pragmas_count_of_bodies_holds_in_runs(target, entry):
         assert longest == own.bound.instructions
     if entry == "folded":  # its only store is of the test, which is executed once more
         assert not is_told
+
+
+SHARED = """\
+volatile unsigned o;
+void f(unsigned n)
+{
+    o = n;
+    _Pragma("loopbound min 0 max 4")
+    while (n != 0) {
+        n >>= 1;
+        o = n;
+    }
+}
+"""
+SHARED_CODE = """\
+.syntax unified
+.thumb
+.file 1 "guest.c"
+.text
+.globl f
+.type f, %function
+.thumb_func
+f: .loc 1 4
+ldr r3, =o
+again: .loc 1 8
+str r0, [r3]
+.loc 1 6
+cbnz r0, body
+bx lr
+body: .loc 1 7
+lsrs r0, r0, #1
+b again
+.ltorg
+end: .size f, . - f
+.bss
+o: .space 4
+.section .debug_abbrev
+.byte 1, 0x11, 1, 0x25, 8, 0x10, 0x17, 0, 0, 2, 0x2e, 0, 3, 8, 0x11, 1, 0x12, 6, 0, 0, 0
+.section .debug_line
+lines:
+.section .debug_info
+.long units - unit
+unit: .short 4
+.long 0
+.byte 4, 1
+.asciz "COMPILER"
+.long lines
+.byte 2
+.asciz "f"
+.long f, end - f
+.byte 0
+units:
+"""
+"""What GCC makes of it with -Os: one store for both, with the line of the second."""
+
+
+@pytest.mark.parametrize(("compiler", "is_told"), [("GNU C17 12.2.1", False), ("clang version 22.1.8", True)])
+def test_the_lines_of_compilers_that_share_code_tell_nothing_of_bodies(compiler, is_told):
+    guest = guest_of(SHARED_CODE.replace("COMPILER", compiler), load_target("cortex-m4"))
+    own = proved(guest, "f", sources={"guest.c": SHARED})
+    assert any(one.id.startswith("body guest.c:") for one in own.bound.assumptions) is is_told
+    if not is_told:
+        check_emulated(own, 8)
+        assert attack(own, 8) == own.bound.instructions
+
+
+TWO_IN_ONE = """\
+volatile unsigned o;
+void f(unsigned n, unsigned x)
+{
+    _Pragma("loopbound min 0 max 3")
+    while (n != 0) {
+        _Pragma("loopbound min 0 max 2")
+        while (n & 3) {
+            o = n;
+            n--;
+        }
+        if (x-- == 0)
+            break;
+        n >>= 1;
+    }
+}
+"""
+
+
+def test_two_loops_that_have_become_one_have_no_bound_of_either():
+    guest = guest_of(TWO_IN_ONE, load_target("cortex-m4"), ".c", "-Os")
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest, "f", sources={"guest.c": TWO_IN_ONE})

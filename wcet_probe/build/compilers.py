@@ -1,0 +1,36 @@
+"""Which compiler has made which functions of an image, as the debug information says."""
+
+from __future__ import annotations
+
+import io
+
+from elftools.dwarf.die import DIE
+from elftools.elf.elffile import ELFFile
+
+from wcet_probe.build.image import DAMAGED, live_functions
+from wcet_probe.errors import ImageError
+from wcet_probe.model.image import Image
+
+_CLANG = b"clang version"
+
+
+def functions_of_clang(image: Image) -> frozenset[int]:
+    """Where the functions begin that Clang has compiled.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    try:
+        file = ELFFile(io.BytesIO(image.elf))
+        if not file.has_dwarf_info():
+            return frozenset()
+        live = live_functions(file.get_dwarf_info(), image, {symbol.name for symbol in image.functions})
+        return frozenset(int(one.attributes["DW_AT_low_pc"].value) & ~1 for one in live if _is_of_clang(one))
+    except DAMAGED as error:
+        message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
+        raise ImageError(message) from error
+
+
+def _is_of_clang(function: DIE) -> bool:
+    producer = function.cu.get_top_DIE().attributes.get("DW_AT_producer")
+    return producer is not None and _CLANG in producer.value
