@@ -181,7 +181,7 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
 def _may_be_around(
     site: LoopSite, result: Mapping[int, SourceLoop | None], outers: Mapping[int, int | None], index: SourceIndex
 ) -> bool:
-    """Whether a binary loop may come from a source loop around the one that was found for it, which has no other.
+    """Whether a binary loop may come from a source loop around the one found for it, which can have no other.
 
     So if a binary loop inside was found for the same source loop, if code of the loop around is in this one, or if no
     latch has a line: a back branch threaded to a ``break`` of the loop inside leaves no line of the loop around,
@@ -190,7 +190,7 @@ def _may_be_around(
     found = result[site.header_address]
     if found is None:
         return False
-    above = {result[address] for address in ancestors(site.header_address, outers)}
+    above = [result[address] for address in ancestors(site.header_address, outers)]
     around = {
         loop
         for loop in index.loops(found.function, found.file)
@@ -199,7 +199,8 @@ def _may_be_around(
     inside = (address for address, loop in result.items() if loop == found)
     is_twice = any(site.header_address in ancestors(address, outers) for address in inside)
     own = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
-    return bool(around) and (is_twice or not site.latch_lines or not around.isdisjoint(own))
+    is_unclear = is_twice or not site.latch_lines or not around.isdisjoint(own)
+    return is_unclear and len(around) > above.count(None)
 
 
 def _lines(site: LoopSite) -> set[tuple[str, int]]:
