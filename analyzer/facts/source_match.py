@@ -174,7 +174,33 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
             for loop in index.loops_at(*at)
         ):
             result[site.header_address] = None  # a statement on the line of the loop around it may have made it
-    return result
+    alone = [site.header_address for site in sites if _may_be_around(site, result, outers, index)]
+    return result | dict.fromkeys(alone, None)
+
+
+def _may_be_around(
+    site: LoopSite, result: Mapping[int, SourceLoop | None], outers: Mapping[int, int | None], index: SourceIndex
+) -> bool:
+    """Whether a binary loop may come from a source loop around the one found for it, which can have no other.
+
+    So if a binary loop inside was found for the same source loop, if code of the loop around is in this one, or if no
+    latch has a line: a back branch threaded to a ``break`` of the loop inside leaves no line of the loop around,
+    and two loops that share their header are one in the binary.
+    """
+    found = result[site.header_address]
+    if found is None:
+        return False
+    above = [result[address] for address in ancestors(site.header_address, outers)]
+    around = {
+        loop
+        for loop in index.loops(found.function, found.file)
+        if loop != found and _encloses(loop, found) and loop not in above
+    }
+    inside = (address for address, loop in result.items() if loop == found)
+    is_twice = any(site.header_address in ancestors(address, outers) for address in inside)
+    own = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
+    is_unclear = is_twice or not site.latch_lines or not around.isdisjoint(own)
+    return is_unclear and len(around) > above.count(None)
 
 
 def _lines(site: LoopSite) -> set[tuple[str, int]]:

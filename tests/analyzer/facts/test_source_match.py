@@ -3,7 +3,11 @@
 import pytest
 
 from tests.analyzer.natural_loops import TARGETS, program, sites_of
+from tests.path_check import proved
+from tests.support import guest_of
 from wcet_probe.analyzer.facts.source_match import LoopSite, index_sources, match_loop, match_loops
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 EXPECTED = {
     "first-fit": {"first_fit_malloc": ["find:walk"]},
@@ -117,3 +121,52 @@ def test_an_ambiguous_line_matches_nothing():
 def test_inner_loops_claim_their_source_loops_first():
     sites = [LoopSite("f", 8, 8, lines(10), lines(10, 3, 7)), LoopSite("f", 16, 16, lines(10), lines(10, 11), outer=8)]
     assert match_loops(sites, INDEX) == {8: OUTER, 16: CALLEE}
+
+
+LEFT_BY_BREAK = """\
+volatile int o, g[64];
+int f(int x, int k) {
+  int i = 0;
+  _Pragma("loopbound min 1 max 40")
+  for (;;) {
+    _Pragma("loopbound min 0 max 2")
+    for (int j = 0; j < k; j++) {
+      if (g[i] == x) return j;
+      if (g[i + 1] == 7) {
+        o = 5;
+        break;
+      }
+      i++;
+    }
+  }
+}
+"""
+SHARED_HEADER = """\
+volatile int o, g[64];
+int f(int x, int k) {
+  int i = 0;
+  _Pragma("loopbound min 1 max 40")
+  while (1) {
+    int j = 0;
+    _Pragma("loopbound min 0 max 2")
+    while (j < k) {
+      int v = g[i++];
+      if (v == x)
+        return j;
+      if (v == 7) {
+        o = 5;
+        break;
+      }
+      j++;
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("source", "optimisation"), [(LEFT_BY_BREAK, "-O2"), (SHARED_HEADER, "-O1")])
+def test_a_loop_around_does_not_take_the_pragma_of_the_one_inside(source, optimisation):
+    """No line of the outer loop is left in the binary, or both are one there: the inner count bounds neither."""
+    guest = guest_of(source, load_target("cortex-m4"), ".c", optimisation)
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest, "f", sources={"guest.c": source})
