@@ -40,7 +40,7 @@ def importers(module: str) -> set[str]:
     ("module", "files"),
     [
         ("capstone", "wcet_probe/isa/decode.py"),
-        ("elftools", "wcet_probe/build/build_attributes.py wcet_probe/build/image.py"),
+        ("elftools", "wcet_probe/build/build_attributes.py wcet_probe/build/compilers.py wcet_probe/build/image.py"),
         ("highspy", "analyzer/ipet/solver.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/pcode/lift.py"),
