@@ -218,7 +218,7 @@ def unfolded_constraints(
     bounds = {loop.header: loop.max_header for loop in loops}
     for nest in nests:
         header, entries = nest.shape.loop.header, nest.shape.entry_edges
-        for index, product in _products(nest.shape.loop, bounds, 1):
+        for index, product in _products(nest.shape.loop, bounds, leaving, 1):
             count = nest.counts.get(index, 0)
             before = arriving.get(index, [])
             is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
@@ -230,12 +230,20 @@ def unfolded_constraints(
             yield LinearConstraint(f"unfolded:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
 
 
-def _products(loop: Loop, bounds: Mapping[int, int], times: int | None) -> Iterator[tuple[int, int | None]]:
-    """Each point of ``loop`` with how often the bounds let it be executed for each entry of the nest; None: any."""
+def _products(
+    loop: Loop, bounds: Mapping[int, int], leaving: Mapping[int, Sequence[Edge]], times: int | None
+) -> Iterator[tuple[int, int | None]]:
+    """Each point of ``loop`` with how often the bounds let it be executed for each entry of the nest; None: any.
+
+    What is left by its header only executes its header once more than the rest.
+    """
     most = bounds.get(loop.header)
     product = None if times is None or most is None else times * most
+    below = loop.nodes - {loop.header}
+    is_left_below = any(edge.target not in loop.nodes for at in below for edge in leaving.get(at, ()))
+    rest = product if product is None or is_left_below else product - (times or 0)
     for part in loop.parts:
         if isinstance(part, Loop):
-            yield from _products(part, bounds, product)
+            yield from _products(part, bounds, leaving, rest)
         else:
-            yield part, product
+            yield part, product if part == loop.header else rest
