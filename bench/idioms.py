@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bench.programs import put_table
 from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT, CompileError, call, runtime
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
@@ -107,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = list(tables([one for one in answers if one.file == file.stem], levels))
         print("\n".join([f"{file.name}:", "", *lines]))
         if options.page:
-            _put(options.page, f"idioms {file.stem}", "\n".join(lines))
+            put_table(options.page, f"idioms {file.stem}", "\n".join(lines))
     return int(any(one.answer == "UNSOUND" for one in answers))
 
 
@@ -258,14 +259,6 @@ def tables(answers: Sequence[Answer], levels: Sequence[str]) -> Iterator[str]:
 
 def _letter(answer: Answer | None) -> str:
     return "-" if answer is None else _LETTERS[answer.answer]
-
-
-def _put(page: Path, name: str, text: str) -> None:
-    start, end, content = f"<!-- table: {name} -->\n", "<!-- end -->", page.read_text("utf-8")
-    before, is_there, rest = content.partition(start)
-    if not is_there or end not in rest:
-        sys.exit(f"error: {page} has no place for it; add the lines {start.strip()} and {end}.")
-    write_whole(page, f"{before}{start}\n{text}\n\n{end}{rest.partition(end)[2]}".encode())
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.answer.run_script import parse_script
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, WcetProbeError
+from wcet_probe.errors import AnalysisError, UsageError, WcetProbeError
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.scenario import InitialCache
+from wcet_probe.output_files import write_whole
 
 _MOST_INSTRUCTIONS = 200_000_000
 """An observed run of so many is given up."""
@@ -172,6 +173,19 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     middle = f", median ratio {median(ratios):.3f}" if ratios else ""
     unsound = sum(row.verdict == "UNSOUND" for row in rows)
     yield f"\n{len(bounded)} of {len(rows)} bounded{middle}; {unsound} above their bounds."
+
+
+def put_table(page: Path, name: str, text: str) -> None:
+    """Write ``text`` into ``page`` where the table ``name`` stands.
+
+    Raises:
+        UsageError: the page has no such place.
+    """
+    start, end, content = f"<!-- table: {name} -->\n", "<!-- end -->", page.read_text("utf-8")
+    before, found, rest = content.partition(start)
+    if not found or end not in rest:
+        raise UsageError(f"{page} has no place for it; add the lines {start.strip()} and {end}.")
+    write_whole(page, f"{before}{start}\n{text}\n\n{end}{rest.partition(end)[2]}".encode())
 
 
 def _number(value: int | None) -> str:

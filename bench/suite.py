@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from bench.programs import Question, Row, ask, table
+from bench.programs import Question, Row, ask, put_table, table
 from wcet_probe.build.toolchain import Toolchain, find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError, WcetProbeError
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = "\n".join(table(rows))
     print(text)
     if options.page:
-        _put(options.page, name, text)
+        put_table(options.page, name, text)
     return int(any(row.verdict == "UNSOUND" for row in rows))
 
 
@@ -205,19 +205,6 @@ def call(command: list[str], folder: Path) -> None:
     if done.returncode:
         problems = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
         raise CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
-
-
-def _put(page: Path, name: str, text: str) -> None:
-    """Write ``text`` into ``page`` where the table ``name`` stands.
-
-    Raises:
-        UsageError: the page has no such place.
-    """
-    start, end, content = f"<!-- table: {name} -->\n", "<!-- end -->", page.read_text("utf-8")
-    before, found, rest = content.partition(start)
-    if not found or end not in rest:
-        raise UsageError(f"{page} has no place for it; add the lines {start.strip()} and {end}.")
-    write_whole(page, f"{before}{start}\n{text}\n\n{end}{rest.partition(end)[2]}".encode())
 
 
 if __name__ == "__main__":
