@@ -7,9 +7,8 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, partial
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cache
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
@@ -21,32 +20,20 @@ from wcet_probe.analyzer.call_summaries import (
     may_summarise,
     merged_claims,
     merged_loops,
-    resolved_callees,
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.facts.binding import parameter_values
-from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
-from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims, word_ranges
-from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
-from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED
+from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
+from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.graph.returning import function_from
-from wcet_probe.analyzer.graph.supergraph import (
-    EXIT,
-    Context,
-    Supergraph,
-    TooManyPointsError,
-    build_supergraph,
-    reducible,
-)
+from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
-from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable, cost_table
+from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.loops.bounds import analysed_code
-from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
-from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.prepared import (
     Bounded,
     BoundRequest,
@@ -58,28 +45,21 @@ from wcet_probe.analyzer.prepared import (
 )
 from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
+from wcet_probe.analyzer.resolved_values import ProofWork, resolved_values
 from wcet_probe.analyzer.values.analysis import Values, analyze_values
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, effect_of, plain_call
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, effect_of
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.recursion import Followed, UnboundedRecursionError
+from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
-from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol
-from wcet_probe.model.proof import (
-    Assumption,
-    Bound,
-    IdleFact,
-    TypeBound,
-)
+from wcet_probe.model.proof import Assumption, Bound, IdleFact, TypeBound
 from wcet_probe.model.target import Isa
 
 
@@ -202,7 +182,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
-    work = _Work(
+    work = ProofWork(
         request,
         own.lifter,
         index_sources(request.sources),
@@ -233,31 +213,17 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             work.calls.counted.add(target)
 
 
-def _expected(work: _Work, function: str) -> int | None:
+def _expected(work: ProofWork, function: str) -> int | None:
     """How many calls of a function somebody speaks of."""
     facts = work.request.facts
     return expected_calls(facts, work.index, parameter_values(facts, work.request.parameters), function)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What is shared by the proofs of a function and of the callees that are not expanded."""
-
-    request: BoundRequest
-    lifter: Lifter
-    index: SourceIndex
-    calls: CallSummaries
-    costs: Costs
-    constants: ConstantExecution
-    may_summarise: bool
-    analyze: Callable[..., Values]
-
-
-def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Callable[[str], None]) -> Prepared:
+def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: Callable[[str], None]) -> Prepared:
     request, index = work.request, work.index
     progress(f"following the values of {entry.name}")
     parameters = parameter_values(request.facts, request.parameters)
-    values = _values(work, entry, called, parameters)
+    values = resolved_values(work, entry, called, parameters)
     progress("bounding the loops")
     infeasible_pairs = tuple(
         infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
@@ -276,7 +242,7 @@ def _prepare(work: _Work, entry: Symbol, called: CallKey | None, progress: Calla
     return Prepared(*parts, is_callee=called is not None)
 
 
-def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
+def _summary(work: ProofWork, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
     """What is proved of a callee by itself; where loops have no bound, or by the width of a type only, which those are.
 
     Raises:
@@ -322,7 +288,7 @@ def _summary(work: _Work, key: CallKey, progress: Callable[[str], None]) -> Call
     )
 
 
-def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str], None]) -> CallSummary:
+def _given(work: ProofWork, key: CallKey, given: GivenBound, progress: Callable[[str], None]) -> CallSummary:
     """The summary of a callee whose bound is given: its effect is proved here, whatever its loops.
 
     Raises:
@@ -334,7 +300,7 @@ def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str
     request = work.request
     entry = function_from(request.image, key.target)
     progress(f"following the values of {entry.name}, whose bound is given")
-    values = _values(work, entry, key, parameter_values(request.facts, request.parameters))
+    values = resolved_values(work, entry, key, parameter_values(request.facts, request.parameters))
     inner = work.calls.of(values).values()
     own = assumptions(request.facts, request.image, request.target, values, None)
     return CallSummary(
@@ -349,7 +315,7 @@ def _given(work: _Work, key: CallKey, given: GivenBound, progress: Callable[[str
     )
 
 
-def _deciding(work: _Work, values: Values) -> RegisterBytes:
+def _deciding(work: ProofWork, values: Values) -> RegisterBytes:
     """The registers at entry that take part in what a callee with these values does."""
     return deciding_registers(
         values,
@@ -359,7 +325,7 @@ def _deciding(work: _Work, values: Values) -> RegisterBytes:
     )
 
 
-def _effect(work: _Work, values: Values) -> Effect:
+def _effect(work: ProofWork, values: Values) -> Effect:
     """What a callee with these values does to the state of its caller."""
     return effect_of(
         values.terms,
@@ -386,118 +352,3 @@ def _solved(
     if by_type:  # the calls may tell better
         return None, {}, tuple(sorted(loop.address for loop in stage.loops.loops if loop.name in by_type))
     return stage, solved, ()
-
-
-# --------------------------------------------------------------------------------------------------------------- values
-
-
-def _values(work: _Work, entry: Symbol, called: CallKey | None, parameters: Mapping[str, int]) -> Values:
-    """Values of the function, with as few calls expanded as must be."""
-    while True:
-        calls = work.calls
-        known = _Expanded(frozenset(calls.refused) if work.may_summarise else None, frozenset(calls.unbounded))
-        try:
-            return _values_with(work, entry, called, parameters, known)
-        except UnsummarisedError as error:
-            if known.whole is None or error.target in known.whole | known.unbounded:
-                raise
-
-
-class _Expanded(NamedTuple):
-    """What is expanded: always, None being all; and up to a number of points. See `build_supergraph`."""
-
-    whole: frozenset[int] | None
-    unbounded: frozenset[int]
-
-
-def _values_with(
-    work: _Work,
-    entry: Symbol,
-    called: CallKey | None,
-    parameters: Mapping[str, int],
-    expanded: _Expanded,
-) -> Values:
-    """Values of the graph, whose indirect branches are resolved by the values of a smaller one."""
-    request, lifter, index = work.request, work.lifter, work.index
-    image = request.image
-    depths = recursion_depths(request.facts, request.image, parameters, index)
-    asserted = asserted_targets(request.facts, request.image, request.instructions, index)
-    indirect = dict(asserted)
-    arguments = argument_ranges(request.facts, request.entry, request.target.isa, parameters)
-    # Without caches nothing hangs on them, and each is one assumption more.
-    words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
-    costs = work.costs
-    sites, followed, unwinding = frozenset[int](), Followed(), dict[tuple[Context, int], int]()
-    graph_of = partial(
-        build_supergraph,
-        image,
-        lifter,
-        entry,
-        indirect,
-        depths,
-        whole=expanded.whole,
-        most=(FEW if work.calls.points < MANY_SUMMARISED else FEWEST) if called else MOST_EXPANDED,
-        unbounded=expanded.unbounded,
-        given=request.given,
-        counted=work.calls.counted - work.calls.refused.keys(),
-        unwinding=unwinding,
-        opened=followed.opened,
-    )
-
-    def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
-        effect = work.calls.effect
-        work.calls.points += len(graph.points) if called else 0
-        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, work.analyze)
-
-    resolved = (
-        resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)
-        if expanded.whole is not None
-        else frozenset()
-    )
-    while True:
-        graph = _small_enough(partial(graph_of, sites, all_known=False, resolved=resolved), followed, work)
-        try:
-            values = analysed(graph, lambda values: have_one_each(grown_targets(values, indirect, asserted)))
-        except AnalysisError:
-            check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
-            raise
-        # Each round finds targets that were not known before; more code may bring more values to the same branch.
-        grown = grown_targets(values, indirect, asserted)
-        unwound = values.unwound.keys() - unwinding.keys()
-        if not grown and values.return_sites <= sites and not unwound:
-            if followed.deeper(image, values):
-                continue
-            check_resolved(image, graph, values, asserted)
-            known = graph_of(sites, followed.depth)
-            smaller = reducible(known, image)
-            if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
-                values = analysed(smaller)
-                check_resolved(image, smaller, values, asserted)
-            while (graph := returning_part(values)) is not values.graph:
-                values = analysed(graph)
-            check_chargeable((graph.points[place].block for place in values.states), costs, image)
-            paths = pointer_paths(values) if request.target.dcache and not has_summaries(values) else {}
-            if paths:
-                values = analysed(partitioned(values, paths))
-            check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
-            return values
-        indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
-        sites |= values.return_sites
-        unwinding |= {place: values.unwound[place] for place in unwound}
-
-
-def _small_enough(graph_of: Callable[..., Supergraph], followed: Followed, work: _Work) -> Supergraph:
-    """What ``graph_of`` gives, its loops split; recursion is followed less far where that is too large.
-
-    Raises:
-        AnalysisError: it is too large as it is.
-    """
-    while True:
-        try:
-            whole = graph_of(depth=followed.depth)
-            for target in sorted(whole.summarised):  # who is refused, before the caller is analysed in vain
-                work.calls.effect(plain_call(target, work.lifter))
-            return reducible(whole, work.request.image)
-        except TooManyPointsError:
-            if not followed.only_where_reached():
-                raise
