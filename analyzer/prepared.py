@@ -48,11 +48,11 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
+from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
-from wcet_probe.analyzer.loops.unfolding import unfolded
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
@@ -211,7 +211,7 @@ class Prepared:
         """All loops, those of callees that are not expanded among them."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
         try:
-            follow = partial(unfolded, self.values, execution=self.constants, effect=self.calls.effect)
+            follow = partial(executed_nests, self.values, execution=self.constants, effect=self.calls.effect)
             loops = bound_loops(image, self.values, facts, parameters, repeated, follow=follow)
         except AnalysisError as error:
             if missing and error.headers:

@@ -38,7 +38,7 @@ _ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
-    r"|total:.+|never:.+|unfolded:[0-9]+|body:[0-9]+)"
+    r"|total:.+|never:.+|executed:[0-9]+|body:[0-9]+)"
 )
 
 

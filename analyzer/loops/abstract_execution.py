@@ -1,4 +1,4 @@
-"""How often each block of a nest of loops is executed, by following the nest round by round with what is constant.
+"""Abstract execution: how often each block of a nest of loops is executed, by following it round by round.
 
 Where counters, limits and the choices of a switch follow from constants, each round is known: which case it takes, and
 how often a loop in it repeats, whatever the counter is made of (a float's rounds are followed through its routines).
@@ -30,7 +30,7 @@ _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": 
 
 
 @dataclass(frozen=True, slots=True)
-class Unfolded:
+class ExecutedNest:
     """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
 
     ``rounds`` are most executions of the header of each loop in it that ended by itself, by header, for each entry of
@@ -46,14 +46,14 @@ class _LeftAloneError(Exception):
     """A nest cannot be followed to its end."""
 
 
-def unfolded(
+def executed_nests(
     values: Values,
     bounds: Mapping[int, int],
     exact: Collection[int],
     *,
     execution: ConstantExecution,
     effect: Callable[[CallKey], Effect],
-) -> tuple[Unfolded, ...]:
+) -> tuple[ExecutedNest, ...]:
     """The nests of ``values`` that could be followed; where one is not, the loops in it.
 
     Args:
@@ -68,7 +68,7 @@ def unfolded(
     shapes = loop_shapes(values)
     inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
     following = _Following(values, bounds, execution, effect)
-    found: list[Unfolded] = []
+    found: list[ExecutedNest] = []
     todo = [shape for shape in shapes if shape.parent is None][::-1]
     while todo and following.left > 0:
         shape = todo.pop()
@@ -113,7 +113,7 @@ class _Following:
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
 
-    def nest(self, shape: LoopShape) -> Unfolded:
+    def nest(self, shape: LoopShape) -> ExecutedNest:
         """What following one nest tells.
 
         Raises:
@@ -130,7 +130,7 @@ class _Following:
         if pending:  # control went against the order of the parts
             raise _LeftAloneError
         ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
-        return Unfolded(shape, counts, ended)
+        return ExecutedNest(shape, counts, ended)
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
         most = self._bounds.get(loop.header)
@@ -203,8 +203,8 @@ def _add(total: dict[int, int], more: Mapping[int, int], times: int) -> None:
         total[index] = total.get(index, 0) + times * count
 
 
-def unfolded_constraints(
-    values: Values, loops: Sequence[BoundedLoop], nests: Sequence[Unfolded]
+def executed_constraints(
+    values: Values, loops: Sequence[BoundedLoop], nests: Sequence[ExecutedNest]
 ) -> Iterator[LinearConstraint]:
     """The limits of points that ``nests`` tell and that do not follow from the bounds of ``loops``.
 
@@ -227,7 +227,7 @@ def unfolded_constraints(
             if is_alone and index != header and nest.counts.get(before[0].source, 0) == count:
                 continue
             edges: tuple[Edge | None, ...] = (*entries, None) if header == 0 else entries
-            yield LinearConstraint(f"unfolded:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
+            yield LinearConstraint(f"executed:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
 
 
 def _products(
