@@ -19,7 +19,7 @@ from collections.abc import Iterable
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.model.proof import AccessRange, IdleFact, RegisterRange
 from wcet_probe.model.target import Isa
 

@@ -11,7 +11,8 @@ the same component of a term allow it the same values, whatever is assumed of it
 from __future__ import annotations
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term
 
 Component = tuple[frozenset[tuple[Term, StridedInterval]], frozenset[tuple[Term, Base]]]

@@ -30,9 +30,10 @@ from wcet_probe.analyzer.invariants.contents import (
     remainder_of,
 )
 from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, moved_in
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term
 
 _MOST_COMBINATIONS = 64

@@ -18,7 +18,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Part, Region, contents_of
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.terms import Node, Term, Terms
 
 _WORD_BYTES = 4

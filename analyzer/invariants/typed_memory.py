@@ -51,8 +51,9 @@ from wcet_probe.analyzer.invariants.kinds import (
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image

@@ -31,10 +31,11 @@ from wcet_probe.analyzer.invariants.kinds import (
 )
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.reach import remainder
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term
 
 _RESIDUE_BITS = MODULUS.bit_length() - 1

@@ -16,9 +16,10 @@ from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
-from wcet_probe.analyzer.loops.counting import Count, count_loops
+from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
+from wcet_probe.analyzer.loops.counting import count_loops
+from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.type_bounds import type_bound
-from wcet_probe.analyzer.loops.unfolding import Unfolded, unfolded_constraints
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.errors import AnalysisError
@@ -75,7 +76,7 @@ def bound_loops(
     parameters: Mapping[str, int],
     counted: Collection[int] = (),
     *,
-    follow: Callable[[Mapping[int, int], Collection[int]], Sequence[Unfolded]] = lambda *_: (),
+    follow: Callable[[Mapping[int, int], Collection[int]], Sequence[ExecutedNest]] = lambda *_: (),
 ) -> BoundedLoops:
     """Bound every loop of ``values``.
 
@@ -85,7 +86,7 @@ def bound_loops(
         facts: what facts and pragmas say of its loops.
         parameters: what the facts' expressions were evaluated with.
         counted: headers, by address, of the loops that the caller limits; they are left out where they have no bound.
-        follow: follows nests round by round, with the bounds of loops and those that are exact (`loops.unfolding`).
+        follow: abstract execution of nests, with the bounds of loops and those that are exact.
 
     Raises:
         AnalysisError: loops without a bound; the message names each.
@@ -135,7 +136,7 @@ def bound_loops(
         constraints=(
             *proved,
             *(constraint for constraint, _ in totals),
-            *unfolded_constraints(values, flow, nests),
+            *executed_constraints(values, flow, nests),
         ),
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
         claims=_claims(values, chosen),

@@ -10,7 +10,7 @@ bound. A condition counts only at a block that every iteration passes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -18,48 +18,22 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
+from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.moved_bits import most_rounds
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.conditions import relations, repetitions
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
 
 _FOREVER = 1 << 64
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
-
-    Attributes:
-        relation: ``!=``, ``<``, ``<=``, ``==``, or ``>> != 0`` for a value that loses bits until it is 0.
-        step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
-        distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
-        max_header: most executions of the header for each entry.
-        total: most executions of the header for each entry of the enclosing loop, or None.
-        counter: what counts, for people.
-        distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
-        lasts: for how many executions of the header the condition, once broken, is known to stay so.
-        is_exact: whether the loop, if nothing else ends it, repeats so often for each entry; nothing rests on it.
-    """
-
-    relation: str
-    step: int
-    distance_low: int
-    distance_high: int
-    max_header: int
-    total: int | None
-    counter: str
-    distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
-    lasts: int = 0
-    is_exact: bool = False
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:

@@ -24,10 +24,10 @@ from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import Values, analyze_values, killed_bindings
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.analyzer.values.state import Base
 from wcet_probe.analyzer.values.terms import SymbolName, Term
 from wcet_probe.model.image import Image
 

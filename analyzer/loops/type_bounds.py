@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wcet_probe.analyzer.facts.binding import code_sha256
-from wcet_probe.analyzer.loops.counting import Count
+from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape

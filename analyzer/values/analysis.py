@@ -17,6 +17,7 @@ from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwinding
 from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import (
     Callees,
     CallKey,
@@ -33,7 +34,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
 from wcet_probe.analyzer.values.transfer import Access, Flow, Transfer

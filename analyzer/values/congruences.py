@@ -19,10 +19,12 @@ from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.state import Base, State, is_unknown
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 
 _LATTICE = CongruenceLattice()
 _ALL = Congruence(1, 0)

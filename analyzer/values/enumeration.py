@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.plain_numbers import plain_number
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term, Terms
 
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from enum import IntEnum
 from functools import lru_cache
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
@@ -25,7 +25,6 @@ from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term
 _NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
 """Operations whose results are a few values, of whatever they are."""
 _REGISTERS = frozenset({"register", "unique"})
-UNKNOWN_EXTENT = 1 << 31
 _SMALLEST_ADDRESS = 256
 """No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
@@ -35,14 +34,6 @@ _MOST_EVALUATED = 256
 _apply = lru_cache(_MOST_REMEMBERED)(strided.apply)
 _meet = lru_cache(_MOST_REMEMBERED)(strided.meet)
 _constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
-
-
-class Base(IntEnum):
-    """What a value is measured from: 0, the stack pointer at entry, or one of the two."""
-
-    NUMBER = 0
-    STACK = 1
-    ANY = 2
 
 
 class State:
@@ -403,7 +394,7 @@ class State:
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
-        if any(bases) and not (self._computable(node.opcode, bases) or self._is_low_part(term, bases)):
+        if any(bases) and not (is_computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
             parts = zip(operands, bases, strict=True)
@@ -472,17 +463,6 @@ class State:
             todo += operands[1:] if node.opcode == "CHOICE" else operands
         return False
 
-    @staticmethod
-    def _computable(opcode: str, bases: Sequence[Base]) -> bool:
-        """Whether the operation on offsets gives the offset, difference or truth value of the addresses."""
-        if Base.ANY in bases:
-            return False
-        if opcode in ("INT_EQUAL", "INT_NOTEQUAL"):
-            return bases[0] == bases[1]
-        if opcode == "INT_SUB":
-            return bases[1] is Base.NUMBER or bases[0] is bases[1]
-        return opcode == "INT_ADD" and Base.NUMBER in bases
-
     def linear_value(self, coefficients: Iterable[tuple[Term, int]], constant: int, bits: int) -> StridedInterval:
         """The numbers that a linear combination may be; top where a stack address takes part."""
         total = strided.constant(bits, constant)
@@ -499,8 +479,3 @@ class State:
         if bases == [Base.NUMBER, Base.NUMBER]:
             return True
         return bases == [Base.STACK, Base.STACK] and opcode in ("INT_EQUAL", "INT_NOTEQUAL")
-
-
-def is_unknown(factor: int, number: StridedInterval) -> bool:
-    """Whether facts about pointers speak of a number: it is added or subtracted once, and no range is known of it."""
-    return factor in {1, (1 << number.bits) - 1} and number.extent >= UNKNOWN_EXTENT

@@ -18,6 +18,7 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume, settle_stack_addresses
 from wcet_probe.analyzer.values.locations import Location
@@ -26,9 +27,10 @@ from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import Needed
 from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
-from wcet_probe.analyzer.values.state import Base, State, is_unknown
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.errors import AnalysisError
 
 _WAYS_OF_A_CONDITION = 2

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.prepared import BoundRequest, Prepared
-from wcet_probe.analyzer.values.state import Base
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.cache_option import apply_cache_option

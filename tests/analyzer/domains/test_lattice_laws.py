@@ -30,9 +30,10 @@ from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of
 from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattice
 from wcet_probe.analyzer.invariants.kinds import word as word_of
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 
 PLACE = (7,)

@@ -2,7 +2,8 @@
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.components import Components
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 
 

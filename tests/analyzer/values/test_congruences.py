@@ -15,7 +15,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.values.congruences import Congruences
-from wcet_probe.analyzer.values.state import is_unknown
+from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.catalog.lookup import load_target
 
 _classes = st.builds(

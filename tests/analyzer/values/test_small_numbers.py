@@ -9,7 +9,8 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import supergraph
 from wcet_probe.analyzer.prepared import BoundRequest
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target

@@ -11,10 +11,11 @@ import pytest
 
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 
 REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(6))

@@ -13,9 +13,10 @@ from tests.support import TARGETS
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.state import Base, State
+from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.catalog.lookup import allocator_names, load_target

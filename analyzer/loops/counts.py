@@ -1,0 +1,38 @@
+"""What is found out about a counted loop: the noun of `loops.counting`, for those who bound and print.
+
+*Soundness:* it claims nothing itself; who makes one says why it holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.values.terms import Term
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
+
+    Attributes:
+        relation: ``!=``, ``<``, ``<=``, ``==``, or ``>> != 0`` for a value that loses bits until it is 0.
+        step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
+        distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
+        max_header: most executions of the header for each entry.
+        total: most executions of the header for each entry of the enclosing loop, or None.
+        counter: what counts, for people.
+        distance: the distance at entry, or the counter, as coefficients of terms, and a constant.
+        lasts: for how many executions of the header the condition, once broken, is known to stay so.
+        is_exact: whether the loop, if nothing else ends it, repeats so often for each entry; nothing rests on it.
+    """
+
+    relation: str
+    step: int
+    distance_low: int
+    distance_high: int
+    max_header: int
+    total: int | None
+    counter: str
+    distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
+    lasts: int = 0
+    is_exact: bool = False
