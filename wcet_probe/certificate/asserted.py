@@ -235,12 +235,18 @@ def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | 
 
 def point_line(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
     """File and line of the statement behind the mark ``/* point: NAME */``."""
+    found = point_statement(asserted, fact, name, function)
+    return None if found is None else found[:2]
+
+
+def point_statement(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int, str] | None:
+    """File and line of the statement behind the mark ``/* point: NAME */``, and the text from there on, no comments."""
     for file, text, start, end in _bodies(asserted, fact, function):
         mark = _mark("point", name).search(text, start, end)
         if mark is not None:
             plain = _blanked(text)
             statement = re.compile(r"\S").search(plain, mark.end(), end)
-            return (file, _line(text, statement.start())) if statement else None
+            return (file, _line(text, statement.start()), plain[statement.start() : end]) if statement else None
     return None
 
 

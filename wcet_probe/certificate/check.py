@@ -29,7 +29,7 @@ from wcet_probe.certificate.told_proofs import told_proofs
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Isa, Replacement, Target
 
@@ -62,6 +62,7 @@ class Binary:
         target: the core.
         asserted: the facts, as their files say.
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
+        variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
     """
 
     image: Image
@@ -70,6 +71,7 @@ class Binary:
     target: Target
     asserted: Asserted
     parameters: Mapping[str, int] | None
+    variables: Sequence[VariableLocation] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,10 @@ class _Check:
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
-        self._sums = Sums(self._code, self._graph, self._coverage, loops, self._binary.asserted, self._parameters)
+        own = self._binary
+        self._sums = Sums(
+            self._code, self._graph, self._coverage, loops, own.asserted, self._parameters, own.variables
+        )  # fmt: skip
         where = {loop["name"]: loop for loop in self._section["loops"]}
         told = ToldLoops(
             self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
