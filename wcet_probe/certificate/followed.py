@@ -13,7 +13,7 @@ node no more often than something was taken up there. The order decides only how
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -60,9 +60,9 @@ class Followed:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self._entering = {header: tuple(entering) for header, entering, _ in loops}
         self._back = {header: frozenset(back) for header, _, back in loops}
+        self._into = arriving_edges(graph)
         self._arriving = {
-            node: [edge for edge in edges if edge.name in coverage.taken]
-            for node, edges in arriving_edges(graph).items()
+            node: [edge for edge in edges if edge.name in coverage.taken] for node, edges in self._into.items()
         }
         self._edges = {edge.name: edge for edge in graph.edges}
         self._inside: dict[str, set[str]] = {}
@@ -73,7 +73,7 @@ class Followed:
 
     def most_executions(self, header: str) -> int | None:
         """Most executions of a loop's header for each entry of the loop; None where following a nest tells none."""
-        firsts = [first for first in self._entering if header in self._nodes_of(first)]
+        firsts = self._around.get(header, ())
         found = (self._nest_of(first) for first in sorted(firsts, key=lambda one: -len(self._nodes_of(one))))
         return min((nest.rounds.get(header, 0) for nest in found if nest is not None), default=None)
 
@@ -83,8 +83,7 @@ class Followed:
         if constant < 0 or len(nodes) != 1 or any(f > 0 and name not in self._edges for name, f in factors.items()):
             return False
         (node,) = nodes
-        headers = [header for header in self._entering if node in self._nodes_of(header)]
-        return any(self._is_limit(header, node, factors) for header in headers)
+        return any(self._is_limit(header, node, factors) for header in self._around.get(node, ()))
 
     def _is_limit(self, header: str, node: str, factors: Mapping[str, int]) -> bool:
         entering = self._entering[header]
@@ -93,12 +92,21 @@ class Followed:
         nest = self._nest_of(header)
         if nest is None:
             return False
-        allowed = {edge.name: 1 for edge in self._graph.edges if edge.target == node}
+        allowed = {edge.name: 1 for edge in self._into.get(node, ())}
         if node == self._graph.entry:
             allowed["enter"] = 1
         for name in entering:
             allowed[name] = allowed.get(name, 0) - nest.counts.get(node, 0)
         return all(factors.get(name, 0) <= allowed.get(name, 0) for name in {*factors, *allowed})
+
+    @cached_property
+    def _around(self) -> Mapping[str, Sequence[str]]:
+        """The headers of the loops around each node."""
+        found: dict[str, list[str]] = {}
+        for header in self._entering:
+            for node in self._nodes_of(header):
+                found.setdefault(node, []).append(header)
+        return found
 
     def _nodes_of(self, header: str) -> set[str]:
         """All nodes of a loop, over the edges that are taken."""

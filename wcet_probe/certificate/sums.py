@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from wcet_probe.certificate.asserted import (
@@ -113,8 +114,9 @@ class Sums:
         # By edges that nobody takes, code of any loop could be put into any other.
         own = natural_loop(header, [edge for edge in self._taken[header] if edge.name in back], self._taken)
         inner: set[str] = set()
-        for other in own & ends.keys() - {header}:
-            inner |= natural_loop(other, ends[other], self._arriving)
+        for other in own:  # the loops of the certificate may be many more
+            if other in ends and other != header:
+                inner |= natural_loop(other, ends[other], self._arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
         return Loop(header, tuple(entering), frozenset(line for line in lines if line is not None))
@@ -122,8 +124,16 @@ class Sums:
     def _line(self, instruction: Instruction) -> tuple[str, int] | None:
         return self._code.image.lines.find(instruction.address)
 
-    def _nodes_at(self, line: tuple[str, int]) -> list[str]:
-        return [n for n, code in self._instructions.items() if any(self._line(one) == line for one in code)]
+    def _nodes_at(self, line: tuple[str, int]) -> Sequence[str]:
+        return self._by_line.get(line, ())
+
+    @cached_property
+    def _by_line(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        found: dict[tuple[str, int], list[str]] = {}
+        for node, code in self._instructions.items():
+            for line in {self._line(one) for one in code} - {None}:
+                found.setdefault(line, []).append(node)
+        return found
 
     def _function(self, node: str) -> str:
         symbol = self._code.image.function_at(self._graph.nodes[node][0])
