@@ -135,7 +135,7 @@ class Followed:
             return found
         machine = Machine(self._code.image, self._coverage.escapes)
         former: dict[str, State] = {}
-        pending = {(first, (1,)): start}
+        pending: dict[tuple[str, Rounds], State] = {(first, (1,)): start}
         waiting = [_order(place, around, first, (1,))]
         while waiting:
             *_, node, rounds = heappop(waiting)[1]

@@ -131,8 +131,9 @@ class Sums:
     def _by_line(self) -> Mapping[tuple[str, int], Sequence[str]]:
         found: dict[tuple[str, int], list[str]] = {}
         for node, code in self._instructions.items():
-            for line in {self._line(one) for one in code} - {None}:
-                found.setdefault(line, []).append(node)
+            for line in dict.fromkeys(map(self._line, code)):
+                if line is not None:
+                    found.setdefault(line, []).append(node)
         return found
 
     def _function(self, node: str) -> str:
