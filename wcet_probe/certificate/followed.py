@@ -24,7 +24,7 @@ from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shapes import postorder
 from wcet_probe.certificate.walk import arriving_edges, between_blocks, natural_loop
 
-_MOST_INSTRUCTIONS = 60_000
+_MOST_INSTRUCTIONS = 20_000
 """So many are executed at most, in all nests of one graph."""
 
 Rounds = tuple[int, ...]
