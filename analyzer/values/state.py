@@ -305,9 +305,11 @@ class State:
         return symbol
 
     def _retire(self, symbol: Term, name: SymbolName) -> None:
+        symbols = self.terms.symbols
         users: dict[Term, list[Location]] = {}
-        for location in self.holding(set(self._locations.values()).intersection(self.terms.wholes(symbol) or ())):
-            users.setdefault(self._locations[location], []).append(location)
+        for location, term in self._locations.items():
+            if term >= symbol and symbol in symbols(term):
+                users.setdefault(term, []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
             for term, locations in users.items()
@@ -321,10 +323,10 @@ class State:
             self.set_base(old, base)
 
     def _forget_symbol(self, symbol: Term) -> None:
-        """Nothing is known of ``symbol`` any more, nor of what it is in."""
-        for term in self._evaluated(self._known, symbol):
-            if symbol in self.terms.symbols(term):
-                self.set_known(term, None)
+        """Nothing is known of ``symbol`` any more, nor of what it is in: a whole has a greater number."""
+        symbols = self.terms.symbols
+        for term in [term for term in self._known if term >= symbol and symbol in symbols(term)]:
+            self.set_known(term, None)
         self.set_base(symbol, Base.NUMBER)
 
     def _unused(self, name: SymbolName, bits: int) -> Term:
