@@ -43,6 +43,20 @@ uint32_t two(uint32_t x) { return x * words[1]; }
 uint32_t (*volatile handler)(uint32_t) = two;
 uint32_t called(uint32_t x) { return handler(x) + 1; }
 uint32_t add(uint32_t *at) { return at[0] + 1; }
+volatile uint32_t sink;
+__attribute__((noinline)) void tell(uint32_t key) { sink = key; }
+void least_of(struct node *node, uint32_t least)
+{
+    while (node) { /* loop: nodes */
+        uint32_t key = node->key;
+        /* point: better */
+        if (key < least) {
+            tell(key);
+            least = key;
+        }
+        node = node->next;
+    }
+}
 """
 
 
@@ -74,6 +88,15 @@ FALSE = {
         *("chain", LOOPS + fact("infeasible", function="chain", point="never")),
         "u32[&nodes + 4] = 77; link(1); chain(&nodes, 3)",
         "never of chain is never executed: it is said; the sum was 1",
+    ),
+    "then": (
+        "least_of",
+        fact("loop", function="least_of", label="nodes", max=8)
+        + fact("flow", function="least_of", sum={"then better": 1}, max=2),
+        "link(4); "
+        + "".join(f"u32[&nodes + {8 * node + 4}] = {9 - node}; " for node in range(4))
+        + "least_of(&nodes, 9)",
+        "1 * then better of least_of <= 2: it is said; the sum was 3",
     ),
     "recursion": (
         *("deep", fact("recursion", function="deep", max_depth=4), "deep(100)"),
