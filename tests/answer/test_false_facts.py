@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -187,3 +188,23 @@ def test_a_fact_without_effect_is_told_on_the_first_screen(tmp_path, capsys, mon
     _, code, said = hashed(facts, command, capsys)
     assert code == ExitCode.OK
     assert "Facts without effect: 1; --why tells each" in said
+
+
+def test_facts_of_firmware_tell_their_effects(home, capsys, monkeypatch):
+    """Without one loop's fact a type's width bounds it, without the other's nothing; a sum makes the bound smaller."""
+    monkeypatch.chdir(home)
+    facts = LOOPS + fact("flow", function="chain", sum={"loop walk": 1}, max=20)
+    command = ["bound", "guest.elf", "--entry", "chain", "--target", TARGET, "--facts", "facts.toml", "-q"]
+    _, code, said = hashed(facts, [*command, "--fact-effects", "--json"], capsys)
+    document = json.loads(said)
+    effects, bound = document["fact_effects"], document["bound"]
+    assert code == ExitCode.OK
+    assert effects["all"] == {unit: bound[unit] for unit in ("instructions", "cycles")}
+    assert effects["no_facts"] is None
+    assert effects["loop_facts_only"]["instructions"] > bound["instructions"]
+    assert [one["kind"] for one in effects["facts"]] == ["loop", "loop", "flow"]
+    by_type, none, flow = (one["without"] for one in effects["facts"])
+    assert by_type["instructions"] > 1 << 32
+    assert (none, flow) == (None, effects["loop_facts_only"])
+    assert main([*command, "--why"]) == ExitCode.OK
+    assert re.search(r"proved with .*\n  all facts .*\n  loop facts only .*\n  no facts +none", capsys.readouterr().out)
