@@ -19,6 +19,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.moved_bits import most_rounds
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -318,7 +319,7 @@ class _Counter:
             symbol for term in form.coefficients for symbol in self._terms.symbols(term)
         } & self._known.keys():
             learn(informed, symbol, self._known[symbol])
-        return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
+        return value_of_sum(informed, form)
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
         """While first != second: the distance is met exactly, or the loop goes round."""
