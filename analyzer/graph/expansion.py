@@ -97,7 +97,8 @@ def _rounds(graph: FunctionGraph) -> dict[int, int]:
     """How often an analysis visits each block of a function, as far as its loops tell."""
     blocks = graph.blocks
     successors = {
-        address: [to for to in (*block.jumps, block.falls_to) if to in blocks] for address, block in blocks.items()
+        address: [to for to in (*block.jumps, block.falls_to) if to is not None and to in blocks]
+        for address, block in blocks.items()
     }
     found = dict.fromkeys(blocks, 1)
     for part in loop_forest(successors, graph.symbol.address, any_entries=True):
