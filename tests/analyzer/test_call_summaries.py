@@ -8,7 +8,7 @@ import pytest
 
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.analyzer import bound
+from wcet_probe.analyzer import resolved_values
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.call_summaries import CallSummaries, merged_loops
 from wcet_probe.analyzer.facts.binding import code_sha256
@@ -35,7 +35,7 @@ def _summarised(monkeypatch):
     """Every function that is called is analysed once, however small the program is."""
 
     def all_of_them(graph_of, entry, refused, most, *others):
-        unbounded, given, counted = others
+        unbounded, given, counted, _ = others
         assert most >= 0
         assert not given
         assert not counted
@@ -86,13 +86,13 @@ u f(u x) { return f1(x) + f1(x * 3) + f0(2); }
 @pytest.mark.usefixtures("summarised")
 def test_callees_with_switches_are_summarised_before_the_targets_of_all_branches_are_known(monkeypatch):
     guest = guest_of(SWITCH, load_target("cortex-m4"), ".c")
-    graphs, analyse = [], bound.analyze_with_counters
+    graphs, analyse = [], resolved_values.analyze_with_counters
 
     def noted(image, lifter, graph, *others):
         graphs.append(graph)
         return analyse(image, lifter, graph, *others)
 
-    monkeypatch.setattr(bound, "analyze_with_counters", noted)
+    monkeypatch.setattr(resolved_values, "analyze_with_counters", noted)
     proved = bound_of(guest)
     switch = require_symbol(guest.image, "f0").address
     callers = [graph for graph in graphs if graph.entry.name != "f0"]
@@ -328,17 +328,17 @@ def test_where_much_was_summarised_already_callees_expand_less(monkeypatch):
         for k in range(1, 6)
     )
     guest = guest_of(CALLS + tree + "u f(u x) { return f5(x) + f5(x + 1); }\n", load_target("cortex-m4"), ".c")
-    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 1)
     monkeypatch.setattr(expansion, "FEW", 20)
-    monkeypatch.setattr(bound, "FEWEST", 1)
+    monkeypatch.setattr(resolved_values, "FEWEST", 1)
     analysed = []
-    real = bound.analyze_with_counters
+    real = resolved_values.analyze_with_counters
     monkeypatch.setattr(
-        bound, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
+        resolved_values, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
     )
     bounds, points = [], []
     for many in (1_000, 0):
-        monkeypatch.setattr(bound, "MANY_SUMMARISED", many)
+        monkeypatch.setattr(resolved_values, "MANY_SUMMARISED", many)
         analysed.clear()
         bounds.append(bound_of(guest))
         points.append(max(analysed))
@@ -406,7 +406,7 @@ def test_loops_that_calls_bound_are_expanded_and_named_together_where_that_is_to
         bound_of(guest)
     assert len(caught.value.headers) == 1
     monkeypatch.setattr(expansion, "FEW", 1)
-    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 1)
     with pytest.raises(AnalysisError, match=r"no bound for the loops at g.*, h") as caught:
         bound_of(guest)
     facts = [
