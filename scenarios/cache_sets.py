@@ -58,6 +58,28 @@ def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
+def left_out_of_turned_walks(count: int, request: HeapRequest) -> list[tuple[list[int], list[int]]]:
+    """The same for walks as of `every_second_first` that turn: what is left out so, and what is on the way besides.
+
+    A visit is to two lines. So where one counter serves the whole cache, it is two lines behind from each node on that
+    is left out, and one from the turn on: phases enough for all ways. Which node does it depends on how many there are:
+    in heaps that are much larger than the cache one behind the turn, where the heap's lines are about as many as those
+    of the cache two or three alone. Numbers before the turn are even, those behind it odd, as of what is visited first.
+    """
+    gaps = left_out_of_walks(count, request)
+    if not gaps:
+        return []
+    spreads = [(gaps[0], (75,))]
+    if count <= _MOST_WALKED_TWICE:
+        spreads += [([], percents) for percents in ((30, 75), (20, 30), (30, 60, 80))]
+    return [(gap, [_visited_first(count * percent // 100, count) for percent in percents]) for gap, percents in spreads]
+
+
+def _visited_first(number: int, count: int) -> int:
+    """``number``, or the next one, which is visited before its neighbours where the order turns in the middle."""
+    return number | 1 if number > count // 2 else number + number % 2
+
+
 def endings(count: int, request: HeapRequest) -> range:
     """How many nodes are to be left out at the end of a walk through ``count``, one in each line, that is made twice.
 

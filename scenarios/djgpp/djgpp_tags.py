@@ -17,6 +17,7 @@ from wcet_probe.scenarios.cache_sets import (
     LINES_OF_A_WAY,
     endings,
     every_second_first,
+    left_out_of_turned_walks,
     left_out_of_walks,
     shifts_of_walks,
 )
@@ -31,6 +32,7 @@ _WHY_REST = "The block taken is split: its rest is held apart, and the one that 
 _WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
 _WHY_TURNED = "In the second half the others come first: one counter of a whole cache is a line behind from there on."
+_WHY_SPREAD = "Others are left out on the way: the counter is two lines behind from each on, until it was at all ways."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks: it is walked twice.",
     "No heap holds more free blocks: all have the least size, and so have the used ones between them.",
@@ -49,6 +51,7 @@ class _Order:
         apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
             each other.
         left_out: numbers of nodes that stay in use.
+        spread: of further ones, as of `left_out_of_turned_walks`.
         turned: as of `every_second_first`.
         shift: numbers of further nodes that stay in use, as of `shifts_of_walks`.
         ended: how many of the last ones stay in use, as of `endings`.
@@ -57,6 +60,7 @@ class _Order:
 
     apart: bool
     left_out: tuple[int, ...] = ()
+    spread: tuple[int, ...] = ()
     turned: bool = False
     shift: tuple[int, ...] = ()
     ended: int = 0
@@ -65,7 +69,7 @@ class _Order:
     @property
     def name(self) -> str:
         """For variants."""
-        parts = [part for part in (self.left_out, self.shift) if part]
+        parts = [part for part in (self.left_out, self.spread, self.shift) if part]
         left = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
         left += f", {self.ended} of the last ones left out" if self.ended else ""
         left += f", number {self.postponed[0]} not before number {self.postponed[1]}" if self.postponed else ""
@@ -74,7 +78,7 @@ class _Order:
     @property
     def passed(self) -> int:
         """How many nodes stay in use."""
-        return len(self.left_out) + len(self.shift) + self.ended
+        return len(self.left_out) + len(self.spread) + len(self.shift) + self.ended
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -82,12 +86,13 @@ class _Order:
         return (
             *([_WHY_LEFT_OUT] if self.left_out else []),
             *([_WHY_TURNED] if self.turned else []),
+            *([_WHY_SPREAD] if self.spread else []),
             *([WHY_SECOND_WALK] if self.shift or self.ended or self.postponed else []),
         )
 
     def of(self, slots: Sequence[int]) -> list[int]:
         """The nodes of ``slots``, by ascending address, that are visited, as they are."""
-        passed = {*self.left_out, *self.shift}
+        passed = {*self.left_out, *self.spread, *self.shift}
         visited = [slot for number, slot in enumerate(slots[: len(slots) - self.ended]) if number not in passed]
         if self.postponed:
             visited.insert(self.postponed[1], visited.pop(self.postponed[0]))
@@ -170,6 +175,8 @@ def _orders(request: HeapRequest) -> Iterator[_Order]:
         for left_out in left_out_of_walks(pairs - 4, request):
             for turned in (False, True):
                 yield _Order(apart=True, left_out=tuple(left_out), turned=turned)
+        for gap, spread in left_out_of_turned_walks(pairs - 4, request):
+            yield _Order(apart=True, left_out=tuple(gap), spread=tuple(spread), turned=True)
 
 
 def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
