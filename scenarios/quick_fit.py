@@ -11,7 +11,7 @@ Sources: P02 §3.1.1, §3.1.2, §5.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
@@ -24,6 +24,8 @@ from wcet_probe.scenarios.traces import TraceBuilder
 _LEAST_PAGES_FOR_RANDOM = 12
 _LEAST_PAGES_FOR_FREE = 4
 _PAGES_FOR_OTHER_RUNS = 6
+_PAGES_APART = 3
+"""From one page to the next whose header is in no line of the first one's: headers are two to a line."""
 
 _CUT_DRIVER = "fragments linked = page / smallest fragment - 1"
 _SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
@@ -34,6 +36,7 @@ _WHY_CUT = (
     "Each of them is linked into the list but the first, which is handed out.",
     "The search for the page is short, as in any state: every free run has a page.",
 )
+_WHY_BETWEEN_RUNS = "It leaves a list in which other runs stand before and behind it: two more lines are touched."
 _WHY_SCAN = (
     "Every second page is a free run of its own: there cannot be more of them.",
     "The only run of two pages is the last that next fit comes to: all others are visited and are too short.",
@@ -91,6 +94,10 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = [_cut_plan("worst-alloc", pages, whole=True)]
     if pages.count > 1:
         plans.append(_cut_plan("worst-alloc", pages, whole=False))
+    if pages.count > _PAGES_APART:
+        plans.append(_cut_plan("worst-alloc", pages, whole=False, used=1))
+    if pages.count > 2 * _PAGES_APART:
+        plans.append(_cut_between_plan(pages))
     plans += [_scan_plan(pages, long=long) for long in (2, 3) if pages.count >= long]
     return tuple(plans)
 
@@ -100,16 +107,23 @@ def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return (_cut_plan("paper-alloc", pages, whole=pages.count == 1),)
 
 
-def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
-    """No fragment is free. ``whole``: the only free run is a single page, else it is longer than that."""
+def _cut_plan(scenario: str, pages: _Pages, *, whole: bool, used: int = 0) -> ScenarioPlan:
+    """No fragment is free. ``whole``: the only free run is a single page, else it is longer than that.
+
+    ``used``: pages in use above the longer one. Headers are two to a line: with one page in use or with none, that of
+    the page that is cut and that of the last one that is left are in two.
+    """
     builder = TraceBuilder()
-    if whole:
+    if whole or used:  # All pages were in use: so next fit begins at the list's head.
         slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
-        builder.free(slots[-1])
-    left = 1 if whole else pages.count
+        for slot in slots[-1:] if whole else slots[used:]:
+            builder.free(slot)
+    left = 1 if whole else pages.count - used
     return ScenarioPlan(
         scenario=scenario,
-        variant="cut a page, " + ("the only free one" if whole else "off a longer run"),
+        variant="cut a page, "
+        + ("the only free one" if whole else "off a longer run")
+        + (f", {used} in use" if used else ""),
         trace=builder.trace(),
         measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
         initial_cache=InitialCache.DIRTY,
@@ -127,6 +141,28 @@ def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
         },
         driver=_CUT_DRIVER,
         driver_value=pages.fragments - 1,
+    )
+
+
+def _cut_between_plan(pages: _Pages) -> ScenarioPlan:
+    """The page that is cut is a run of its own, and two others stand beside it in the list of runs.
+
+    A fourth one is freed before it and taken again: so the rover is at the one that is cut.
+    """
+    builder = TraceBuilder()
+    slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
+    before, fourth, cut, behind = (slots[at] for at in (0, 1, _PAGES_APART, 2 * _PAGES_APART))
+    for slot in (fourth, cut, behind):
+        builder.free(slot)
+    builder.malloc(pages.bytes_each)
+    builder.free(before)
+    plan = _cut_plan("worst-alloc", pages, whole=True)
+    return replace(
+        plan,
+        variant="cut a page, between two other runs",
+        trace=builder.trace(),
+        why=(*_WHY_CUT, _WHY_BETWEEN_RUNS),
+        prediction={**plan.prediction, "free runs": 3, "free pages": 3},
     )
 
 

@@ -258,6 +258,8 @@ def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
             yield _served_plan(request, missing, way)
             if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
                 yield _grown_plan(request, left, missing, way)
+            else:  # Then nothing costs more than to look at all lists in vain.
+                yield _refused_plan(request, missing, way)
 
 
 def _served_plan(request: HeapRequest, missing: _Missing, way: _Way) -> ScenarioPlan:

@@ -9,7 +9,7 @@ Source: L11 §V names the allocators without a worst state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
@@ -28,6 +28,7 @@ from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_sma
 
 _CONTROL = "djgpp_tags_control"
 _WHY_VAIN = "Every block in the list of the request's power of two is a little too small: all are visited in vain."
+_WHY_REFUSED = "All larger lists are empty, and the break is at the end of the arena."
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
@@ -189,6 +190,8 @@ def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
             yield _served_plan(request, taken, order)
         if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
             yield _grown_plan(request, left, order)
+        else:  # Then nothing costs more than to look at all lists in vain.
+            yield _refused_plan(request, order)
 
 
 def _served_plan(request: HeapRequest, taken: int, order: _Order) -> ScenarioPlan:
@@ -245,24 +248,30 @@ def _alloc_plan(
     )
 
 
+def _refused_plan(request: HeapRequest, order: _Order) -> ScenarioPlan:
+    """Nothing serves; nothing is left above the break."""
+    layout = _Layout(request, node_bytes(request), order)
+    visits = order.of(layout.lay())
+    size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
+    apart = ", two lines a visit" if order.apart else ""
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"nothing is left above the break{apart}{order.name}",
+        trace=layout.trace(visits),
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=f"{len(visits)} free blocks of {layout.node} bytes, nothing above the break; malloc({size}) is refused",
+        why=(_WHY_VAIN, _WHY_REFUSED, *order.why),
+        prediction={"nodes visited": len(visits), "blocks in the list": len(visits), "bytes left": 0, "rest": 0},
+        driver=f"nodes visited = {layout.nodes} free blocks in the list",
+        driver_value=len(visits),
+        refused=True,
+    )
+
+
 def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
     for order in _orders(request):
-        layout = _Layout(request, node_bytes(request), order)
-        visits = order.of(layout.lay())
-        size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
-        yield ScenarioPlan(
-            scenario="worst-failing-alloc",
-            variant=("neighbours apart" if order.apart else "in order") + order.name,
-            trace=layout.trace(visits),
-            measured=Operation(OperationKind.MALLOC, 0, size),
-            initial_cache=InitialCache.DIRTY,
-            state=f"{len(visits)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
-            why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena.", *order.why),
-            prediction={"nodes visited": len(visits), "blocks in the list": len(visits), "bytes left": 0, "rest": 0},
-            driver=f"nodes visited = {layout.nodes} free blocks in the list",
-            driver_value=len(visits),
-            refused=True,
-        )
+        yield replace(_refused_plan(request, order), scenario="worst-failing-alloc")
 
 
 def _orders_of_two_walks(request: HeapRequest) -> Iterator[_Order]:
