@@ -24,7 +24,9 @@ from wcet_probe.model.scenario import OperationKind
 
 TALLY = Path(__file__).parents[1] / "tests" / "search_tally.csv"
 HEAPS = (5000, 5008, 64 << 10, (1 << 20) + 16)
-UNITS = ((Unit.INSTRUCTIONS, "cortex-m4"), (Unit.CYCLES, "arm926ej-s"), (Unit.CYCLES, "mpc603e"))
+UNITS = (
+    (Unit.INSTRUCTIONS, "cortex-m4"), (Unit.CYCLES, "arm926ej-s"), (Unit.CYCLES, "mpc603e"), (Unit.CYCLES, "cortex-m7"),
+)  # fmt: skip
 HEAD = ("allocator", "operation", "heap", "unit", "target", "evaluations", "constructed", "found")
 
 Key = tuple[str, str, str, str, str]
@@ -74,12 +76,14 @@ def main() -> int:
     parser.add_argument("--slice", default="1/1", help="which of how many, such as 3/8")
     parser.add_argument("--evaluations", type=int, default=500)
     parser.add_argument("--heap", type=int, action="append", choices=HEAPS, help="of these heaps only")
+    parser.add_argument("--target", action="append", choices=sorted({target for _, target in UNITS}))
     parser.add_argument("--no-bound", action="store_true", help="hold no run against a bound, which saves its proof")
     parser.add_argument("allocators", nargs="*", default=allocator_names())
     options = parser.parse_args()
     number, _, count = options.slice.partition("/")
     heaps = {str(heap) for heap in options.heap or HEAPS}
-    chosen = [key for key in combinations(options.allocators) if key[2] in heaps]
+    targets = options.target or [target for _, target in UNITS]
+    chosen = [key for key in combinations(options.allocators) if key[2] in heaps and key[4] in targets]
     for key in chosen[int(number) - 1 :: int(count)]:
         tally = read_tally()
         before, constructed, most = tally.get(key, (0, 0, 0))

@@ -62,17 +62,25 @@ def left_out_of_turned_walks(count: int, request: HeapRequest) -> list[tuple[lis
     """The same for walks as of `every_second_first` that turn: what is left out so, and what is on the way besides.
 
     A visit is to two lines. So where one counter serves the whole cache, it is two lines behind from each node on that
-    is left out, and one from the turn on: phases enough for all ways. Which node does it depends on how many there are:
-    in heaps that are much larger than the cache one behind the turn, where the heap's lines are about as many as those
-    of the cache two or three alone. Numbers before the turn are even, those behind it odd, as of what is visited first.
+    is left out, and one from the turn on: phases enough for all ways. In heaps that are much larger than the cache one
+    behind the turn does it. Where the cache holds the heap, or nearly, a few alone do, and which ones differs from heap
+    to heap: those tried were found on some, as the dearest of many. There the last one visited before the others come,
+    or the second of these, may be one.
     """
     gaps = left_out_of_walks(count, request)
     if not gaps:
         return []
-    spreads = [(gaps[0], (75,))]
+    spreads = [(gaps[0], _first_ones(count, (75,)))]
     if count <= _MOST_WALKED_TWICE:
-        spreads += [([], percents) for percents in ((30, 75), (20, 30), (30, 60, 80))]
-    return [(gap, [_visited_first(count * percent // 100, count) for percent in percents]) for gap, percents in spreads]
+        last, second = count - 2 | 1, 3
+        spreads += [([], _first_ones(count, percents)) for percents in ((30, 75), (20, 30), (30, 60, 80))]
+        spreads += [([], [last]), ([], [second]), ([], [1, last])]
+    return spreads
+
+
+def _first_ones(count: int, percents: Collection[int]) -> list[int]:
+    """Numbers at ``percents`` of ``count`` of nodes that are visited before their neighbours."""
+    return [_visited_first(count * percent // 100, count) for percent in percents]
 
 
 def _visited_first(number: int, count: int) -> int:

@@ -11,7 +11,7 @@ Sources: P02 §3.1.1, §3.1.2, §5.1.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.errors import HeapTooSmallError
@@ -24,8 +24,7 @@ from wcet_probe.scenarios.traces import TraceBuilder
 _LEAST_PAGES_FOR_RANDOM = 12
 _LEAST_PAGES_FOR_FREE = 4
 _PAGES_FOR_OTHER_RUNS = 6
-_PAGES_APART = 3
-"""From one page to the next whose header is in no line of the first one's: headers are two to a line."""
+_LEAST_PAGES_FOR_USED = 3
 
 _CUT_DRIVER = "fragments linked = page / smallest fragment - 1"
 _SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
@@ -36,7 +35,6 @@ _WHY_CUT = (
     "Each of them is linked into the list but the first, which is handed out.",
     "The search for the page is short, as in any state: every free run has a page.",
 )
-_WHY_BETWEEN_RUNS = "It leaves a list in which other runs stand before and behind it: two more lines are touched."
 _WHY_SCAN = (
     "Every second page is a free run of its own: there cannot be more of them.",
     "The only run of two pages is the last that next fit comes to: all others are visited and are too short.",
@@ -94,10 +92,8 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = [_cut_plan("worst-alloc", pages, whole=True)]
     if pages.count > 1:
         plans.append(_cut_plan("worst-alloc", pages, whole=False))
-    if pages.count > _PAGES_APART:
+    if pages.count >= _LEAST_PAGES_FOR_USED:
         plans.append(_cut_plan("worst-alloc", pages, whole=False, used=1))
-    if pages.count > 2 * _PAGES_APART:
-        plans.append(_cut_between_plan(pages))
     plans += [_scan_plan(pages, long=long) for long in (2, 3) if pages.count >= long]
     return tuple(plans)
 
@@ -141,28 +137,6 @@ def _cut_plan(scenario: str, pages: _Pages, *, whole: bool, used: int = 0) -> Sc
         },
         driver=_CUT_DRIVER,
         driver_value=pages.fragments - 1,
-    )
-
-
-def _cut_between_plan(pages: _Pages) -> ScenarioPlan:
-    """The page that is cut is a run of its own, and two others stand beside it in the list of runs.
-
-    A fourth one is freed before it and taken again: so the rover is at the one that is cut.
-    """
-    builder = TraceBuilder()
-    slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
-    before, fourth, cut, behind = (slots[at] for at in (0, 1, _PAGES_APART, 2 * _PAGES_APART))
-    for slot in (fourth, cut, behind):
-        builder.free(slot)
-    builder.malloc(pages.bytes_each)
-    builder.free(before)
-    plan = _cut_plan("worst-alloc", pages, whole=True)
-    return replace(
-        plan,
-        variant="cut a page, between two other runs",
-        trace=builder.trace(),
-        why=(*_WHY_CUT, _WHY_BETWEEN_RUNS),
-        prediction={**plan.prediction, "free runs": 3, "free pages": 3},
     )
 
 
