@@ -28,6 +28,9 @@ _PITCH_BYTES = 4096
 _FEW_REGIONS = 8
 """With no more, their last one is also tried as the one whose nodes are within lines."""
 
+_MOST_REGIONS = 512
+"""With more such a region adds less than one in a thousand."""
+
 _SPENT_NODES = 8
 """More than the nodes that the heap's ends take the place of."""
 
@@ -239,7 +242,8 @@ def _ways(request: HeapRequest) -> tuple[_Way, ...]:
     """Ways that are tried."""
     if not request.data_line_bytes or request.heap_bytes < 4 * _PITCH_BYTES:
         return (_Way(),)
-    within = ("middle", "last") if request.heap_bytes <= _FEW_REGIONS * _PITCH_BYTES else ("middle",)
+    regions = request.heap_bytes // _PITCH_BYTES
+    within = ("middle", "last") if regions <= _FEW_REGIONS else ("middle",) if regions <= _MOST_REGIONS else ()
     return (_Way(), _Way(apart=True), *(_Way(apart=True, within=region) for region in within))
 
 
