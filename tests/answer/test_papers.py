@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,8 +12,9 @@ from wcet_probe.answer.papers.known import PAPERS
 from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
 from wcet_probe.answer.papers.points import Settings, Worst
 from wcet_probe.answer.papers.store import ResultStore
+from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.catalog.lookup import allocator_names, load_target
-from wcet_probe.errors import WcetProbeError
+from wcet_probe.errors import ContradictionError, WcetProbeError
 from wcet_probe.model.target import without_caches
 from wcet_probe.reports.formats.reproduction import reproduction_document
 from wcet_probe.reports.pictures.exhibits import exhibit_picture
@@ -46,6 +48,9 @@ class Invented(Laboratory):
         counts = base * heap_bytes // (4 << 20) if "fit" in name and base > 1000 else base
         return Worst(f"worst-{role}", "invented", counts, 2 * counts)
 
+    def dearest(self, name, role, heap_bytes):
+        return self.worst(name, role, heap_bytes)
+
 
 def laboratory(kind=Laboratory, preset="p02", target="cortex-m4"):
     core = load_target(target) if preset == "h11" else without_caches(load_target(target))
@@ -60,6 +65,54 @@ def test_claims_are_checked_on_what_is_found():
     assert "BB 500 ≥ AVL 500" in order.why
     assert next(shape for name, shape in claims.items() if name.startswith("TLSF's worst malloc takes 1.20")).holds
     assert next(shape for name, shape in claims.items() if name.startswith("HF and TLSF do not")).holds
+
+
+def test_quick_fits_hybrid_growth_is_two_claims_each_of_which_can_fail():
+    """One that grows with the heap everywhere, as this one does, is no hybrid."""
+    found = PAPERS["P02"].exhibits["F4"](laboratory(Linear))
+    claims = {shape.name: shape.holds for shape in found.shapes}
+    assert claims["quick-fit's grows with the heap in large ones"]
+    assert not claims["quick-fit's does not grow in small heaps"]
+    constant = PAPERS["P02"].exhibits["F4"](laboratory(Invented))
+    assert {shape.name: shape.holds for shape in constant.shapes} == {
+        "first-fit's and best-fit's worst allocation grows with the heap": True,
+        "a buddy's grows with the logarithm of the heap": True,
+        "quick-fit's does not grow in small heaps": True,
+        "quick-fit's grows with the heap in large ones": False,
+    }
+
+
+class Linear(Invented):
+    """Everything grows with the heap."""
+
+    def worst(self, _name, role, heap_bytes=4 << 20):
+        return Worst(f"worst-{role}", "invented", heap_bytes, 2 * heap_bytes)
+
+
+def test_the_share_of_time_is_of_both_workloads_and_the_bound_is_ours():
+    """A call of 72,000 cycles takes half of mpg123's time, and less of the synthetic workload's."""
+    found = PAPERS["P02"].exhibits["F3"](Shares("p02", True, laboratory().store))
+    assert found.rows[0] == ("mpg123", "first-fit (p02)", *("50.00",) * 4, 72_000, "7.97", "8.03", "99.94")
+    assert found.rows[7][:3] == ("mean", "first-fit (p02)", "12.59")
+    with pytest.raises(ContradictionError, match="72,000 cycles of malloc were observed, and 71,999 are proved"):
+        PAPERS["P02"].exhibits["F3"](Shares("p02", True, laboratory().store, bound=71_999))
+
+
+class Shares(Laboratory):
+    """Every call takes 72,000 cycles, and ``bound`` is proved."""
+
+    def __init__(self, *arguments, bound=72_000):
+        super().__init__(*arguments)
+        self.bound = bound
+
+    def worst(self, _name, role):
+        return Worst(f"worst-{role}", "invented", 1, 72_000)
+
+    def run(self, *_arguments, **_others):
+        return SimpleNamespace(distributions={("malloc", "cycles"): Distribution({72_000: 1})})
+
+    def bound_cycles(self, *_arguments):
+        return self.bound
 
 
 def test_every_allocator_of_a_paper_is_ours_and_every_exhibit_is_named_as_in_the_paper():
