@@ -128,7 +128,24 @@ def test_every_allocator_of_a_paper_is_ours_and_every_exhibit_is_named_as_in_the
 
 def test_theory_of_fragmentation():
     rows = PAPERS["C06"].exhibits["T2"](laboratory()).rows
-    assert rows[0] == ("m = 1,024", "10.83", "1,022", 11)
+    assert rows[0] == ("m = 1,024", "10.83", "1,022", 11, "1,024")
+
+
+def test_complexities_are_claims_of_both_operations_and_theory_stands_beside_what_fragments():
+    """What grows with the heap everywhere is O(H), and neither O(1) nor O(log H)."""
+    found = PAPERS["C06"].exhibits["T1"](laboratory(Linear, "c06"))
+    claims = {shape.name: shape for shape in found.shapes}
+    assert len(claims) == 2 * 7
+    assert [name for name, shape in claims.items() if shape.holds] == [
+        f"{name}: malloc is O(H)" for name in ("FF", "BF", "DL")
+    ]
+    assert claims["DL: free is O(1)"].verdict == "refuted"
+    assert claims["TLSF: free is O(1)"].verdict == "does not hold"
+    table = PAPERS["C06"].exhibits["T4"](notebook_of(laboratory(preset="c06")))
+    by_name = {row[0].split(" ")[0]: row[-3:] for row in table.rows}
+    assert by_name["tlsf"] == by_name["half-fit"] == ("-",) * 3
+    assert by_name["best-fit"] == ("25300.0", "7892.0", "700.0")
+    assert by_name["buddy-binary"] == ("800.0", "635.6", "332.2")
 
 
 @pytest.mark.parametrize("paper", PAPERS)
