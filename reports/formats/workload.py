@@ -63,13 +63,13 @@ def _cost(role: str, unit: str, distribution: Distribution, bounds: Mapping[str,
         **{f"percentile_{percent}": distribution.percentile(percent) for percent in PERCENTS},
         "most": distribution.most,
         "bound": getattr(bound, unit, None) if bound else None,
-        "histogram": _histogram(distribution),
+        "histogram": histogram(distribution),
     }
 
 
-def _histogram(distribution: Distribution) -> Document:
-    """Bins of equal width, 64 at most: the least value of each that is not empty, and its calls."""
-    width = max(1, -(-(distribution.most - distribution.least + 1) // _MOST_BINS))
+def histogram(distribution: Distribution, most_bins: int = _MOST_BINS) -> Document:
+    """Bins of equal width, ``most_bins`` at most: the least value of each that is not empty, and its calls."""
+    width = max(1, -(-(distribution.most - distribution.least + 1) // most_bins))
     bins: dict[int, int] = {}
     for value, calls in distribution.calls.items():
         start = distribution.least + (value - distribution.least) // width * width

@@ -152,6 +152,25 @@ def test_where_no_bound_is_established_the_screen_says_so_and_where_none_was_ask
     assert workload_document(request(), "two", plain)["operations"] == 2
 
 
+def test_the_screen_has_histograms_and_memory_over_time():
+    rows = [
+        *(HeapOperation(False, slot, 100, slot + 1) for slot in range(10)),
+        *(HeapOperation(True, slot, 0, slot + 11) for slot in range(10)),
+    ]
+    found = run_workload(request(), rows)
+    lines = [line.split() for line in workload_lines(request(), "twenty", found, 80)]
+    at = lines.index(["instructions", "calls"])
+    bins = [line for line in lines[at:] if line[:1] == ["malloc"]]
+    assert sum(int(line[-2]) for line in bins) == 10
+    assert len(bins) <= 8
+    assert max(len(line[-1]) for line in bins) == 40
+    over = lines[[line[:1] for line in lines].index(["operation"]) + 1 :][:5]
+    assert [line[:2] for line in over] == [["4", "400"], ["8", "800"], ["12", "800"], ["16", "400"], ["20", "0"]]
+    reached = found.peak_reached_bytes
+    assert over[2][2:] == [f"{reached:,}", f"{reached / 8 - 100:.2f}", "%"]
+    assert over[-1][2:] == [f"{reached:,}", "-"]
+
+
 def test_an_operation_above_a_bound_is_a_contradiction(monkeypatch):
     proved = bounded_run.prove_operation
     monkeypatch.setattr(bounded_run, "prove_operation", lambda *given: replace(proved(*given), instructions=10))
