@@ -18,7 +18,7 @@ from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
 from wcet_probe.reports.formats.workload import workload_document
 from wcet_probe.reports.screens.workload import workload_lines
 from wcet_probe.scenarios.traces import trace_of
-from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
+from wcet_probe.scenarios.workloads.named import WORKLOADS, papers_rows, workload
 from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
 
 
@@ -121,6 +121,22 @@ def test_workloads_are_the_same_every_time_and_free_what_they_take(name):
         assert 2 * frees == len(operations)
     if not workload(name).own_length:
         assert sum(row.kind == "malloc" for row in rows) >= 400
+
+
+def test_delayed_deallocation_is_of_one_set_of_tasks_and_holds_more_the_rarer_it_is():
+    names = [name for name in WORKLOADS if name.startswith("m06-test4-")]
+    held = []
+    for name in names:
+        period_steps = int(name.rpartition("-")[2]) if "every" in name else 0
+        rows = list(workload(name).rows(2, 2_000))
+        assert rows == list(papers_rows("m06-test4", (2, 2_000, period_steps)))
+        live, most = 0, 0
+        for row in rows:
+            live += 1 if row.kind == "malloc" else -1
+            most = max(most, live)
+        held.append(most)
+    assert len(held) == 5
+    assert held == sorted(set(held))
 
 
 def test_the_mean_model_has_the_means_of_the_paper():
