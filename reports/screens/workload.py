@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from wcet_probe.answer.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
 from wcet_probe.answer.workload_tally import Distribution
-from wcet_probe.reports.formats.workload import decimal, histogram
+from wcet_probe.reports.formats.workload import bins, decimal
 from wcet_probe.reports.screens.layout import paragraph, table
 from wcet_probe.sizes import format_size
 
@@ -66,10 +66,10 @@ def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, wi
 
 def _histogram_lines(role: str, distribution: Distribution) -> Iterator[str]:
     """How many calls took how many instructions: bins of one width, none that is empty."""
-    found = histogram(distribution, _MOST_BINS)
-    width, most = found["bin_width"], max(found["calls"])
+    width, found = bins(distribution, _MOST_BINS)
+    most = max(found.values())
     rows = []
-    for start, calls in zip(found["from"], found["calls"], strict=True):
+    for start, calls in found.items():
         last = start + width - 1
         name = f"{start:,}" if width == 1 else f"{start:,} to {last:,}"
         rows.append((role, name, calls, "#" * max(1, calls * _BAR_COLUMNS // most)))

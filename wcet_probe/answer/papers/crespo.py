@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, isqrt, log2
 from types import MappingProxyType
+from typing import Literal
 
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, ordered, rounded
 from wcet_probe.answer.papers.laboratory import HEAP_BYTES, Laboratory
@@ -41,6 +42,7 @@ _SIZE_RATIOS = (Fraction(4096, 16), Fraction(8192, 100), Fraction(10240, 1024))
 """The largest size that a task of test 1, 2, 3 asks for, over the smallest (§5)."""
 _SMALL_HEAP_BYTES = 512 << 10
 _FRAGMENTATION_HEAP_BYTES = 64 << 20
+_ROLES: tuple[Literal["alloc", "free"], ...] = ("alloc", "free")
 _COMPLEXITY = MappingProxyType(
     {
         "first-fit": ("H", "1"),
@@ -67,7 +69,7 @@ def _table_1(laboratory: Laboratory) -> Exhibit:
     rows: list[tuple[Cell, ...]] = []
     shapes = []
     for name, claims in _COMPLEXITY.items():
-        for role, claim in zip(("alloc", "free"), claims, strict=True):
+        for role, claim in zip(_ROLES, claims, strict=True):
             known_wrong = (name, role) == ("dlmalloc27", "free")
             heaps, cost = (_FREE_HEAPS, laboratory.dearest) if known_wrong else (_GROWTH_HEAPS, laboratory.worst)
             small, large = (cost(name, role, heap).instructions for heap in heaps)
