@@ -69,12 +69,18 @@ def _cost(role: str, unit: str, distribution: Distribution, bounds: Mapping[str,
 
 def _histogram(distribution: Distribution) -> Document:
     """Bins of equal width, 64 at most: the least value of each that is not empty, and its calls."""
-    width = max(1, -(-(distribution.most - distribution.least + 1) // _MOST_BINS))
-    bins: dict[int, int] = {}
+    width, calls = bins(distribution, _MOST_BINS)
+    return {"bin_width": width, "from": list(calls), "calls": list(calls.values())}
+
+
+def bins(distribution: Distribution, most_bins: int) -> tuple[int, dict[int, int]]:
+    """The width of ``most_bins`` bins at most, and the calls of each that is not empty by its least value."""
+    width = max(1, -(-(distribution.most - distribution.least + 1) // most_bins))
+    found: dict[int, int] = {}
     for value, calls in distribution.calls.items():
         start = distribution.least + (value - distribution.least) // width * width
-        bins[start] = bins.get(start, 0) + calls
-    return {"bin_width": width, "from": list(bins), "calls": list(bins.values())}
+        found[start] = found.get(start, 0) + calls
+    return width, found
 
 
 def decimal(value: Fraction, places: int = 3) -> str:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from wcet_probe.errors import unknown_name
 from wcet_probe.scenarios.workloads.herter import PROGRAMS
 from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS, lee_scenario, wandering
-from wcet_probe.scenarios.workloads.periodic import Hold, crespo_tasks, masmano_tasks
+from wcet_probe.scenarios.workloads.periodic import Hold, collection_periods, crespo_tasks, masmano_tasks
 from wcet_probe.scenarios.workloads.periodic_batches import Length, PeriodicTask, periodic_batches, periodic_rows
 from wcet_probe.scenarios.workloads.puaut import mean_model, mpg123_pattern
 from wcet_probe.traces.batches import OperationBatch, batches
@@ -53,6 +53,10 @@ def _masmano(test: int, hold: Hold) -> Callable[[int, int], Iterator[TraceRow]]:
     return lambda seed, most: periodic_rows(masmano_tasks(test, seed, hold), seed, Length(allocations=most))
 
 
+def _masmano_collected(period_steps: int) -> Callable[[int, int], Iterator[TraceRow]]:
+    return lambda seed, most: periodic_rows(masmano_tasks(3, 0), seed, Length(allocations=most), period_steps or None)
+
+
 def _lee(distribution: str, configuration: str) -> Callable[[int, int], Iterator[TraceRow]]:
     """L11's scenarios have the length that they have: every object allocated 100 times at most in three rounds."""
     return lambda seed, _: lee_scenario(distribution, CONFIGURATIONS[configuration], seed)
@@ -82,6 +86,15 @@ WORKLOADS: Mapping[str, Workload] = MappingProxyType(
                 Workload(f"m06-test{n}{ending}", f"M06 §3.2, test {n}, held for 30 to 50 {hold}", _masmano(n, hold))
                 for ending, hold in _HOLDS.items()
                 for n in (1, 2, 3)
+            ),
+            *(
+                Workload(f"m06-test4-{name}", f"M06 §3.2, test 4, freed {when}", _masmano_collected(period_steps))
+                for period_steps in collection_periods()
+                for name, when in (
+                    (f"every-{period_steps}", f"by a task every {period_steps:,} steps")
+                    if period_steps
+                    else ("immediate", "at once"),
+                )
             ),
             *(
                 Workload(f"l11-{kind}-{sizes}", f"L11 §V, {how} over time, {sizes}", _lee(kind, sizes))

@@ -51,3 +51,9 @@ def masmano_tasks(test: int, seed: int, hold: Hold = "periods") -> tuple[Periodi
     draw = random.Random(seed)  # noqa: S311  (a workload, no secret)
     memory = {1: (2048, 20480), 2: (8, 1024), 3: (8, 20480)}[test]
     return tuple(_masmano(draw, memory, hold) for _ in range(draw.randint(3, 10)))
+
+
+def collection_periods() -> tuple[int, ...]:
+    """Test 4's periods of the task that frees, in steps: 0 (none), then from the shortest to ten times the longest."""
+    periods = sorted(task.period_steps for task in masmano_tasks(3, 0))
+    return (0, periods[0], periods[-1], 4 * periods[-1], 10 * periods[-1])

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,6 +63,39 @@ def test_a_failure_is_a_row_with_its_reason_and_is_tried_again(tmp_path):
     assert row["error"].startswith("UsageError: tlsf refused a heap of 16 bytes")
     assert measure_all([bad_point()], store, here).measured == 1
     assert len(list(store.rows())) == 1
+
+
+class Forgetful(ThreadPoolExecutor):
+    """Cancels what it is given, as Dask's executor does when the connection to the scheduler is lost."""
+
+    def submit(self, *_arguments):
+        future = Future()
+        future.cancel()
+        future.set_running_or_notify_cancel()
+        return future
+
+
+def forgetful(times):
+    """Executors of which the first ``times`` let go of everything."""
+    made = iter(range(1 << 10))
+
+    @contextmanager
+    def started():
+        with (Forgetful if next(made) < times else ThreadPoolExecutor)(1) as executor:
+            yield executor
+
+    return started
+
+
+def test_what_an_executor_lets_go_of_is_measured_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(campaign, "attempt", lambda *_: Result({"operations": 1, **EMPTY}, ""))
+    points = [point(seed) for seed in range(4)]
+    found, lost = (ResultStore(tmp_path / name, settings()) for name in ("found", "lost"))
+    assert not measure_all(points, found, forgetful(2)).failed
+    assert [row["error"] for row in found.rows()] == [""] * 4
+    assert set(measure_all(points[:2], lost, forgetful(99)).failed.values()) == {
+        "ConnectionLost: the scheduler let go of it 3 times"
+    }
 
 
 def test_results_of_another_core_are_others(tmp_path):

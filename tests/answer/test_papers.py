@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,8 +12,9 @@ from wcet_probe.answer.papers.known import PAPERS
 from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
 from wcet_probe.answer.papers.points import Settings, Worst
 from wcet_probe.answer.papers.store import ResultStore
+from wcet_probe.answer.workload_tally import Distribution
 from wcet_probe.catalog.lookup import allocator_names, load_target
-from wcet_probe.errors import WcetProbeError
+from wcet_probe.errors import ContradictionError, WcetProbeError
 from wcet_probe.model.target import without_caches
 from wcet_probe.reports.formats.reproduction import reproduction_document
 from wcet_probe.reports.pictures.exhibits import exhibit_picture
@@ -46,6 +48,9 @@ class Invented(Laboratory):
         counts = base * heap_bytes // (4 << 20) if "fit" in name and base > 1000 else base
         return Worst(f"worst-{role}", "invented", counts, 2 * counts)
 
+    def dearest(self, name, role, heap_bytes):
+        return self.worst(name, role, heap_bytes)
+
 
 def laboratory(kind=Laboratory, preset="p02", target="cortex-m4"):
     core = load_target(target) if preset == "h11" else without_caches(load_target(target))
@@ -62,6 +67,54 @@ def test_claims_are_checked_on_what_is_found():
     assert next(shape for name, shape in claims.items() if name.startswith("HF and TLSF do not")).holds
 
 
+def test_quick_fits_hybrid_growth_is_two_claims_each_of_which_can_fail():
+    """One that grows with the heap everywhere, as this one does, is no hybrid."""
+    found = PAPERS["P02"].exhibits["F4"](laboratory(Linear))
+    claims = {shape.name: shape.holds for shape in found.shapes}
+    assert claims["quick-fit's grows with the heap in large ones"]
+    assert not claims["quick-fit's does not grow in small heaps"]
+    constant = PAPERS["P02"].exhibits["F4"](laboratory(Invented))
+    assert {shape.name: shape.holds for shape in constant.shapes} == {
+        "first-fit's and best-fit's worst allocation grows with the heap": True,
+        "a buddy's grows with the logarithm of the heap": True,
+        "quick-fit's does not grow in small heaps": True,
+        "quick-fit's grows with the heap in large ones": False,
+    }
+
+
+class Linear(Invented):
+    """Everything grows with the heap."""
+
+    def worst(self, _name, role, heap_bytes=4 << 20):
+        return Worst(f"worst-{role}", "invented", heap_bytes, 2 * heap_bytes)
+
+
+def test_the_share_of_time_is_of_both_workloads_and_the_bound_is_ours():
+    """A call of 72,000 cycles takes half of mpg123's time, and less of the synthetic workload's."""
+    found = PAPERS["P02"].exhibits["F3"](Shares("p02", True, laboratory().store))
+    assert found.rows[0] == ("mpg123", "first-fit (p02)", *("50.00",) * 4, 72_000, "7.97", "8.03", "99.94")
+    assert found.rows[7][:3] == ("mean", "first-fit (p02)", "12.59")
+    with pytest.raises(ContradictionError, match="72,000 cycles of malloc were observed, and 71,999 are proved"):
+        PAPERS["P02"].exhibits["F3"](Shares("p02", True, laboratory().store, bound=71_999))
+
+
+class Shares(Laboratory):
+    """Every call takes 72,000 cycles, and ``bound`` is proved."""
+
+    def __init__(self, *arguments, bound=72_000):
+        super().__init__(*arguments)
+        self.bound = bound
+
+    def worst(self, _name, role):
+        return Worst(f"worst-{role}", "invented", 1, 72_000)
+
+    def run(self, *_arguments, **_others):
+        return SimpleNamespace(distributions={("malloc", "cycles"): Distribution({72_000: 1})})
+
+    def bound_cycles(self, *_arguments):
+        return self.bound
+
+
 def test_every_allocator_of_a_paper_is_ours_and_every_exhibit_is_named_as_in_the_paper():
     assert set(PAPERS) == {"P02", "C06", "M06", "L11", "H11"}
     for paper in PAPERS.values():
@@ -75,7 +128,24 @@ def test_every_allocator_of_a_paper_is_ours_and_every_exhibit_is_named_as_in_the
 
 def test_theory_of_fragmentation():
     rows = PAPERS["C06"].exhibits["T2"](laboratory()).rows
-    assert rows[0] == ("m = 1,024", "10.83", "1,022", 11)
+    assert rows[0] == ("m = 1,024", "10.83", "1,022", 11, "1,024")
+
+
+def test_complexities_are_claims_of_both_operations_and_theory_stands_beside_what_fragments():
+    """What grows with the heap everywhere is O(H), and neither O(1) nor O(log H)."""
+    found = PAPERS["C06"].exhibits["T1"](laboratory(Linear, "c06"))
+    claims = {shape.name: shape for shape in found.shapes}
+    assert len(claims) == 2 * 7
+    assert [name for name, shape in claims.items() if shape.holds] == [
+        f"{name}: malloc is O(H)" for name in ("FF", "BF", "DL")
+    ]
+    assert claims["DL: free is O(1)"].verdict == "refuted"
+    assert claims["TLSF: free is O(1)"].verdict == "does not hold"
+    table = PAPERS["C06"].exhibits["T4"](notebook_of(laboratory(preset="c06")))
+    by_name = {row[0].split(" ")[0]: row[-3:] for row in table.rows}
+    assert by_name["tlsf"] == by_name["half-fit"] == ("-",) * 3
+    assert by_name["best-fit"] == ("25300.0", "7892.0", "700.0")
+    assert by_name["buddy-binary"] == ("800.0", "635.6", "332.2")
 
 
 @pytest.mark.parametrize("paper", PAPERS)

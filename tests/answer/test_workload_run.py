@@ -18,7 +18,7 @@ from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
 from wcet_probe.reports.formats.workload import workload_document
 from wcet_probe.reports.screens.workload import workload_lines
 from wcet_probe.scenarios.traces import trace_of
-from wcet_probe.scenarios.workloads.named import WORKLOADS, workload
+from wcet_probe.scenarios.workloads.named import WORKLOADS, papers_rows, workload
 from wcet_probe.traces.operations import HeapOperation, TraceRow, heap_operations
 
 
@@ -123,6 +123,22 @@ def test_workloads_are_the_same_every_time_and_free_what_they_take(name):
         assert sum(row.kind == "malloc" for row in rows) >= 400
 
 
+def test_delayed_deallocation_is_of_one_set_of_tasks_and_holds_more_the_rarer_it_is():
+    names = [name for name in WORKLOADS if name.startswith("m06-test4-")]
+    held = []
+    for name in names:
+        period_steps = int(name.rpartition("-")[2]) if "every" in name else 0
+        rows = list(workload(name).rows(2, 2_000))
+        assert rows == list(papers_rows("m06-test4", (2, 2_000, period_steps)))
+        live, most = 0, 0
+        for row in rows:
+            live += 1 if row.kind == "malloc" else -1
+            most = max(most, live)
+        held.append(most)
+    assert len(held) == 5
+    assert held == sorted(set(held))
+
+
 def test_the_mean_model_has_the_means_of_the_paper():
     rows = list(workload("mean").rows(0, 20_000))
     sizes = [row.size_bytes for row in rows if row.kind == "malloc"]
@@ -150,6 +166,25 @@ def test_where_no_bound_is_established_the_screen_says_so_and_where_none_was_ask
     said = ["none is established" in "\n".join(workload_lines(request(), "two", one, 80)) for one in (asked, plain)]
     assert said == [True, False]
     assert workload_document(request(), "two", plain)["operations"] == 2
+
+
+def test_the_screen_has_histograms_and_memory_over_time():
+    rows = [
+        *(HeapOperation(False, slot, 100, slot + 1) for slot in range(10)),
+        *(HeapOperation(True, slot, 0, slot + 11) for slot in range(10)),
+    ]
+    found = run_workload(request(), rows)
+    lines = [line.split() for line in workload_lines(request(), "twenty", found, 80)]
+    at = lines.index(["instructions", "calls"])
+    bins = [line for line in lines[at:] if line[:1] == ["malloc"]]
+    assert sum(int(line[-2]) for line in bins) == 10
+    assert len(bins) <= 8
+    assert max(len(line[-1]) for line in bins) == 40
+    over = lines[[line[:1] for line in lines].index(["operation"]) + 1 :][:5]
+    assert [line[:2] for line in over] == [["4", "400"], ["8", "800"], ["12", "800"], ["16", "400"], ["20", "0"]]
+    reached = found.peak_reached_bytes
+    assert over[2][2:] == [f"{reached:,}", f"{reached / 8 - 100:.2f}", "%"]
+    assert over[-1][2:] == [f"{reached:,}", "-"]
 
 
 def test_an_operation_above_a_bound_is_a_contradiction(monkeypatch):

@@ -12,7 +12,15 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    wait,
+)
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +34,8 @@ from wcet_probe.progress import Progress, silent
 Executors = Callable[[], AbstractContextManager[Executor]]
 _AT_ONCE = 32
 _ATTEMPTS = 3
+_DIED = f"WorkerDied: its process died {_ATTEMPTS} times"
+_LET_GO = f"ConnectionLost: the scheduler let go of it {_ATTEMPTS} times"
 
 
 def attempt(point: Point, settings: Settings) -> Result:
@@ -154,7 +164,10 @@ class _Told:
 def _drain(
     waiting: deque[tuple[Point, int]], at_once: int, executor: Executor, settings: Settings, told: _Told
 ) -> bool:
-    """Measure what is ``waiting`` until nothing is; False where the executor broke: then what it had waits again."""
+    """Measure what is ``waiting`` until nothing is; False where the executor broke: then what it had waits again.
+
+    So it does where the executor let go of it, as a cluster does when the connection to its scheduler is lost.
+    """
     running: dict[Future[Result], tuple[Point, int]] = {}
     while waiting or running:
         try:
@@ -170,6 +183,9 @@ def _drain(
             except BrokenExecutor:
                 _again(waiting, running, told, certain=at_once == 1)
                 return False
+            except CancelledError:
+                _again(waiting, running, told, certain=True, reason=_LET_GO)
+                return True
             except Exception as error:  # noqa: BLE001  (whatever a cluster or a bug says is the reason)
                 result = Result(None, f"{type(error).__name__}: {error}")
             point, _ = running.pop(future)
@@ -183,10 +199,11 @@ def _again(
     told: _Told,
     *,
     certain: bool,
+    reason: str = _DIED,
 ) -> None:
     """Let what was running wait again; if ``certain`` whose process died, but for who has done so too often."""
     for point, number in running.values():
         if certain and number == _ATTEMPTS:
-            told.of(point, Result(None, f"WorkerDied: its process died {_ATTEMPTS} times"))
+            told.of(point, Result(None, reason))
         else:
             waiting.appendleft((point, number + certain))

@@ -8,8 +8,9 @@ or 2,000 steps and two seeds when quick.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import isqrt
+from math import ceil, isqrt, log2
 from types import MappingProxyType
+from typing import Literal
 
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, ordered, rounded
 from wcet_probe.answer.papers.laboratory import HEAP_BYTES, Laboratory
@@ -37,72 +38,89 @@ _TABLE_4 = {
     "half-fit": ("82.23", "75.15", "99.10"),
     "tlsf": ("4.33", "4.99", "7.69"),
 }
+_SIZE_RATIOS = (Fraction(4096, 16), Fraction(8192, 100), Fraction(10240, 1024))
+"""The largest size that a task of test 1, 2, 3 asks for, over the smallest (§5)."""
 _SMALL_HEAP_BYTES = 512 << 10
 _FRAGMENTATION_HEAP_BYTES = 64 << 20
-_COMPLEXITY = (
-    ("H", ("first-fit", "best-fit", "dlmalloc27")),
-    ("log H", ("buddy-binary", "avl-best-fit")),
-    ("1", ("half-fit", "tlsf")),
+_ROLES: tuple[Literal["alloc", "free"], ...] = ("alloc", "free")
+_COMPLEXITY = MappingProxyType(
+    {
+        "first-fit": ("H", "1"),
+        "best-fit": ("H", "1"),
+        "dlmalloc27": ("H", "1"),
+        "buddy-binary": ("log H", "log H"),
+        "avl-best-fit": ("log H", "log H"),
+        "half-fit": ("1", "1"),
+        "tlsf": ("1", "1"),
+    }
 )
+"""Of malloc and of free, table 1."""
 _FREE_HEAPS = (256 << 10, 1 << 20)
 _GROWTH_HEAPS = (16 << 10, 256 << 10)
 _WORST_CASES = (1 << 10, 4 << 10, 64 << 10)
 
 
+def _grows(claim: str, grown: Fraction, factor: Fraction) -> bool:
+    """Whether a cost that is ``grown`` times as large in a heap ``factor`` times as large is O(``claim``) of it."""
+    return {"H": factor / 2 < grown < 2 * factor, "log H": 1 <= grown < 3, "1": grown < Fraction(11, 10)}[claim]
+
+
 def _table_1(laboratory: Laboratory) -> Exhibit:
     rows: list[tuple[Cell, ...]] = []
     shapes = []
-    factor = Fraction(_GROWTH_HEAPS[1], _GROWTH_HEAPS[0])
-    for claim, names in _COMPLEXITY:
-        for name in names:
-            small, large = (laboratory.worst(name, "alloc", heap).instructions for heap in _GROWTH_HEAPS)
-            grown = Fraction(large, small)
-            rows.append((laboratory.label(name), f"O({claim})", small, large, rounded(grown, 2)))
-            holds = {"H": grown * 2 > factor, "log H": 1 <= grown < 3, "1": grown < Fraction(11, 10)}[claim]
-            shapes.append(
-                Shape(
-                    f"{_NAMES[name]}: malloc is O({claim})",
-                    holds and (claim != "H" or grown < 2 * factor),
-                    f"{small:,} to {large:,} instructions, {rounded(grown, 2)} times in a heap {factor} times as large",
+    for name, claims in _COMPLEXITY.items():
+        for role, claim in zip(_ROLES, claims, strict=True):
+            known_wrong = (name, role) == ("dlmalloc27", "free")
+            heaps, cost = (_FREE_HEAPS, laboratory.dearest) if known_wrong else (_GROWTH_HEAPS, laboratory.worst)
+            small, large = (cost(name, role, heap).instructions for heap in heaps)
+            grown, factor = Fraction(large, small), Fraction(heaps[1], heaps[0])
+            called = "malloc" if role == "alloc" else "free"
+            rows.append(
+                (
+                    *(called, laboratory.label(name), f"O({claim})"),
+                    *(f"{heaps[0] >> 10} KiB", small, f"{heaps[1] >> 10} KiB", large, rounded(grown, 2)),
                 )
             )
-    header = ("", "paper", *(f"{heap >> 10} KiB" for heap in _GROWTH_HEAPS), "times")
-    frees = [laboratory.dearest("dlmalloc27", "free", heap).instructions for heap in _FREE_HEAPS]
-    shapes.append(
-        Shape(
-            "DL: free is O(1)",
-            frees[1] * 10 < frees[0] * 11,
-            f"{frees[0]:,} to {frees[1]:,} instructions, {rounded(Fraction(frees[1], frees[0]), 2)} times in a heap "
-            f"{_FREE_HEAPS[1] // _FREE_HEAPS[0]} times as large: free of 128 KiB or more consolidates every fast bin",
-            known_wrong=True,
-        )
-    )
+            shapes.append(
+                Shape(
+                    f"{_NAMES[name]}: {called} is O({claim})",
+                    _grows(claim, grown, factor),
+                    f"{small:,} to {large:,} instructions, {rounded(grown, 2)} times in a heap {factor} times as large"
+                    + (": free of 128 KiB or more consolidates every fast bin" if known_wrong else ""),
+                    known_wrong=known_wrong,
+                )
+            )
+    header = ("", "", "paper", "heap", "instructions", "heap", "instructions", "times")
     notes = (
         "dlmalloc's dearest known malloc is quadratic in H, not linear: the row shows the paper's state if it has one.",
     )
     curves = tuple(
-        Curve(str(row[0]), tuple((heap / 1024, float(row[2 + i])) for i, heap in enumerate(_GROWTH_HEAPS)))
+        Curve(f"{row[1]} {row[0]}", tuple((float(str(row[at]).split()[0]), float(row[at + 1])) for at in (3, 5)))
         for row in rows
     )
     drawing = Drawing("heap, KiB", "instructions", curves)
-    title = "Complexity of malloc, instructions of the worst state"
+    title = "Complexity of malloc and free, instructions of the worst state"
     return Exhibit("T1", title, header, tuple(rows), tuple(shapes), notes, drawing)
+
+
+def _theory(largest: Fraction) -> dict[str, Fraction]:
+    """Table 2: by how much the heap exceeds the live memory at worst, if blocks are ``largest`` times the smallest."""
+    harmonic = Fraction(sum(10**15 // i for i in range(1, ceil(largest) + 1)), 10**15)
+    return {
+        "first-fit": harmonic * 10**12 / 693147180560,
+        "best-fit": largest - 2,
+        "buddy-binary": 1 + Fraction(log2(largest)),
+    }
 
 
 def _table_2(_laboratory: Laboratory) -> Exhibit:
     """Heap that the theory needs for ``M`` live bytes in blocks of ``m`` at most, as a factor of M."""
     rows: list[tuple[Cell, ...]] = []
     for largest in _WORST_CASES:
-        harmonic = Fraction(sum(10**15 // i for i in range(1, largest + 1)), 10**15)
-        rows.append(
-            (
-                f"m = {largest:,}",
-                rounded(harmonic * 10**12 / 693147180560, 2),
-                f"{largest - 2:,}",
-                largest.bit_length(),
-            )
-        )
-    header = ("", "first-fit, M Σ 1/i / ln 2", "best-fit, M (m - 2)", "binary buddy, M (1 + log2 m)")
+        theory = _theory(Fraction(largest))
+        fit, best, buddy = theory.values()
+        rows.append((f"m = {largest:,}", rounded(fit, 2), f"{int(best):,}", int(buddy), f"{largest:,}"))
+    header = ("", "first-fit, M Σ 1/i / ln 2", "best-fit, M (m - 2)", "binary buddy, M (1 + log2 m)", "any, M m")
     drawing = Drawing(
         "largest block m over the smallest",
         "times the live memory",
@@ -114,7 +132,7 @@ def _table_2(_laboratory: Laboratory) -> Exhibit:
                     for m, row in zip(_WORST_CASES, rows, strict=True)
                 ),
             )
-            for i, title in enumerate(("first-fit", "best-fit", "binary buddy"))
+            for i, title in enumerate(("first-fit", "best-fit", "binary buddy", "any"))
         ),
     )
     title = "Worst-case heap over live memory M, theory (Robson; Knuth)"
@@ -206,7 +224,15 @@ def _table_4(laboratory: Laboratory) -> Exhibit:
             means[name, test] = mean
             spread = sum(((each - mean) ** 2 for each in found), Fraction(0)) / max(1, len(seeds) - 1)
             cells += [rounded(mean, 2), rounded(Fraction(isqrt(int(spread * 10**6)), 1000), 2)]
-        rows.append((laboratory.label(name), *cells, *paper))
+        theory = (_theory(ratio).get(name) for ratio in _SIZE_RATIOS)
+        rows.append(
+            (
+                laboratory.label(name),
+                *cells,
+                *paper,
+                *("-" if each is None else rounded(100 * (each - 1)) for each in theory),
+            )
+        )
     shapes = []
     for test in (1, 2, 3):
         of = {name: means[name, test] for name in _TABLE_4}
@@ -241,9 +267,11 @@ def _table_4(laboratory: Laboratory) -> Exhibit:
         ),
     ]
     titles = [title for test in (1, 2, 3) for title in (f"test {test}\nF %", "\nsd")]
-    header = ("", *titles, *(f"paper:\ntest {test}" for test in (1, 2, 3)))
+    tests = tuple(f"test {test}" for test in (1, 2, 3))
+    header = ("", *titles, *(f"paper:\n{test}" for test in tests), *(f"in theory\n{test}" for test in tests))
     notes = (
         f"{len(seeds)} seeds of {steps:,} steps; the paper has no periods, ours: scenarios/workloads/periodic.py.",
+        "In theory: F in per cent at worst by table 2, m being the largest size of the test over its smallest.",
     )
     drawing = bars(
         "factor F, per cent",

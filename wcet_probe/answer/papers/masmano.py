@@ -14,7 +14,7 @@ from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Pape
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Run
 from wcet_probe.answer.workload_tally import Distribution, MallocWindow
-from wcet_probe.scenarios.workloads.periodic import masmano_tasks
+from wcet_probe.scenarios.workloads.periodic import collection_periods
 
 _NAMES = ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf")
 _TESTS = (1, 2, 3)
@@ -279,7 +279,7 @@ def _figure_3(laboratory: Laboratory) -> Exhibit:
 
 def _figure_5(laboratory: Laboratory) -> Exhibit:
     """Factor F against the period of the task that deallocates: one set of test 3's tasks, and 50 seeds of requests."""
-    periods, mallocs, seeds = _collection_periods(), _collected_mallocs(laboratory), laboratory.seeds(50)
+    periods, mallocs, seeds = collection_periods(), _collected_mallocs(laboratory), laboratory.seeds(50)
     rows: list[tuple[Cell, ...]] = []
     shapes: list[Shape] = []
     curves = [Curve("paper, first and last", ((0.0, 7.0), (float(periods[-1]), 45.0)), paper=True)]
@@ -306,7 +306,7 @@ def _figure_5(laboratory: Laboratory) -> Exhibit:
 
 def _hold(laboratory: Laboratory) -> Exhibit:
     """Figure 5, and best-fit's mean malloc, for both readings of "in the period range of [30..50]"."""
-    periods, seeds = _collection_periods(), laboratory.seeds(5)
+    periods, seeds = collection_periods(), laboratory.seeds(5)
     mallocs, of_means = _collected_mallocs(laboratory), laboratory.seeds(10)
     rows: list[tuple[Cell, ...]] = []
     shapes: list[Shape] = []
@@ -348,13 +348,6 @@ def _hold(laboratory: Laboratory) -> Exhibit:
     return Exhibit("F5S", title, header, tuple(rows), tuple(shapes), notes, drawing)
 
 
-def _collection_periods() -> tuple[int, ...]:
-    """In steps, from immediate deallocation to ten times the longest period of a task."""
-    periods_of_tasks = sorted(task.period_steps for task in masmano_tasks(3, 0))
-    shortest, longest = periods_of_tasks[0], periods_of_tasks[-1]
-    return (0, shortest, longest, 4 * longest, 10 * longest)
-
-
 def _collection(period_steps: int) -> str:
     return f"{period_steps} steps" if period_steps else "immediate"
 
@@ -365,7 +358,7 @@ def _collected_mallocs(laboratory: Laboratory) -> int:
 
 def _collected(laboratory: Laboratory, name: str, workload: str, seeds: range) -> list[Fraction]:
     """F in per cent for each period of deallocation, mean of ``seeds``."""
-    periods, mallocs = _collection_periods(), _collected_mallocs(laboratory)
+    periods, mallocs = collection_periods(), _collected_mallocs(laboratory)
     found = [Fraction(0)] * len(periods)
     for seed in seeds:
         runs = [_run(laboratory, name, workload, (seed, mallocs, period)) for period in periods]
