@@ -14,6 +14,7 @@ from wcet_probe.scenarios.dlmalloc28.chains import (
     FIRST_EXPONENT,
     INSERT,
     LEFTMOST,
+    PARENT_AT,
     SEARCH,
     TO_LEAF,
     Chains,
@@ -36,7 +37,7 @@ from wcet_probe.scenarios.dlmalloc28.heap import (
 )
 from wcet_probe.scenarios.families import HeapRequest
 
-_CANDIDATES = 8
+_CANDIDATES = 4
 _WHY_ALLOC = (
     "The request is large: its trie is searched down the path of its size's bits, and no node there is large enough.",
     "So the next trie that is not empty is searched for its smallest chunk, down the leftmost path to the end.",
@@ -107,8 +108,14 @@ def _found_tries(search: Trie) -> tuple[Trie, ...]:
     return above, above.above, above.above.above
 
 
-def _build_alloc(design: _AllocDesign, line: int | None, *, parent: bool) -> Iterator[Chains]:
+def _build_alloc(design: _AllocDesign, line: int | None, *, parent: bool, all_across: bool) -> Iterator[Chains]:
     """Sizes that make the design true, the dearest first, as far as memory allows.
+
+    Parameters:
+        design: what is built.
+        line: bytes of a cache line, or None if nodes lie anywhere.
+        parent: whether the best fit is below a root.
+        all_across: whether nodes that are only asked for their children lie in two lines, too.
 
     A turn to the right costs a little more on some cores, a second chunk in the ring that the rest joins on all that
     have lines.
@@ -117,7 +124,9 @@ def _build_alloc(design: _AllocDesign, line: int | None, *, parent: bool) -> Ite
         built = [] if parent else [_build_beside(design)]
     else:
         shapes = product((True, False) if line else (False,), (True, False), (True, False))
-        built = [_build_above(design, *right, ring=ring, parent=parent) for ring, *right in shapes]
+        built = [
+            _build_above(design, *right, ring=ring, parent=parent, all_across=all_across) for ring, *right in shapes
+        ]
     return (chains for chains in built if chains)
 
 
@@ -128,6 +137,7 @@ def _build_above(
     *,
     ring: bool,
     parent: bool,
+    all_across: bool,
 ) -> Chains | None:
     """The root of a trie above the request's is the best fit, or a child of it whose ``parent`` the root is."""
     search, found = design.search, design.found
@@ -148,7 +158,8 @@ def _build_above(
         return None
     splits = (CHILDREN_AT,) * (design.searched + 1 + design.below - parent)
     if design.apart:
-        splits += leaf_splits(design.apart - parent)
+        apart = design.apart - parent
+        splits += (PARENT_AT,) * apart if all_across else leaf_splits(apart)
     if design.rest and inserted:
         splits += inserted_splits(design.rest, len(inserted))
     sizes = [search.size(u) for u in searched] + [found.size(u) for u in (root, *below[parent:])] + inserted
@@ -252,7 +263,10 @@ def _variant(design: _AllocDesign) -> str:
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The dearest designs that fit, of each alignment of nodes."""
     designs = cache(_alloc_designs)
-    kinds = [Kind(designs, partial(_build_alloc, parent=parent), _CANDIDATES) for parent in (False, True)]
+    kinds = [
+        Kind(designs, partial(_build_alloc, parent=parent, all_across=all_across), _CANDIDATES)
+        for parent, all_across in product((False, True), (False, True) if request.data_line_bytes else (False,))
+    ]
     return dearest_plans(request, kinds, _alloc_plan)
 
 
