@@ -27,8 +27,8 @@ _MOST_BYTES_FOR_APART = 1 << 21
 """Above it a path is so much longer than the cache that its nodes are evicted wherever they lie."""
 _DOUBLINGS = (2, 3)
 """Nodes are 4 or 8 lines apart."""
-_GATHERED = (1, 2)
-"""Nodes that are gathered in sets are 2 or 4 lines apart."""
+_GATHERED = (0, 1)
+"""Nodes that are gathered in sets are multiples of one line or of two apart."""
 _WAYS = 4
 """Of the caches of the cores."""
 _LEAST_BYTES_FOR_TURNS = 1 << 17
