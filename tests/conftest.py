@@ -11,6 +11,7 @@ from hypothesis import settings
 
 from tests.covering import covering, numbered, one_of
 from tests.run_folder import run_folder
+from wcet_probe.cli import COLLECTED_EVERY
 
 TESTS = Path(__file__).parent
 
@@ -41,9 +42,14 @@ def pytest_collection(session):
 
 
 def pytest_collection_finish():
-    """What was collected lives as long as the run: the collector need not go through it again and again."""
+    """What was collected lives as long as the run: the collector need not go through it again and again.
+
+    And it looks as seldom as in a run of the command line, of which see `wcet_probe.cli.main`: an answer makes many
+    containers that live, and hardly a cycle.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(COLLECTED_EVERY)
 
 
 # Last, when all parameters are known; of the whole matrix, whichever of its cases were asked for.

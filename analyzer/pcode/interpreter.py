@@ -293,7 +293,8 @@ class _Machine:
     def _space(self, varnode: Varnode) -> tuple[bytearray, int]:
         """The buffer that holds ``varnode``, made large enough, and where the varnode ends in it."""
         space, end = self._spaces[varnode.space], varnode.offset + varnode.size_bytes
-        space.extend(bytes(max(0, end - len(space))))
+        if end > len(space):
+            space.extend(bytes(end))  # twice as long at least: temporaries go on for hundreds of kilobytes
         return space, end
 
     def _load(self, address: int, size_bytes: int) -> int:

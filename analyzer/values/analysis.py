@@ -30,7 +30,7 @@ from wcet_probe.analyzer.values.call_effects import (
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.locations import Location, register_locations
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
@@ -165,6 +165,7 @@ class _Analysis:
         needed = needed_operations(graph, lifter)
         self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
+        self._registers = register_locations(lifter)
         self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
@@ -198,7 +199,7 @@ class _Analysis:
             strays=notes.strays,
             unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
             forest=self._order.forest,
-            registers={name: self._register(name) for name in sorted(self._lifter.registers)},
+            registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
         )
 
@@ -227,8 +228,7 @@ class _Analysis:
         return state
 
     def _register(self, name: str) -> Location:
-        varnode = self._lifter.registers[name]
-        return Location("register", varnode.offset, varnode.size_bytes)
+        return self._registers[name]
 
     # ---------------------------------------------------------------------------------------------------- equations
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 from typing import NamedTuple
+
+from wcet_probe.analyzer.pcode.lift import Lifter, Varnode
+from wcet_probe.identity import Same
+
+_CORES = 16
+"""So many sets of registers are remembered: that of mpc603e has 3,208."""
 
 
 class Location(NamedTuple):
@@ -19,6 +28,17 @@ class Location(NamedTuple):
             and self.offset < other.offset + other.size_bytes
             and other.offset < self.offset + self.size_bytes
         )
+
+
+def register_locations(lifter: Lifter) -> Mapping[str, Location]:
+    """The locations of all registers by name, in order; they are found once for all lifters of an image."""
+    return _register_locations(Same(lifter.registers))
+
+
+@lru_cache(_CORES)
+def _register_locations(registers: Same[Mapping[str, Varnode]]) -> Mapping[str, Location]:
+    found = {name: Location("register", one.offset, one.size_bytes) for name, one in sorted(registers.value.items())}
+    return MappingProxyType(found)
 
 
 _PAGE_BYTES = 16

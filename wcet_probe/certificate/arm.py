@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import lru_cache, reduce
 
 from wcet_probe.certificate import numbers
 from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, joined, sum_of
@@ -65,6 +65,8 @@ _KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev",
 _KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
 _WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
 _SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
+_MOST_TEXTS = 1 << 12
+"""So many texts of instructions are read once only: each is executed again and again."""
 
 
 def entry_state() -> State:
@@ -74,13 +76,17 @@ def entry_state() -> State:
 
 def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
     """The name without condition and width, whether it sets the flags, and its condition."""
-    name = instruction.text.split(" ", 1)[0].removesuffix(".w").removesuffix(".n")
-    predicated = instruction.in_it_block or (instruction.condition != 14 and instruction.control is not Control.NEXT)
-    predicated |= instruction.condition != 14
+    predicated = instruction.in_it_block or instruction.condition != 14
+    return _mnemonic(instruction.text.split(" ", 1)[0], predicated, instruction.control is Control.CONDITIONAL_BRANCH)
+
+
+@lru_cache(_MOST_TEXTS)
+def _mnemonic(text: str, predicated: bool, branches: bool) -> tuple[str, bool, str | None]:  # noqa: FBT001  (a key)
+    name = text.removesuffix(".w").removesuffix(".n")
     if name == "it" or re.fullmatch("it[te]{0,3}", name):
         return "it", False, None
     condition = None
-    is_conditional = predicated or instruction.control is Control.CONDITIONAL_BRANCH
+    is_conditional = predicated or branches
     if is_conditional and (name not in {"bl", "b", "blx", "bx"} or predicated) and name[-2:] in _CONDITIONS:
         name, condition = name[:-2], name[-2:]
     if predicated and condition is None:
@@ -424,10 +430,16 @@ def _write_back(machine: Machine, instruction: Instruction, name: str, state: St
 
 
 def _operands(instruction: Instruction) -> list[str]:
-    _, _, text = instruction.text.partition(" ")
-    return _SPLIT.split(text.strip()) if text else []
+    return list(_operand_texts(instruction.text))
 
 
+@lru_cache(_MOST_TEXTS)
+def _operand_texts(instruction: str) -> tuple[str, ...]:
+    _, _, text = instruction.partition(" ")
+    return tuple(_SPLIT.split(text.strip())) if text else ()
+
+
+@lru_cache(_MOST_TEXTS)
 def _register(text: str) -> str:
     name = text.rstrip("!")
     name = _ALIASES.get(name, name)

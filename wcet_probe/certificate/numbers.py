@@ -11,14 +11,16 @@ place held where a round of a loop began, see `counters`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from functools import reduce
+from dataclasses import dataclass
+from functools import lru_cache, reduce
 from math import gcd
 
 WORD = 1 << 32
 _HALF = 1 << 31
 TAINTED = "@any "
 """What the names of bases begin with that stand for something that may be derived from the stack pointer."""
+_MOST_REMEMBERED = 1 << 14
+"""So many answers are remembered: an execution of a block asks much of what the one before it did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,18 @@ def unknown(*operands: Value) -> Value:
 
 def _derived(value: Value, *operands: Value) -> Value:
     """The number ``value``, which was computed from ``operands``."""
-    return replace(value, base=unknown(*operands).base)
+    return _based(value, unknown(*operands).base)
+
+
+def _based(value: Value, base: str) -> Value:
+    return value if value.base == base else Value(base, value.low, value.high, value.stride)
 
 
 def unsigned(a: Value) -> Value:
     """All of ``a`` as words from 0 on; of what is not plain, all words."""
     if not a.is_plain:
         return unknown(a)
-    return a if a.low >= 0 else replace(_steps_alone(a.low, a.stride), base=a.base)
+    return a if a.low >= 0 else _based(_steps_alone(a.low, a.stride), a.base)
 
 
 def _steps_alone(low: int, stride: int) -> Value:
@@ -119,13 +125,20 @@ def _parts(a: Value, *, is_signed: bool) -> list[Value]:
     edge = _HALF if is_signed else 0
     below, above = clamped(a, a.low, edge - 1), clamped(a, edge, a.high)
     moved = (below, 0 if is_signed else WORD), (above, -WORD if is_signed else 0)
-    return [replace(one, low=one.low + by, high=one.high + by) for one, by in moved if one is not None]
+    return [_moved(one, by) for one, by in moved if one is not None]
+
+
+def _moved(value: Value, by: int) -> Value:
+    return Value(value.base, value.low + by, value.high + by, value.stride) if by else value
 
 
 def join(a: Value, b: Value) -> Value:
     """All that is in one of the two."""
-    if a == b:
-        return a
+    return a if a == b else _join(a, b)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _join(a: Value, b: Value) -> Value:
     if not (a.is_plain and b.is_plain):
         return _hull(a, b) if a.base == b.base else unknown(a, b)
     found = []
@@ -154,7 +167,7 @@ def within(a: Value, b: Value) -> bool:
         return False
     if b.high - b.low + b.stride == WORD:  # all words of their steps
         return (a.low - b.low) % b.stride == a.stride % b.stride == 0
-    return any(_is_part(replace(a, low=a.low + by, high=a.high + by), b) for by in (0, WORD, -WORD))
+    return any(_is_part(_moved(a, by), b) for by in (0, WORD, -WORD))
 
 
 def _is_part(a: Value, b: Value) -> bool:
@@ -353,8 +366,11 @@ def opposite(relation: str) -> str:
 
 def refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | None:
     """What ``a`` may be where ``a relation b`` holds; None where it cannot. Anything but plain numbers stays."""
-    if not (a.is_plain and b.is_plain):
-        return a
+    return _refined(a, relation, b, is_signed=is_signed) if a.is_plain and b.is_plain else a
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | None:
     if relation == "!=":
         return _without(a, b.low) if b.is_constant else a
     others = _parts(b, is_signed=is_signed)

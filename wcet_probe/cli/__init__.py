@@ -6,13 +6,13 @@ import gc
 import sys
 from collections.abc import Sequence
 
-_COLLECTED_EVERY = 100_000
+COLLECTED_EVERY = 100_000
 """Containers that are made between two looks for cycles: an answer makes many that live, and hardly a cycle."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``wcet-probe`` with ``arguments``, by default those of the process, and return its exit code."""
-    gc.set_threshold(_COLLECTED_EVERY)
+    gc.set_threshold(COLLECTED_EVERY)
     try:
         from wcet_probe.cli.app import main as run  # noqa: PLC0415  (an interrupt may come while it is imported)
     except KeyboardInterrupt:
