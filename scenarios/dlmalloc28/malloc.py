@@ -156,7 +156,7 @@ def _build_above(
     below = _below(design, root, right=right_below, parent=parent)
     if inserted is None or below is None:
         return None
-    splits = (CHILDREN_AT,) * (design.searched + 1 + design.below - parent)
+    splits: tuple[int | None, ...] = (CHILDREN_AT,) * (design.searched + 1 + design.below - parent)
     if design.apart:
         apart = design.apart - parent
         splits += (PARENT_AT,) * apart if all_across else leaf_splits(apart)

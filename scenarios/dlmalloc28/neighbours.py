@@ -135,7 +135,7 @@ def all_neighbours(shape: Shape, heap: int, fence: int) -> Iterator[Neighbours]:
                 can_be = left != right
             case Shape.TWO_PATHS:
                 can_be = left == right and own > 0 and other < left.levels
-            case Shape.ONE_PATH:
+            case _:
                 can_be = left == right and own < left.levels and other == 0
         if can_be and (1 + own) * (left.least + fence) + (1 + other) * (right.least + fence) <= heap:
             yield Neighbours(shape, left, right, (own, other))
