@@ -208,9 +208,17 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             if target in work.calls.refused and target in work.calls.counted:
                 why = work.calls.refused[target].removesuffix(".")
                 raise UnboundedRecursionError(error.place, error.function, why) from error
-            if target in work.calls.counted or not work.may_summarise or _expected(work, error.function) is None:
+            if target in work.calls.counted or _expected(work, error.function) is None:
                 raise
+            if not work.may_summarise:
+                raise UnboundedRecursionError(error.place, error.function, _NOT_COUNTED) from error
             work.calls.counted.add(target)
+
+
+_NOT_COUNTED = (
+    "the number of all its calls is told, and holds for calls that are not expanded: nothing can be run then, nor told "
+    "by facts of the kinds flow, infeasible, total, pointer, word and lemma; leave those out, or give max_depth"
+)
 
 
 def _expected(work: ProofWork, function: str) -> int | None:

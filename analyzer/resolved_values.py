@@ -15,7 +15,7 @@ from wcet_probe.analyzer.call_summaries import CallSummaries, has_summaries, res
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.memory import word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex
-from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED
+from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
 from wcet_probe.analyzer.graph.supergraph import Context, Supergraph, TooManyPointsError, build_supergraph, reducible
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
@@ -118,6 +118,8 @@ def _values_with(
         unbounded=expanded.unbounded,
         given=request.given,
         counted=work.calls.counted - work.calls.refused.keys(),
+        # A call that is not expanded leaves caches in any state, so that their bounds would get far worse.
+        most_visits=MOST_VISITS if request.target.icache is None and request.target.dcache is None else None,
         unwinding=unwinding,
         opened=followed.opened,
     )

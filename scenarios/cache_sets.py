@@ -58,6 +58,36 @@ def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
+def left_out_of_turned_walks(count: int, request: HeapRequest) -> list[tuple[list[int], list[int]]]:
+    """The same for walks as of `every_second_first` that turn: what is left out so, and what is on the way besides.
+
+    A visit is to two lines. So where one counter serves the whole cache, it is two lines behind from each node on that
+    is left out, and one from the turn on: phases enough for all ways. In heaps that are much larger than the cache one
+    behind the turn does it. Where the cache holds the heap, or nearly, a few alone do, and which ones differs from heap
+    to heap: those tried were found on some, as the dearest of many. There the last one visited before the others come,
+    or the second of these, may be one.
+    """
+    gaps = left_out_of_walks(count, request)
+    if not gaps:
+        return []
+    spreads = [(gaps[0], _first_ones(count, (75,)))]
+    if count <= _MOST_WALKED_TWICE:
+        last, second = count - 2 | 1, 3
+        spreads += [([], _first_ones(count, percents)) for percents in ((30, 75), (20, 30), (30, 60, 80))]
+        spreads += [([], [last]), ([], [second]), ([], [1, last])]
+    return spreads
+
+
+def _first_ones(count: int, percents: Collection[int]) -> list[int]:
+    """Numbers at ``percents`` of ``count`` of nodes that are visited before their neighbours."""
+    return [_visited_first(count * percent // 100, count) for percent in percents]
+
+
+def _visited_first(number: int, count: int) -> int:
+    """``number``, or the next one, which is visited before its neighbours where the order turns in the middle."""
+    return number | 1 if number > count // 2 else number + number % 2
+
+
 def endings(count: int, request: HeapRequest) -> range:
     """How many nodes are to be left out at the end of a walk through ``count``, one in each line, that is made twice.
 

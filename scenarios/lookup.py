@@ -17,7 +17,7 @@ from wcet_probe.scenarios.families import Family, naming_a_heap_that_works
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "worst-alloc": "the successful allocation that costs most",
+        "worst-alloc": "the allocation that costs most",
         "worst-free": "the deallocation that costs most",
         "best-alloc": "the successful allocation that costs least, for contrast",
         "best-free": "the deallocation that costs least, for contrast",

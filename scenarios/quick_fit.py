@@ -24,6 +24,7 @@ from wcet_probe.scenarios.traces import TraceBuilder
 _LEAST_PAGES_FOR_RANDOM = 12
 _LEAST_PAGES_FOR_FREE = 4
 _PAGES_FOR_OTHER_RUNS = 6
+_LEAST_PAGES_FOR_USED = 3
 
 _CUT_DRIVER = "fragments linked = page / smallest fragment - 1"
 _SCAN_DRIVER = "free runs visited = floor(pages / 2), pages = floor((H - 32) / (page + 16))"
@@ -91,6 +92,8 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     plans = [_cut_plan("worst-alloc", pages, whole=True)]
     if pages.count > 1:
         plans.append(_cut_plan("worst-alloc", pages, whole=False))
+    if pages.count >= _LEAST_PAGES_FOR_USED:
+        plans.append(_cut_plan("worst-alloc", pages, whole=False, used=1))
     plans += [_scan_plan(pages, long=long) for long in (2, 3) if pages.count >= long]
     return tuple(plans)
 
@@ -100,16 +103,23 @@ def _paper_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     return (_cut_plan("paper-alloc", pages, whole=pages.count == 1),)
 
 
-def _cut_plan(scenario: str, pages: _Pages, *, whole: bool) -> ScenarioPlan:
-    """No fragment is free. ``whole``: the only free run is a single page, else it is longer than that."""
+def _cut_plan(scenario: str, pages: _Pages, *, whole: bool, used: int = 0) -> ScenarioPlan:
+    """No fragment is free. ``whole``: the only free run is a single page, else it is longer than that.
+
+    ``used``: pages in use above the longer one. Headers are two to a line: with one page in use or with none, that of
+    the page that is cut and that of the last one that is left are in two.
+    """
     builder = TraceBuilder()
-    if whole:
+    if whole or used:  # All pages were in use: so next fit begins at the list's head.
         slots = [builder.malloc(pages.bytes_each) for _ in range(pages.count)]
-        builder.free(slots[-1])
-    left = 1 if whole else pages.count
+        for slot in slots[-1:] if whole else slots[used:]:
+            builder.free(slot)
+    left = 1 if whole else pages.count - used
     return ScenarioPlan(
         scenario=scenario,
-        variant="cut a page, " + ("the only free one" if whole else "off a longer run"),
+        variant="cut a page, "
+        + ("the only free one" if whole else "off a longer run")
+        + (f", {used} in use" if used else ""),
         trace=builder.trace(),
         measured=Operation(OperationKind.MALLOC, 0, pages.smallest),
         initial_cache=InitialCache.DIRTY,

@@ -1,8 +1,9 @@
-"""Which functions are not expanded where they are called, because the supergraph would have too many points.
+"""Which functions are not expanded where they are called, because the supergraph would cost too much.
 
-A function that is called in many contexts has a copy of its blocks in each. The ones that have the most points that way
-are taken first: they are small routines that are called everywhere, such as those of floating-point arithmetic, and
-what they are called with seldom decides their longest path.
+A function that is called in many contexts has a copy of its blocks in each, and its loops are loops of a nest where it
+is called in loops. The ones that have the most points that way, or are visited most, are taken first: they are small
+routines that are called everywhere, such as those of floating-point arithmetic, and what they are called with seldom
+decides their longest path.
 
 *Soundness:* none is needed: whatever is chosen, the analysis of the calls covers what the callee does
 (`values.call_effects`).
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from wcet_probe.analyzer.graph.cfg import FunctionGraph
+from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph
+from wcet_probe.analyzer.graph.loop_forest import Loop, loop_forest
 
 MOST_EXPANDED = 2_000
 """Points from which on functions are summarised: so many take some seconds, and twice as many twice as long."""
@@ -23,6 +25,14 @@ MANY_SUMMARISED = 5_000
 
 Where a hundred functions call each other, each has all the others in it."""
 FEWEST = 40
+MOST_VISITS = 4_000
+"""Visits of points from which on functions are summarised: those of 200 blocks in nests of four loops take 20 s."""
+FEW_VISITS = 1_000
+"""Visits that are aimed at then."""
+_LEAST_PART = 8
+"""What has fewer of the visits than one in so many stays expanded."""
+_ROUNDS = 3
+"""So often an analysis goes round a loop for each round that it goes around the next outer one, by experience."""
 
 
 def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
@@ -33,8 +43,9 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
     unbounded: Collection[int] = (),
     given: Collection[int] = (),
     counted: Collection[int] = (),
+    most_visits: int | None = None,
 ) -> frozenset[int]:
-    """The entries of functions to summarise, so that the others have few points if that can be.
+    """The entries of functions to summarise, so that the others have few points and few visits, if that can be.
 
     Args:
         graph_of: the blocks of the function that starts somewhere.
@@ -45,6 +56,7 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
             ``most`` in spite of all others, and facts are needed then.
         given: functions that are summarised in any case, if they can be.
         counted: functions that call themselves, and are summarised in any case.
+        most_visits: up to which nothing is summarised for them; None where they are not asked for.
     """
     calls = _calls(graph_of, entry)
     blocks = {function: len(graph_of(function).blocks) for function in calls}
@@ -57,13 +69,43 @@ def to_summarise(  # noqa: PLR0917  the functions, and what is known of some
         points = {function: count * blocks[function] for function, count in contexts.items()}
         total = sum(points.values())
         if total <= (min(FEW, most) if len(chosen) > at_first else most):
-            return frozenset(chosen)
+            break
         # One that is chosen is still expanded where a function jumps to it at its end.
         able = [f for f, count in contexts.items() if count > 1 and f not in never and f not in chosen]
         candidates = [f for f in able if f not in unbounded] or (able if total > most else [])
         if not candidates:
-            return frozenset(chosen)
+            break
         chosen.add(max(candidates, key=lambda function: (points[function], -function)))
+    if most_visits is not None:
+        rounds = {function: _rounds(graph_of(function)) for function in calls}
+        sites = {f: [rounds[f][block.address] for block, _ in _sites(graph_of(f))] for f in calls}
+        each = {function: sum(own.values()) for function, own in rounds.items()}
+        while True:
+            repeated = _contexts(calls, entry, chosen, sites)
+            visits = {function: count * each[function] for function, count in repeated.items()}
+            total = sum(visits.values())
+            able = [f for f, count in repeated.items() if count > 1 and f not in {*never, *chosen, *unbounded}]
+            able = [f for f in able if visits[f] * _LEAST_PART >= total]
+            if total <= most_visits or not able:
+                break
+            most_visits = min(FEW_VISITS, most_visits)
+            chosen.add(max(able, key=lambda function: (visits[function], -function)))
+    return frozenset(chosen)
+
+
+def _rounds(graph: FunctionGraph) -> dict[int, int]:
+    """How often an analysis visits each block of a function, as far as its loops tell."""
+    blocks = graph.blocks
+    successors = {
+        address: [to for to in (*block.jumps, block.falls_to) if to is not None and to in blocks]
+        for address, block in blocks.items()
+    }
+    found = dict.fromkeys(blocks, 1)
+    for part in loop_forest(successors, graph.symbol.address, any_entries=True):
+        for loop in part.walk() if isinstance(part, Loop) else ():
+            for node in loop.nodes:
+                found[node] *= _ROUNDS
+    return found
 
 
 def _calls(graph_of: Callable[[int], FunctionGraph], entry: int) -> dict[int, list[tuple[int, bool]]]:
@@ -73,12 +115,16 @@ def _calls(graph_of: Callable[[int], FunctionGraph], entry: int) -> dict[int, li
     while todo:
         function = todo.pop()
         if function not in found:
-            blocks = graph_of(function).blocks.values()
-            own = [(target, True) for block in blocks for target in block.calls]
-            own += [(target, False) for block in blocks for target in block.tail_calls]
-            found[function] = own
-            todo += [target for target, _ in own]
+            found[function] = [call for _, call in _sites(graph_of(function))]
+            todo += [target for target, _ in found[function]]
     return found
+
+
+def _sites(graph: FunctionGraph) -> list[tuple[Block, tuple[int, bool]]]:
+    """The blocks that call or jump to functions, to which, and whether that is a call."""
+    blocks = graph.blocks.values()
+    found = [(block, (target, True)) for block in blocks for target in block.calls]
+    return found + [(block, (target, False)) for block in blocks for target in block.tail_calls]
 
 
 def _reached(calls: Mapping[int, list[tuple[int, bool]]], first: list[tuple[int, bool]]) -> set[int]:
@@ -91,8 +137,13 @@ def _reached(calls: Mapping[int, list[tuple[int, bool]]], first: list[tuple[int,
     return found
 
 
-def _contexts(calls: Mapping[int, list[tuple[int, bool]]], entry: int, chosen: Collection[int]) -> dict[int, int]:
-    """In how many contexts each function is expanded; recursion is followed once."""
+def _contexts(
+    calls: Mapping[int, list[tuple[int, bool]]],
+    entry: int,
+    chosen: Collection[int],
+    times: Mapping[int, list[int]] | None = None,
+) -> dict[int, int]:
+    """In how many contexts each function is expanded, each call counted ``times``; recursion is followed once."""
     order: list[int] = []
     seen: set[int] = set()
     todo: list[tuple[int, bool]] = [(entry, False)]
@@ -108,7 +159,8 @@ def _contexts(calls: Mapping[int, list[tuple[int, bool]]], entry: int, chosen: C
     contexts = dict.fromkeys(place, 0)
     contexts[entry] = 1
     for function, number in place.items():
-        for target, is_call in calls[function]:
+        own = times[function] if times is not None else [1] * len(calls[function])
+        for (target, is_call), count in zip(calls[function], own, strict=True):
             if not (is_call and target in chosen) and place[target] > number:
-                contexts[target] += contexts[function]
+                contexts[target] += contexts[function] * count
     return {function: count for function, count in contexts.items() if count}

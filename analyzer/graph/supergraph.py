@@ -153,6 +153,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     unbounded: Collection[int] = (),
     given: Collection[int] = (),
     counted: Collection[int] = (),
+    most_visits: int | None = None,
     unwinding: Unwinding = MappingProxyType({}),
     resolved: Collection[int] = (),
     opened: Collection[Cut] = (),
@@ -175,6 +176,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
         unbounded: see `expansion.to_summarise`.
         given: see there.
         counted: see there.
+        most_visits: see there.
         unwinding: returns that pop the frame of a caller, as values tell; whoever uses the graph shows that they do.
         resolved: where functions start that can be summarised though not all targets are known: theirs are.
         opened: calls that are followed though they are deeper than ``depth``.
@@ -194,9 +196,9 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding, opened)
     if whole is not None:
         unknown = [function for function in known.branching if function not in resolved]
-        builder.summarise(
-            entry, {*whole, *unknown, *known.popping}, most, unbounded=unbounded, given=given, counted=counted
-        )
+        never = {*whole, *unknown, *known.popping}
+        parts = {"unbounded": unbounded, "given": given, "counted": counted}
+        builder.summarise(entry, never, most, most_visits, **parts)
     return builder.build(entry)
 
 
@@ -236,6 +238,7 @@ class _Builder:
         entry: Symbol,
         whole: Collection[int],
         most: int,
+        most_visits: int | None,
         *,
         unbounded: Collection[int],
         given: Collection[int],
@@ -246,7 +249,7 @@ class _Builder:
         def graph(address: int) -> FunctionGraph:
             return self._graph(function_from(self._image, address))
 
-        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given, counted)
+        self._summarised = to_summarise(graph, entry.address, whole, most, unbounded, given, counted, most_visits)
 
     def build(self, entry: Symbol) -> Supergraph:
         self._point(_Frame((), entry, None, (entry.address,)), entry.address)

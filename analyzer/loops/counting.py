@@ -19,6 +19,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.moved_bits import most_rounds
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -34,6 +35,8 @@ from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
 
 _FOREVER = 1 << 64
+_BITS_OF_WORD = 32
+"""Where a loop has no more rounds by other ways, it is not worth while to follow the bits that it moves."""
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
@@ -83,7 +86,8 @@ class _Counter:
                 found.append(Count("==", 1, 0, 0, 2, None, ""))
             found += self._of_one_of(going_on)
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
-        found += [] if found else self._of_moved_bits()
+        if all(count.max_header > _BITS_OF_WORD for count in found):
+            found += self._of_moved_bits()
         most = None if found else most_advances(self._values, self._shape, self._killed)
         found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
         best = min(found, key=_rank, default=None)
@@ -318,7 +322,7 @@ class _Counter:
             symbol for term in form.coefficients for symbol in self._terms.symbols(term)
         } & self._known.keys():
             learn(informed, symbol, self._known[symbol])
-        return informed.linear_value(form.coefficients.items(), form.constant, form.bits)
+        return value_of_sum(informed, form)
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
         """While first != second: the distance is met exactly, or the loop goes round."""

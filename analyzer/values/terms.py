@@ -320,8 +320,8 @@ class Terms:
                 return combined(self.linear(operands[0]), self.linear(operands[1]), 1)
             case "INT_SUB":
                 return combined(self.linear(operands[0]), self.linear(operands[1]), -1)
-            case "INT_2COMP":
-                return combined(Linear({}, 0, node.bits), self.linear(operands[0]), -1)
+            case "INT_2COMP" | "INT_NEGATE":
+                return combined(Linear({}, -(node.opcode == "INT_NEGATE"), node.bits), self.linear(operands[0]), -1)
             case "INT_LEFT" if (shift := self.value(operands[1])) is not None:
                 factor = 1 << shift if shift < node.bits else 0
                 return combined(Linear({}, 0, node.bits), self.linear(operands[0]), factor)

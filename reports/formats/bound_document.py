@@ -151,6 +151,7 @@ def firmware_document(found: FirmwareBound) -> Document:
         **code_sections(found.image, code, found.sources),
         "bound": bound_section(found.bound, _observations(found)),
         "observed": _observed(found.observed) if found.observed else None,
+        **({"fact_effects": effects_section(found.effects)} if found.effects else {}),
     }
 
 

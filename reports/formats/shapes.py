@@ -318,6 +318,7 @@ class BoundDocument(TypedDict):
     verdict: NotRequired[Verdict]
     bound: BoundShape
     observed: NotRequired[ObservedRunShape | None]
+    fact_effects: NotRequired[FactEffectsShape]
 
 
 class ResultsDocument(TypedDict):

@@ -66,6 +66,9 @@ def render_firmware(found: FirmwareBound, console: Console, gaps: Sequence[Block
         return
     print_lines(console, [heading("Worst path, in instructions")])
     print_lines(console, listing(gaps, found.image, found.sources, width, observed=False))
+    if found.effects:
+        print_lines(console, ["", heading("What the facts do to the bound")])
+        print_lines(console, fact_effects(found.effects, width))
     checked = found.observed.executions if found.observed else None
     print_lines(console, _grounds(bound, found.image, width, checked))
 

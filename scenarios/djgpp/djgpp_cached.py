@@ -25,6 +25,12 @@ _CONTROL = "djgpp_cached_control"
 _PITCH_BYTES = 4096
 """Of the regions whose nodes are visited in turn: neighbours of a node are as many visits away as there are regions."""
 
+_FEW_REGIONS = 8
+"""With no more, their last one is also tried as the one whose nodes are within lines."""
+
+_MOST_REGIONS = 512
+"""With more such a region adds less than one in a thousand."""
+
 _SPENT_NODES = 8
 """More than the nodes that the heap's ends take the place of."""
 
@@ -35,6 +41,11 @@ _WHY_AGAIN = "Then they are visited once more, for any fit."
 _WHY_DENSE = (
     "No heap holds many more: all have the least size, as have the used blocks between them, but for the lowest."
 )
+_WHY_WITHIN = (
+    "The nodes of one region are each in one line: a round fills an odd number of lines, and one counter of a whole "
+    "cache, which would else leave two ways of four alone, comes to all."
+)
+_WHY_REFUSED = "All larger lists are empty, and the break is at the end of the arena."
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_THRICE = "The break moves, and the free block below it, the last node of the same list, is walked to."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
@@ -88,6 +99,7 @@ class _Strips:
         apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
             each other.
         left_bytes: what stays above the break.
+        within: the region whose nodes are each within a line although the others are not, ``middle`` or ``last``.
         form: how many nodes are in their list, once they are built.
     """
 
@@ -95,6 +107,7 @@ class _Strips:
     node: int
     apart: bool = False
     left_bytes: int = 0
+    within: str = ""
     _kinds: list[int] = field(default_factory=list)
     _slots: list[int] = field(default_factory=list)
     _sizes: list[int] = field(default_factory=list)
@@ -168,7 +181,9 @@ class _Strips:
         self._tops[-1] += used + pad + free
         self._blocks = regions
         self._partition(fence)
-        counts = [(lowest - lowest_bottom) // strip, *((pitch - closed) // strip,) * (regions - 1)]
+        within = {"middle": regions // 2, "last": regions - 1}.get(self.within, 0)
+        shift = [self.least if region and region == within else 0 for region in range(regions)]
+        counts = [(lowest - lowest_bottom) // strip, *((pitch - closed - by) // strip for by in shift[1:])]
         end = self._strip(regions - 1, used + pad, free)
         kept = 0
         for number in range(max(counts)):
@@ -177,7 +192,7 @@ class _Strips:
                 continue
             for region in reversed(range(regions)):
                 if number < counts[region]:
-                    self._strip(region, self.least + kept, self.node)
+                    self._strip(region, self.least + kept + (0 if number else shift[region]), self.node)
             kept = 0
         for region in reversed(range(regions)):
             self._free(region)
@@ -204,9 +219,32 @@ class _Strips:
         return Trace(kinds, slots, sizes, (0,) * len(kinds), self._blocks)
 
 
-def _ways(request: HeapRequest) -> tuple[bool, ...]:
-    """Whether nodes are apart."""
-    return (False, True) if request.data_line_bytes and request.heap_bytes >= 4 * _PITCH_BYTES else (False,)
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How nodes lie: `_Strips.apart` and `_Strips.within`."""
+
+    apart: bool = False
+    within: str = ""
+
+    @property
+    def name(self) -> str:
+        """For variants."""
+        inner = f", one in the {self.within} region" if self.within else ""
+        return f", two lines a visit{inner}" if self.apart else ""
+
+    @property
+    def why(self) -> tuple[str, ...]:
+        """For reasons."""
+        return (_WHY_WITHIN,) if self.within else ()
+
+
+def _ways(request: HeapRequest) -> tuple[_Way, ...]:
+    """Ways that are tried."""
+    if not request.data_line_bytes or request.heap_bytes < 4 * _PITCH_BYTES:
+        return (_Way(),)
+    regions = request.heap_bytes // _PITCH_BYTES
+    within = ("middle", "last") if regions <= _FEW_REGIONS else ("middle",) if regions <= _MOST_REGIONS else ()
+    return (_Way(), _Way(apart=True), *(_Way(apart=True, within=region) for region in within))
 
 
 def _size(request: HeapRequest) -> int:
@@ -218,33 +256,43 @@ def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
     values = request.allocator.values
     yield virgin_plan(request)
     left = values["alignment"] + values["minimum-block"]
-    for apart in _ways(request):
-        for missing in (_NONE_MISSING,) if apart or len(_ways(request)) > 1 else _missing(request):
-            yield _served_plan(request, missing, apart=apart)
+    ways = _ways(request)
+    for way in ways:
+        for missing in (_NONE_MISSING,) if len(ways) > 1 else _missing(request):
+            yield _served_plan(request, missing, way)
             if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
-                yield _grown_plan(request, left, missing, apart=apart)
+                yield _grown_plan(request, left, missing, way)
+            else:  # Then nothing costs more than to look at all lists in vain.
+                yield _refused_plan(request, missing, way)
 
 
-def _served_plan(request: HeapRequest, missing: _Missing, *, apart: bool) -> ScenarioPlan:
-    strips = _Strips(request, node_bytes(request), apart)
+def _served_plan(request: HeapRequest, missing: _Missing, way: _Way) -> ScenarioPlan:
+    strips = _Strips(request, node_bytes(request), way.apart, within=way.within)
     nodes, _ = strips.build(strips.least, strips.node, serves=True, missing=missing)
-    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, _WHY_REST, *missing.why)
-    return _alloc_plan(strips, nodes, (2, 1), f"a larger block serves{missing.name}", why)
+    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, _WHY_REST, *missing.why, *way.why)
+    return _alloc_plan(strips, nodes, (2, 1), f"a larger block serves{missing.name}{way.name}", why)
 
 
-def _grown_plan(request: HeapRequest, left: int, missing: _Missing, *, apart: bool) -> ScenarioPlan:
-    strips = _Strips(request, node_bytes(request), apart, left)
+def _grown_plan(request: HeapRequest, left: int, missing: _Missing, way: _Way) -> ScenarioPlan:
+    strips = _Strips(request, node_bytes(request), way.apart, left, way.within)
     nodes, _ = strips.build(strips.least, strips.node, missing=missing)
-    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_THRICE, _WHY_DENSE, _WHY_REST, *missing.why)
-    return _alloc_plan(strips, nodes, (3, 0), f"the break moves{missing.name}", why)
+    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_THRICE, _WHY_DENSE, _WHY_REST, *missing.why, *way.why)
+    return _alloc_plan(strips, nodes, (3, 0), f"the break moves{missing.name}{way.name}", why)
 
 
-def _failing_plan(request: HeapRequest, *, apart: bool) -> ScenarioPlan:
-    strips = _Strips(request, node_bytes(request), apart)
-    nodes, _ = strips.build(strips.least, strips.node)
-    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, "All larger lists are empty, and the break is at the end of the arena.")
-    plan = _alloc_plan(strips, nodes, (2, 0), "nothing is left above the break", why)
-    return replace(plan, scenario="worst-failing-alloc", refused=True)
+def _refused_plan(request: HeapRequest, missing: _Missing, way: _Way) -> ScenarioPlan:
+    strips = _Strips(request, node_bytes(request), way.apart, within=way.within)
+    nodes, _ = strips.build(strips.least, strips.node, missing=missing)
+    why = (_WHY_VAIN, _WHY_AGAIN, _WHY_DENSE, _WHY_REFUSED, *missing.why, *way.why)
+    plan = _alloc_plan(strips, nodes, (2, 0), f"nothing is left above the break{missing.name}{way.name}", why)
+    return replace(plan, refused=True)
+
+
+def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
+    ways = _ways(request)
+    for way in ways:
+        for missing in (_NONE_MISSING,) if len(ways) > 1 else _missing(request):
+            yield replace(_refused_plan(request, missing, way), scenario="worst-failing-alloc")
 
 
 def _alloc_plan(
@@ -255,7 +303,7 @@ def _alloc_plan(
     visited = visits[0] * in_list + visits[1]
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=variant + (", two lines a visit" if strips.apart else ""),
+        variant=variant,
         trace=strips.trace(),
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
@@ -339,7 +387,7 @@ FAMILY = Family(
             "worst-free": lambda request: tuple(_worst_free(request)),
             "best-alloc": lambda request: _best(request, OperationKind.MALLOC),
             "best-free": lambda request: _best(request, OperationKind.FREE),
-            "worst-failing-alloc": lambda request: tuple(_failing_plan(request, apart=way) for way in _ways(request)),
+            "worst-failing-alloc": lambda request: tuple(_worst_failing(request)),
             "random": random_plans,
         }
     ),

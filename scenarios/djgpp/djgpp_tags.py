@@ -9,7 +9,7 @@ Source: L11 §V names the allocators without a worst state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
@@ -17,6 +17,7 @@ from wcet_probe.scenarios.cache_sets import (
     LINES_OF_A_WAY,
     endings,
     every_second_first,
+    left_out_of_turned_walks,
     left_out_of_walks,
     shifts_of_walks,
 )
@@ -27,10 +28,12 @@ from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, too_sma
 
 _CONTROL = "djgpp_tags_control"
 _WHY_VAIN = "Every block in the list of the request's power of two is a little too small: all are visited in vain."
+_WHY_REFUSED = "All larger lists are empty, and the break is at the end of the arena."
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
 _WHY_TURNED = "In the second half the others come first: one counter of a whole cache is a line behind from there on."
+_WHY_SPREAD = "Others are left out on the way: the counter is two lines behind from each on, until it was at all ways."
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks: it is walked twice.",
     "No heap holds more free blocks: all have the least size, and so have the used ones between them.",
@@ -49,6 +52,7 @@ class _Order:
         apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
             each other.
         left_out: numbers of nodes that stay in use.
+        spread: of further ones, as of `left_out_of_turned_walks`.
         turned: as of `every_second_first`.
         shift: numbers of further nodes that stay in use, as of `shifts_of_walks`.
         ended: how many of the last ones stay in use, as of `endings`.
@@ -57,6 +61,7 @@ class _Order:
 
     apart: bool
     left_out: tuple[int, ...] = ()
+    spread: tuple[int, ...] = ()
     turned: bool = False
     shift: tuple[int, ...] = ()
     ended: int = 0
@@ -65,7 +70,7 @@ class _Order:
     @property
     def name(self) -> str:
         """For variants."""
-        parts = [part for part in (self.left_out, self.shift) if part]
+        parts = [part for part in (self.left_out, self.spread, self.shift) if part]
         left = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
         left += f", {self.ended} of the last ones left out" if self.ended else ""
         left += f", number {self.postponed[0]} not before number {self.postponed[1]}" if self.postponed else ""
@@ -74,7 +79,7 @@ class _Order:
     @property
     def passed(self) -> int:
         """How many nodes stay in use."""
-        return len(self.left_out) + len(self.shift) + self.ended
+        return len(self.left_out) + len(self.spread) + len(self.shift) + self.ended
 
     @property
     def why(self) -> tuple[str, ...]:
@@ -82,12 +87,13 @@ class _Order:
         return (
             *([_WHY_LEFT_OUT] if self.left_out else []),
             *([_WHY_TURNED] if self.turned else []),
+            *([_WHY_SPREAD] if self.spread else []),
             *([WHY_SECOND_WALK] if self.shift or self.ended or self.postponed else []),
         )
 
     def of(self, slots: Sequence[int]) -> list[int]:
         """The nodes of ``slots``, by ascending address, that are visited, as they are."""
-        passed = {*self.left_out, *self.shift}
+        passed = {*self.left_out, *self.spread, *self.shift}
         visited = [slot for number, slot in enumerate(slots[: len(slots) - self.ended]) if number not in passed]
         if self.postponed:
             visited.insert(self.postponed[1], visited.pop(self.postponed[0]))
@@ -170,6 +176,8 @@ def _orders(request: HeapRequest) -> Iterator[_Order]:
         for left_out in left_out_of_walks(pairs - 4, request):
             for turned in (False, True):
                 yield _Order(apart=True, left_out=tuple(left_out), turned=turned)
+        for gap, spread in left_out_of_turned_walks(pairs - 4, request):
+            yield _Order(apart=True, left_out=tuple(gap), spread=tuple(spread), turned=True)
 
 
 def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
@@ -182,6 +190,8 @@ def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
             yield _served_plan(request, taken, order)
         if request.heap_bytes - OVERHEAD_BYTES - left >= values["chunk"]:
             yield _grown_plan(request, left, order)
+        else:  # Then nothing costs more than to look at all lists in vain.
+            yield _refused_plan(request, order)
 
 
 def _served_plan(request: HeapRequest, taken: int, order: _Order) -> ScenarioPlan:
@@ -238,24 +248,30 @@ def _alloc_plan(
     )
 
 
+def _refused_plan(request: HeapRequest, order: _Order) -> ScenarioPlan:
+    """Nothing serves; nothing is left above the break."""
+    layout = _Layout(request, node_bytes(request), order)
+    visits = order.of(layout.lay())
+    size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
+    apart = ", two lines a visit" if order.apart else ""
+    return ScenarioPlan(
+        scenario="worst-alloc",
+        variant=f"nothing is left above the break{apart}{order.name}",
+        trace=layout.trace(visits),
+        measured=Operation(OperationKind.MALLOC, 0, size),
+        initial_cache=InitialCache.DIRTY,
+        state=f"{len(visits)} free blocks of {layout.node} bytes, nothing above the break; malloc({size}) is refused",
+        why=(_WHY_VAIN, _WHY_REFUSED, *order.why),
+        prediction={"nodes visited": len(visits), "blocks in the list": len(visits), "bytes left": 0, "rest": 0},
+        driver=f"nodes visited = {layout.nodes} free blocks in the list",
+        driver_value=len(visits),
+        refused=True,
+    )
+
+
 def _worst_failing(request: HeapRequest) -> Iterator[ScenarioPlan]:
     for order in _orders(request):
-        layout = _Layout(request, node_bytes(request), order)
-        visits = order.of(layout.lay())
-        size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
-        yield ScenarioPlan(
-            scenario="worst-failing-alloc",
-            variant=("neighbours apart" if order.apart else "in order") + order.name,
-            trace=layout.trace(visits),
-            measured=Operation(OperationKind.MALLOC, 0, size),
-            initial_cache=InitialCache.DIRTY,
-            state=f"{len(visits)} free blocks of {layout.node} bytes, nothing above the break; malloc({size})",
-            why=(_WHY_VAIN, "All larger lists are empty, and the break is at the end of the arena.", *order.why),
-            prediction={"nodes visited": len(visits), "blocks in the list": len(visits), "bytes left": 0, "rest": 0},
-            driver=f"nodes visited = {layout.nodes} free blocks in the list",
-            driver_value=len(visits),
-            refused=True,
-        )
+        yield replace(_refused_plan(request, order), scenario="worst-failing-alloc")
 
 
 def _orders_of_two_walks(request: HeapRequest) -> Iterator[_Order]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_walks
+from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_turned_walks, left_out_of_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
@@ -92,6 +92,9 @@ class ListFit:
                 yield self._alloc_plan(
                     request, f"{how}, the order turned", aligned=True, left_out=left_out, turned=True
                 )
+            for gap, spread in left_out_of_turned_walks(_most_nodes(request), request):
+                how = f"two cache lines a visit, {len(gap)} nodes left out, {len(spread)} from {min(spread)} on, turned"
+                yield self._alloc_plan(request, how, aligned=True, left_out={*gap, *spread}, turned=True)
         elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
             yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
 
@@ -356,10 +359,14 @@ class ListFit:
 
 def _left_out(request: HeapRequest) -> Sequence[Collection[int]]:
     """Blocks that a walk leaves out so that it evicts what others modified, as `gapped_walks` has them."""
+    return left_out_of_walks(_most_nodes(request), request)
+
+
+def _most_nodes(request: HeapRequest) -> int:
+    """How many blocks there are at least, where two lines are visited."""
     layout = Layout(request)
     layout.align()
-    most = layout.room_bytes // (2 * layout.sizes.minimum) - 2
-    return left_out_of_walks(most, request)
+    return layout.room_bytes // (2 * layout.sizes.minimum) - 2
 
 
 def _in_order(slots: Sequence[int], *, aligned: bool, turned: bool = False) -> Sequence[int]:

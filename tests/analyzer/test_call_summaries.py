@@ -8,7 +8,7 @@ import pytest
 
 from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
-from wcet_probe.analyzer import bound
+from wcet_probe.analyzer import resolved_values
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.call_summaries import CallSummaries, merged_loops
 from wcet_probe.analyzer.facts.binding import code_sha256
@@ -35,7 +35,7 @@ def _summarised(monkeypatch):
     """Every function that is called is analysed once, however small the program is."""
 
     def all_of_them(graph_of, entry, refused, most, *others):
-        unbounded, given, counted = others
+        unbounded, given, counted, _ = others
         assert most >= 0
         assert not given
         assert not counted
@@ -86,13 +86,13 @@ u f(u x) { return f1(x) + f1(x * 3) + f0(2); }
 @pytest.mark.usefixtures("summarised")
 def test_callees_with_switches_are_summarised_before_the_targets_of_all_branches_are_known(monkeypatch):
     guest = guest_of(SWITCH, load_target("cortex-m4"), ".c")
-    graphs, analyse = [], bound.analyze_with_counters
+    graphs, analyse = [], resolved_values.analyze_with_counters
 
     def noted(image, lifter, graph, *others):
         graphs.append(graph)
         return analyse(image, lifter, graph, *others)
 
-    monkeypatch.setattr(bound, "analyze_with_counters", noted)
+    monkeypatch.setattr(resolved_values, "analyze_with_counters", noted)
     proved = bound_of(guest)
     switch = require_symbol(guest.image, "f0").address
     callers = [graph for graph in graphs if graph.entry.name != "f0"]
@@ -328,17 +328,17 @@ def test_where_much_was_summarised_already_callees_expand_less(monkeypatch):
         for k in range(1, 6)
     )
     guest = guest_of(CALLS + tree + "u f(u x) { return f5(x) + f5(x + 1); }\n", load_target("cortex-m4"), ".c")
-    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 1)
     monkeypatch.setattr(expansion, "FEW", 20)
-    monkeypatch.setattr(bound, "FEWEST", 1)
+    monkeypatch.setattr(resolved_values, "FEWEST", 1)
     analysed = []
-    real = bound.analyze_with_counters
+    real = resolved_values.analyze_with_counters
     monkeypatch.setattr(
-        bound, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
+        resolved_values, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
     )
     bounds, points = [], []
     for many in (1_000, 0):
-        monkeypatch.setattr(bound, "MANY_SUMMARISED", many)
+        monkeypatch.setattr(resolved_values, "MANY_SUMMARISED", many)
         analysed.clear()
         bounds.append(bound_of(guest))
         points.append(max(analysed))
@@ -367,6 +367,30 @@ def test_what_is_not_summarised(monkeypatch):
     assert expansion.to_summarise(Graph, 1, (3,), most=1) == frozenset({2, 5})
 
 
+def test_what_is_visited_most_in_nested_loops_is_summarised():
+    """Not what has few visits, is called once, was refused, or has loops that its callers bound."""
+
+    def block(address, jumps=(), calls=(), falls_to=None):
+        return SimpleNamespace(address=address, jumps=jumps, calls=calls, tail_calls=(), falls_to=falls_to)
+
+    caller = [block(0, calls=(3,), falls_to=1), block(1, calls=(4,), falls_to=2), block(2, (1, 2), (2,), 3), block(3)]
+    routine = [block(0, jumps=(0, 9)), *(block(n, falls_to=n + 1) for n in range(1, 10)), block(10)]
+    small = [block(0)]
+    functions = {1: caller, 2: routine, 3: routine, 4: small}
+
+    def graph(function):
+        blocks = {one.address: one for one in functions[function]}
+        return SimpleNamespace(symbol=SimpleNamespace(address=0), blocks=blocks)
+
+    def chosen(most_visits, refused=(), unbounded=()):
+        return expansion.to_summarise(graph, 1, refused, 1_000, unbounded, most_visits=most_visits)
+
+    visits = (1 + 3 + 9 + 1) + 9 * (3 + 10) + 1 * (3 + 10) + 3
+    assert chosen(None) == chosen(visits) == frozenset()
+    assert chosen(visits - 1) == frozenset({2})
+    assert chosen(1, refused=(2,)) == chosen(1, unbounded=(2,)) == frozenset()
+
+
 ARGUMENT_LOOPS = CALLS + (
     "__attribute__((noinline)) u g(u n) { u r = 0; for (u i = 0; i < n; i++) r += in; return r; }\n"
     "__attribute__((noinline)) u h(u n) { u r = 0; do r += in; while (r & a); return r + g(n) + g(n + 1); }\n"
@@ -382,7 +406,7 @@ def test_loops_that_calls_bound_are_expanded_and_named_together_where_that_is_to
         bound_of(guest)
     assert len(caught.value.headers) == 1
     monkeypatch.setattr(expansion, "FEW", 1)
-    monkeypatch.setattr(bound, "MOST_EXPANDED", 1)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 1)
     with pytest.raises(AnalysisError, match=r"no bound for the loops at g.*, h") as caught:
         bound_of(guest)
     facts = [

@@ -1,6 +1,7 @@
 """Recursion that is bounded by the number of all calls: bounds stay above every run with so many calls."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.answer.fact_skeleton import pointer_candidates
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.scenario import InitialCache
@@ -119,6 +121,19 @@ def test_a_call_at_the_end_that_has_become_a_loop_counts(target, root):
 def test_functions_that_call_each_other(target):
     guest, bound = bound_of(target, "parity", fact("even", 11))
     assert longest(guest, bound, "parity", (20,), (21,), (1,), (0,)) <= bound.instructions
+
+
+def test_where_calls_are_expanded_their_number_is_not_enough_and_why_is_told():
+    """With a run, or facts about pointers; none is proposed, as the bound could not be proved with it."""
+    guest, facts = guest_of(SOURCE, load_target("mpc603e"), ".c"), fact("twice", 5)
+    parts = guest.image, guest.target, guest.instructions, guest.costs, "of_twice"
+    asked = BoundRequest(*parts, parse_facts("facts.toml", facts), {"guest.c": SOURCE}, {}, summaries=True)
+    assert prove(asked).cycles
+    assert list(pointer_candidates(asked)) == []
+    pointers = parse_facts("facts.toml", facts + '[[pointer]]\nmultiple_of = 4\nbecause = "a test"\n')
+    for other in (replace(asked, summaries=False), replace(asked, facts=pointers)):
+        with pytest.raises(AnalysisError, match=r"\(the number of all its calls is told, .* or give max_depth\)"):
+            prove(other)
 
 
 def test_more_calls_cost_more():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from bench.adversary import HEAPS, UNITS, attacked, combinations, read_tally
+from bench.adversary import HEAPS, RANDOM_UNITS, UNITS, attacked, combinations, read_tally
 from tests.support import images_dir
 from wcet_probe.answer import adversary
 from wcet_probe.answer.adversary import Unit, attack
@@ -111,7 +111,7 @@ def test_no_long_attack_finds_more_than_the_tally_knows(key):
 
 
 def test_the_tally_knows_of_what_was_found_and_no_more():
-    units = {(unit.value, target) for unit, target in UNITS}
+    units = {(unit.value, target) for unit, target in (*UNITS, *RANDOM_UNITS)}
     assert TALLY
     for (name, operation, heap, unit, target), (evaluations, constructed, most) in TALLY.items():
         assert (unit, target) in units

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -43,6 +44,20 @@ uint32_t two(uint32_t x) { return x * words[1]; }
 uint32_t (*volatile handler)(uint32_t) = two;
 uint32_t called(uint32_t x) { return handler(x) + 1; }
 uint32_t add(uint32_t *at) { return at[0] + 1; }
+volatile uint32_t sink;
+__attribute__((noinline)) void tell(uint32_t key) { sink = key; }
+void least_of(struct node *node, uint32_t least)
+{
+    while (node) { /* loop: nodes */
+        uint32_t key = node->key;
+        /* point: better */
+        if (key < least) {
+            tell(key);
+            least = key;
+        }
+        node = node->next;
+    }
+}
 """
 
 
@@ -74,6 +89,15 @@ FALSE = {
         *("chain", LOOPS + fact("infeasible", function="chain", point="never")),
         "u32[&nodes + 4] = 77; link(1); chain(&nodes, 3)",
         "never of chain is never executed: it is said; the sum was 1",
+    ),
+    "then": (
+        "least_of",
+        fact("loop", function="least_of", label="nodes", max=8)
+        + fact("flow", function="least_of", sum={"then better": 1}, max=2),
+        "link(4); "
+        + "".join(f"u32[&nodes + {8 * node + 4}] = {9 - node}; " for node in range(4))
+        + "least_of(&nodes, 9)",
+        "1 * then better of least_of <= 2: it is said; the sum was 3",
     ),
     "recursion": (
         *("deep", fact("recursion", function="deep", max_depth=4), "deep(100)"),
@@ -164,3 +188,23 @@ def test_a_fact_without_effect_is_told_on_the_first_screen(tmp_path, capsys, mon
     _, code, said = hashed(facts, command, capsys)
     assert code == ExitCode.OK
     assert "Facts without effect: 1; --why tells each" in said
+
+
+def test_facts_of_firmware_tell_their_effects(home, capsys, monkeypatch):
+    """Without one loop's fact a type's width bounds it, without the other's nothing; a sum makes the bound smaller."""
+    monkeypatch.chdir(home)
+    facts = LOOPS + fact("flow", function="chain", sum={"loop walk": 1}, max=20)
+    command = ["bound", "guest.elf", "--entry", "chain", "--target", TARGET, "--facts", "facts.toml", "-q"]
+    _, code, said = hashed(facts, [*command, "--fact-effects", "--json"], capsys)
+    document = json.loads(said)
+    effects, bound = document["fact_effects"], document["bound"]
+    assert code == ExitCode.OK
+    assert effects["all"] == {unit: bound[unit] for unit in ("instructions", "cycles")}
+    assert effects["no_facts"] is None
+    assert effects["loop_facts_only"]["instructions"] > bound["instructions"]
+    assert [one["kind"] for one in effects["facts"]] == ["loop", "loop", "flow"]
+    by_type, none, flow = (one["without"] for one in effects["facts"])
+    assert by_type["instructions"] > 1 << 32
+    assert (none, flow) == (None, effects["loop_facts_only"])
+    assert main([*command, "--why"]) == ExitCode.OK
+    assert re.search(r"proved with .*\n  all facts .*\n  loop facts only .*\n  no facts +none", capsys.readouterr().out)

@@ -140,6 +140,12 @@ def counted(most: int, of_set: int) -> Bound:
     )
 
 
+def counted_across(most: int, of_set: int) -> Bound:
+    """The three loads, which may be across two lines each, as `counted`."""
+    bound = counted(most, of_set)
+    return replace(bound, accesses=tuple(replace(each, is_one_line=False) for each in bound.accesses))
+
+
 def with_word(low: int, high: int) -> Bound:
     return replace(proof().bound, words=(WordClaim("a fact", heap(), low, high),))
 
@@ -160,12 +166,15 @@ REFUSED = {
     ),
     "a place on the stack": (ClaimKind.ADDRESS, changed(PUSH, base="stack", low=-28 & 0xFFFFFFFF), heap(), {}),
     "a set": (ClaimKind.SET, changed(LOAD, sets=frozenset({1, 2})), heap(), {}),
+    "a second line's set": (ClaimKind.SET, changed(LOAD, **ANYWHERE, sets=frozenset({0})), heap() + LINE - 2, {}),
     "the call's own stack": (ClaimKind.FRAME, changed(STORE, **ANYWHERE), STACK_POINTER - 16, {}),
     "a line's end": (ClaimKind.CROSSES, changed(LOAD, **ANYWHERE), heap() + LINE - 2, {}),
     "a visit": (ClaimKind.VISIT, changed(LOAD, visit="again"), heap(), {}),
     "changes of line": (ClaimKind.CHANGES, changed(LOAD, line_changes=("a fact", 0)), heap(), {}),
     "lines": (ClaimKind.LINES, counted(2, 2), heap(), {}),
     "lines of a set": (ClaimKind.LINES_OF_SET, counted(3, 1), heap(), {}),
+    "second lines": (ClaimKind.LINES, counted_across(4, 2), heap() + LINE - 2, {}),
+    "second lines of a set": (ClaimKind.LINES_OF_SET, counted_across(5, 1), heap() + LINE - 2, {}),
     "a word's least value": (ClaimKind.WORD, with_word(1, 9), heap(), {heap(): 0}),
     "a word's greatest value": (ClaimKind.WORD, with_word(1, 9), heap(), {heap(): 10}),
 }
@@ -180,6 +189,7 @@ HOLDS = {
     "the stack of a caller": (changed(STORE, **ANYWHERE), STACK_POINTER, {}),
     "changes of line": (changed(LOAD, line_changes=("a fact", 1)), heap(), {}),
     "lines": (counted(3, 2), heap(), {}),
+    "second lines": (counted_across(5, 2), heap() + LINE - 2, {}),
     "a word": (with_word(1, 9), heap(), {heap(): 9}),
 }
 
@@ -483,6 +493,36 @@ def test_counts_begin_anew_with_each_call():
         (calls,) = machine.held_calls()
     assert (calls.calls, calls.flow_maxima, calls.accesses[at(LOAD), False]) == (3, (5,), 3)
     assert (calls.lines, calls.lines_of_set, calls.line_changes) == ({"a fact": 3}, {"a fact": 2}, {"another fact": 3})
+
+
+def test_lines_of_an_earlier_call_are_counted_again():
+    """Three lines, then five, the three among them."""
+    guest, bound = proof().guest, counted_across(4, 2)
+    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+        machine.measure("f", (heap(),), InitialCache.COLD)
+        assert machine.broken_claim() is None
+        machine.measure("f", (heap() + LINE - 2,), InitialCache.COLD)
+        broken = machine.broken_claim()
+    assert (broken.kind, broken.value) == (ClaimKind.LINES, 5)
+
+
+def test_an_access_across_lines_ends_in_the_second():
+    """The next one, to the first of the two, is to another line."""
+    made = proved(guest_of(assembler({"f": "lwz 5, 0(3)\nlwz 6, -4(3)\nblr"}, TARGET), TARGET), "f")
+    guest, start = made.guest, made.guest.address("f")
+    told = {start: None, start + 4: ("a fact", 0)}
+    bound = replace(
+        made.bound,
+        accesses=tuple(
+            replace(each, is_one_line=False, line_changes=told[each.address]) for each in made.bound.accesses
+        ),
+    )
+    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+        machine.measure("f", (heap() + LINE - 2,), InitialCache.COLD)
+        assert machine.broken_claim().kind is ClaimKind.CHANGES
+    loads = [DataAccess(0, start, LINE - 2, 4, False), DataAccess(1, start + 4, LINE - 6, 4, False)]
+    with pytest.raises(ContradictionError, match="more than 0 accesses went to another line"):
+        check_accesses(bound, loads, guest.image, TARGET, frames=MemoryRange(4096, 64), subject="a test")
 
 
 def test_a_call_begins_in_no_line():

@@ -12,7 +12,8 @@ from functools import cache
 from unittest import mock
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
-from tests.support import images_dir
+from tests.certificate.test_code import document_of
+from tests.support import guest_of, images_dir
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.ipet.flow_system import Constraint
 from wcet_probe.answer.proving import operation_request
@@ -430,25 +431,32 @@ def _verdict(mutant, binary):
 
 
 SPECIMENS = (
-    ("djgpp-quarters", "cortex-m4", "malloc"),
+    ("best-fit", "cortex-m4", "malloc"),
+    ("nest", "cortex-m4", "f"),
     ("kingsley", "cortex-m4", "malloc"),
     ("first-fit", "cortex-m4", "malloc"),
     ("buddy-binary", "cortex-m4", "malloc"),
     ("tlsf", "cortex-m4", "malloc"),
     ("quick-fit", "cortex-m4", "malloc"),
     ("first-fit", "mpc603e", "malloc"),
-    ("djgpp-sbrk", "mpc603e", "free"),
     ("djgpp-quarters", "mpc603e", "free"),
     ("first-fit", "cortex-m7", "free"),
     ("buddy-fibonacci", "cortex-m7", "malloc"),
     ("half-fit", "arm926ej-s", "malloc"),
 )
-"""Bounds that are checked in full: allocator, core, function."""
+"""Bounds that are checked in full: allocator, or a nest that is followed round by round, core, function."""
+NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
+void f(u x) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j;
+u j = 0; for (u i = 0; i < 6; i++) { if (x >> i & 1) o = i; for (; j < ends[i]; j++) o = j; } }
+"""
 
 
 @cache
 def specimen(allocator, target, role, heap_bytes=5000):
     """The document of a true bound, and the binary that it is held against."""
+    if allocator == "nest":
+        document, binary = document_of(guest_of(NEST, load_target(target), ".c"))
+        return sealed(document), binary
     program = load_program(load_allocator(allocator, {}), load_target(target), "zig", images_dir())
     section = bound_section(prove(operation_request(program, role, heap_bytes)))
     document = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": section}))

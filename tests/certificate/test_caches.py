@@ -17,7 +17,7 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.residents import FULL, NOTHING, Bound, Residents, lasting_ways, must_holds
-from wcet_probe.certificate.steps import Spot, Step
+from wcet_probe.certificate.steps import Spot, Step, told_apart
 from wcet_probe.certificate.symbols import Passage
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.emu.cache import CacheSimulation
@@ -33,6 +33,7 @@ FULL_ONES = (
     ("first-fit", "cortex-m7", "free"),
     ("tlsf", "arm926ej-s", "free"),
     ("kingsley", "cortex-m7", "malloc"),
+    ("half-fit", "mpc603e", "malloc"),
 )
 
 
@@ -324,6 +325,40 @@ def test_lines_that_must_be_in_the_cache_are(replacement, seed):
             hits += 1
         must = residents.touched(must, own)
     assert hits > 5
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("replacement", Replacement)
+def test_lines_in_ranges_that_are_apart_stay(replacement):
+    """Against the simulation: names of which only a few lines are known, and each is one of them in the whole node."""
+    import random
+
+    draw, kept = random.Random(6), 0
+    config = cache_config(sets=4, ways=2, line_bytes=16, replacement=replacement)
+    residents, simulation = Residents(config, {}, {}), CacheSimulation(config, InitialCache.DIRTY)
+    for _ in range(400):
+        ranges = {f"s{number}": draw.sample(range(20), draw.randrange(1, 4)) for number in range(4)}
+        where = {name: draw.choice(lines) for name, lines in ranges.items()}
+        names = [draw.choice(sorted(ranges)) for _ in range(6)]
+        steps = [
+            replace(step(spot=Spot(name, 0, 16)), lines=frozenset(ranges[name]), is_certain=draw.random() < 0.9)
+            for name in names
+        ]
+        must, plain = {}, {}
+        for name, own, bare in zip(names, told_apart(steps, config), steps, strict=True):
+            is_hit = (own.is_certain or draw.random() < 0.5) and simulation.access(where[name] * 16, is_write=False)
+            assert is_hit or not own.is_certain or own.spot not in must
+            kept += own.spot in must and own.spot not in plain
+            must, plain = residents.touched(must, own), residents.touched(plain, bare)
+    assert kept > 5
+
+
+def test_a_granule_is_apart_where_no_two_lines_of_a_set_can_differ():
+    config = cache_config(sets=4, ways=2, line_bytes=16, replacement=Replacement.LRU)
+    lines = {"s1": {1, 2}, "s2": {2, 5}, "s3": {3}, "s4": None}
+    steps = [replace(step(spot=Spot(name, 0, 16)), lines=own and frozenset(own)) for name, own in lines.items()]
+    apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config)]
+    assert apart == [{"s3"}, {"s3"}, {"s1", "s2"}, set()]
 
 
 @pytest.mark.covering

@@ -48,9 +48,8 @@ def test_cycles_with_caches_are_checked_in_full():
     assert open_checks("first-fit") == ["author's words"]
 
 
-def test_sums_of_conditions_that_hold_are_not_checked():
-    """Which side of a branch that is, nobody shows the checker: the result is checked but for these constraints."""
-    assert open_checks("best-fit") == ["constraints in instructions", "constraints in cycles", "author's words"]
+def test_sums_of_conditions_that_hold_are_checked_in_full():
+    assert open_checks("best-fit") == ["author's words"]
 
 
 # ----------------------------------------------------------------------------------------------- forged documents
@@ -300,6 +299,99 @@ def test_a_forged_certificate_is_refused(name, forge, reason):
     verify_result(sealed(forged))  # the arithmetic is right
     with pytest.raises(VerificationError, match=reason):
         checked(forged, name)
+
+
+def sums_changed(change):
+    """``change`` of the factors and the constant of each constraint of a fact about sums."""
+
+    def changed(problem, one):
+        factors, constant = change(problem, one)
+        return replace(one, coefficients=factors, constant=constant)
+
+    def forge(problem, derivations, followed):
+        found = tuple(changed(problem, o) if o.name.startswith("flow:") else o for o in problem.constraints)
+        return replace(problem, constraints=found), derivations, followed
+
+    return forge
+
+
+def where_better(one):
+    """The edge on which the condition holds: it has the least factor of all."""
+    return min(one.coefficients, key=one.coefficients.__getitem__)
+
+
+def other_side(problem, one):
+    """The condition counts where it does not hold."""
+    better, source = where_better(one), next(e.source for e in problem.edges if e.name == where_better(one))
+    other = next(e.name for e in problem.edges if e.source == source and e.name != better)
+    factors = {name: factor for name, factor in one.coefficients.items() if name != better}
+    return {**factors, other: factors.get(other, 0) + one.coefficients[better]}, one.constant
+
+
+def twice(_, one):
+    return {**one.coefficients, where_better(one): 2 * one.coefficients[where_better(one)]}, one.constant
+
+
+def behind(problem, one):
+    """What is behind the condition counts as it does."""
+    better = next(e for e in problem.edges if e.name == where_better(one))
+    return {**one.coefficients, **{e.name: 8 for e in problem.edges if e.source == better.target}}, one.constant
+
+
+SUMS = {
+    "the other side of the branch": other_side,
+    "twice": twice,
+    "edges behind": behind,
+    "less in all": lambda _, one: (one.coefficients, one.constant - 1),
+}
+
+
+@pytest.mark.parametrize("change", SUMS.values(), ids=SUMS)
+def test_a_forged_sum_of_conditions_is_not_taken_for_checked(monkeypatch, change):
+    monkeypatch.setattr("wcet_probe.certificate.check.check_shown", lambda *_: "")
+    program = load_program(load_allocator("best-fit", {}), load_target("cortex-m4"), "zig", images_dir())
+    forged = solved_again(original("best-fit"), sums_changed(change))
+    found = {one.check: one for one in check_bound(forged, allocator_binary(program, 8192)).findings}
+    assert found["constraints in instructions"].verdict == "not checked"
+
+
+def without(what):
+    def change(binary):
+        if what == "variables":
+            return replace(binary, variables=())
+        if what == "one register":
+            return replace(binary, variables=tuple(one for one in binary.variables if one.name != "spare"))
+        if what == "the right registers":
+            swapped = {"spare": "least_spare", "least_spare": "spare"}
+            return replace(
+                binary, variables=tuple(replace(o, name=swapped.get(o.name, o.name)) for o in binary.variables)
+            )
+        sources = {
+            name: text.replace("if (spare < least_spare) {", what) for name, text in binary.asserted.sources.items()
+        }
+        return replace(binary, asserted=replace(binary.asserted, sources=sources))
+
+    return change
+
+
+PREMISES = (
+    "variables",
+    "one register",
+    "the right registers",
+    "if (least_spare < spare) {",
+    "if (spare <= least_spare) {",
+    "if (spare < least_spare && node) {",
+    "if (spare < least_spare) { if (node)",
+)
+
+
+@pytest.mark.parametrize("what", PREMISES)
+def test_a_condition_of_which_a_premise_is_missing_counts_as_nothing(monkeypatch, what):
+    monkeypatch.setattr("wcet_probe.certificate.check.check_hashes", lambda *_: (1, []))
+    program = load_program(load_allocator("best-fit", {}), load_target("cortex-m4"), "zig", images_dir())
+    binary = without(what)(allocator_binary(program, 8192))
+    found = {one.check: one for one in check_bound(original("best-fit"), binary).findings}
+    assert found["constraints in instructions"].verdict == "not checked"
 
 
 def test_an_edge_that_is_only_said_to_be_infeasible_is_not_checked(monkeypatch):

@@ -78,6 +78,23 @@ def test_neighbours_that_are_apart_cost_two_lines_a_visit():
     assert apart > 1.5 * near
 
 
+def test_a_region_within_lines_keeps_no_node_in_the_cache():
+    """Where one counter serves the whole cache, rounds of an even number of lines leave half of it alone."""
+    cycles = {c.variant: c.cycles for c in report(NAME, "worst-alloc", "arm926ej-s", 16400).candidates}
+    even, odd = (cycles[f"a larger block serves, two lines a visit{how}"] for how in ("", ", one in the last region"))
+    assert odd > 1.3 * even
+
+
+@pytest.mark.parametrize("name", [NAME, "djgpp-tags"])
+def test_a_refused_call_is_the_dearest_where_the_break_cannot_move(name):
+    found = report(name, "worst-alloc", "mpc603e")
+    failing = report(name, "worst-failing-alloc", "mpc603e")
+    assert found.plan.refused
+    assert found.measurement.result == 0
+    assert found.measurement.instructions == failing.measurement.instructions
+    assert found.measurement.cycles == failing.measurement.cycles
+
+
 def test_walks_are_linear_in_the_heap():
     for scenario in ("worst-alloc", "worst-free"):
         few, many = (report(NAME, scenario, "cortex-m4", kib << 10).plan.driver_value for kib in (256, 1024))

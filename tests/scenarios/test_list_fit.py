@@ -100,3 +100,13 @@ def test_a_heap_of_4_mib_has_131071_nodes_and_best_fit_pays_more_for_each():
 def test_a_heap_without_room_is_refused(name):
     with pytest.raises(UsageError, match="too small"):
         report(name, "worst-alloc", "cortex-m4", 64)
+
+
+def test_nodes_left_out_on_the_way_evict_all_that_others_modified():
+    """Nearly all of 512 lines, where one counter serves the whole cache."""
+    found = report("first-fit", "worst-alloc", "arm926ej-s", 16 << 10)
+    others = max(c.cycles for c in found.candidates if not c.variant.endswith(", turned"))
+    dearest = found.witnesses["cycles"]
+    assert dearest.plan.variant.endswith(", turned")
+    assert dearest.measurement.dcache.writebacks > 500
+    assert dearest.measurement.cycles > 1.1 * others

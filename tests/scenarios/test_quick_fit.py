@@ -150,3 +150,9 @@ def test_a_heap_too_small_for_the_state_is_refused_with_one_that_works(scenario:
         report("cortex-m4", scenario, 4 * KIB)
     works = int(str(refused.value).split("at least ")[1].split()[0])
     assert report("cortex-m4", scenario, works).checks
+
+
+def test_a_page_is_cut_off_a_run_whose_headers_lie_in_two_lines() -> None:
+    """Headers are two to a line: of 15 pages the last two share one, with a page in use above not those that count."""
+    cycles = {c.variant: c.cycles for c in report("mpc603e", "worst-alloc", 64 * KIB).candidates}
+    assert cycles["cut a page, off a longer run, 1 in use"] > cycles["cut a page, off a longer run"]

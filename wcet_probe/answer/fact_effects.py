@@ -12,8 +12,11 @@ from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import FactEffect, FactEffects, Units
 
-_KINDS = ("loops", "arguments", "recursions", "calls", "infeasible", "flows", "pointers", "words")
+_KINDS = ("loops", "arguments", "recursions", "calls", "given", "infeasible", "flows", "pointers", "words")
 """Kinds of facts that a bound may rest on; a lemma is a reason for others."""
+
+_TABLES = {"infeasible": "infeasible", "calls": "calls", "given": "calls"}
+"""Names of the tables in a file of facts that are not the singular of a kind."""
 
 
 def fact_effects(
@@ -22,7 +25,7 @@ def fact_effects(
     """What the facts of ``request`` do to its bound.
 
     Parameters:
-        request: what was proved, with all facts.
+        request: what was proved, with all facts. Pragmas of its sources are no facts here: they hold in all of it.
         proved: its bound.
         each: whether the bound without each fact is proved too, which takes a proof for each.
         progress: is told in words what is being done.
@@ -58,12 +61,14 @@ def _effects(request: BoundRequest, progress: Callable[[str], None]) -> Iterator
             others = (*all_of_kind[:number], *all_of_kind[number + 1 :])
             changed: dict[str, Any] = {kind: others}
             without = _proved(request, replace(request.facts, **changed))
-            yield FactEffect(fact.where, kind if kind in {"infeasible", "calls"} else kind[:-1], without)
+            yield FactEffect(fact.where, _TABLES.get(kind, kind[:-1]), without)
 
 
 def _proved(request: BoundRequest, facts: Facts) -> Units | None:
+    functions = {fact.function for fact in facts.given}
+    given = {address: one for address, one in request.given.items() if one.function in functions}
     try:
-        bound = prove(replace(request, facts=facts))
+        bound = prove(replace(request, facts=facts, given=given))
     except AnalysisError:
         return None
     return Units(bound.instructions, bound.cycles)

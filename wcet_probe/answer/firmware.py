@@ -12,6 +12,7 @@ from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.remembered import remember
 from wcet_probe.answer.entry_memory import entry_memory
+from wcet_probe.answer.fact_effects import fact_effects
 from wcet_probe.answer.fact_skeleton import with_all_missing
 from wcet_probe.answer.given_bounds import read_given
 from wcet_probe.answer.run_script import Statement
@@ -26,7 +27,7 @@ from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.observed_run import Observed
-from wcet_probe.model.proof import Assumption, Bound
+from wcet_probe.model.proof import Assumption, Bound, FactEffects, Units
 from wcet_probe.model.target import Target
 
 
@@ -73,6 +74,7 @@ class FirmwareBound:
         bound: what was proved.
         facts: what was asserted.
         observed: what was run, where something was.
+        effects: what the facts do to the bound, where that was asked for and there are facts.
     """
 
     request: FirmwareRequest
@@ -84,6 +86,7 @@ class FirmwareBound:
     bound: Bound
     facts: Facts = field(default_factory=Facts)
     observed: Observed | None = None
+    effects: FactEffects | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,17 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
         bound,
         asked.facts,
     )
+
+
+def with_effects(
+    found: FirmwareBound, *, each: bool, progress: Callable[[str], None] = lambda _: None
+) -> FirmwareBound:
+    """``found`` with what its facts do to the bound, if there are any; with ``each`` what each of them does, too."""
+    if not found.request.facts:
+        return found
+    proved = Units(found.bound.instructions, found.bound.cycles)
+    asked = read_firmware(found.request, progress).asked
+    return replace(found, effects=fact_effects(asked, proved, each=each, progress=progress))
 
 
 def built_for_another_core(name: str, elf: bytes, target: Target, targets: Sequence[Target]) -> Assumption | None:

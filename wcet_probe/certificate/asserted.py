@@ -160,7 +160,7 @@ def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, functi
 def pragma_at(asserted: Asserted, where: str) -> str | None:
     """How often the pragma in a line, FILE:LINE, of a source says that a loop runs; None where none stands."""
     file, _, line = where.rpartition(":")
-    rows = (asserted.sources or {}).get(file, "").split("\n")
+    rows = _rows((asserted.sources or {}).get(file, ""))
     found = _PRAGMA.search(rows[int(line) - 1]) if line.isdigit() and 0 < int(line) <= len(rows) else None
     return found[2] if found else None
 
@@ -171,10 +171,22 @@ def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
     return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
 
 
-def loops_in(asserted: Asserted, file: str) -> tuple[Extent, ...]:
-    """All loops of a source."""
+def loops_owning(asserted: Asserted, line: tuple[str, int]) -> Sequence[Extent]:
+    """The loops of a source that own a line, see `Extent.owns`."""
+    file, number = line
     text = (asserted.sources or {}).get(file)
-    return () if text is None else _loops(file, text)
+    return () if text is None else _owning(file, text).get(number, ())
+
+
+@lru_cache(maxsize=64)
+def _owning(file: str, text: str) -> Mapping[int, Sequence[Extent]]:
+    found: dict[int, list[Extent]] = {}
+    for one in _loops(file, text):
+        within = {number for first, last in one.inner for number in range(first, last + 1)}
+        for number in range(one.first_line, one.last_line + 1):
+            if number not in within:
+                found.setdefault(number, []).append(one)
+    return found
 
 
 def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
@@ -235,12 +247,18 @@ def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | 
 
 def point_line(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
     """File and line of the statement behind the mark ``/* point: NAME */``."""
+    found = point_statement(asserted, fact, name, function)
+    return None if found is None else found[:2]
+
+
+def point_statement(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int, str] | None:
+    """File and line of the statement behind the mark ``/* point: NAME */``, and the text from there on, no comments."""
     for file, text, start, end in _bodies(asserted, fact, function):
         mark = _mark("point", name).search(text, start, end)
         if mark is not None:
             plain = _blanked(text)
             statement = re.compile(r"\S").search(plain, mark.end(), end)
-            return (file, _line(text, statement.start())) if statement else None
+            return (file, _line(text, statement.start()), plain[statement.start() : end]) if statement else None
     return None
 
 
@@ -295,11 +313,19 @@ def _line(text: str, offset: int) -> int:
 
 
 def _offset(text: str, line: int) -> int:
-    """Where the line ``line`` begins."""
-    offset = 0
-    for _ in range(line - 1):
-        offset = text.find("\n", offset) + 1
-    return offset
+    """Where the line ``line`` begins; of one that there is not, where the text does."""
+    starts = _starts(text)
+    return starts[line - 1] if 0 < line <= len(starts) else 0
+
+
+@lru_cache(maxsize=64)
+def _starts(text: str) -> Sequence[int]:
+    return (0, *(found.end() for found in re.finditer("\n", text)))
+
+
+@lru_cache(maxsize=64)
+def _rows(text: str) -> Sequence[str]:
+    return text.split("\n")
 
 
 def definitions(text: str, function: str) -> list[str]:

@@ -16,6 +16,7 @@ from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover, decoded
+from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
@@ -29,7 +30,7 @@ from wcet_probe.certificate.told_proofs import told_proofs
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Isa, Replacement, Target
 
@@ -62,6 +63,7 @@ class Binary:
         target: the core.
         asserted: the facts, as their files say.
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
+        variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
     """
 
     image: Image
@@ -70,6 +72,7 @@ class Binary:
     target: Target
     asserted: Asserted
     parameters: Mapping[str, int] | None
+    variables: Sequence[VariableLocation] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +265,17 @@ class _Check:
     # ---------------------------------------------------------------------------------------------- loops, constraints
 
     def _limited(self) -> Iterator[Finding]:
-        shown, asserted, open_loops = 0, 0, []
+        shown, asserted, open_loops = 0, 0, dict[str, tuple[str, int]]()
         edges = self._edges
         loops = [
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
-        self._sums = Sums(self._code, self._graph, self._coverage, loops, self._binary.asserted, self._parameters)
+        own = self._binary
+        self._sums = Sums(
+            self._code, self._graph, self._coverage, loops, own.asserted, self._parameters, own.variables
+        )  # fmt: skip
+        self._followed = Followed(self._code, self._graph, self._invariants, self._coverage, loops)
         where = {loop["name"]: loop for loop in self._section["loops"]}
         told = ToldLoops(
             self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
@@ -278,23 +285,29 @@ class _Check:
         for name, most, entering, back in self._records[0]["loop"]:
             loop = derived[0].get(f"loop:{name}")
             demand(loop is not None and name in where, f"the loop {name} has no derivation")
+            header = edges[back.split()[0]].target
             if loop is not None and loop["origin"] == "proved":
                 found = self._counted(entering.split(), back.split())
                 if found is None or found > int(most) + 1:
-                    open_loops.append(name)
+                    open_loops[name] = header, int(most) + 1
+                    continue
                 shown += 1
             elif loop is not None:
-                told.check(name, loop, where[name]["where"], edges[back.split()[0]].target)
+                told.check(name, loop, where[name]["where"], header)
                 asserted += 1
+            self._followed.bounds[header] = int(most) + 1
         self._used |= told.used
         self._open_constraints += told.open
         for records in self._records[1:]:
             demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
-        if open_loops:
-            words = f"that {len(open_loops)} of {shown} counted loops end so soon: {_shortened(open_loops)}"
+        followed = [name for name, (header, most) in open_loops.items() if self._is_followed(header, most)]
+        others = [name for name in open_loops if name not in followed]
+        rounds = f", {len(followed)} followed round by round" if followed else ""
+        if others:
+            words = f"that {len(others)} of {shown + len(open_loops)} counted loops end so soon: {_shortened(others)}"
             yield Finding("loop bounds", OPEN, words)
-        elif shown:
-            yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound")
+        elif shown or followed:
+            yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound{rounds}")
         if asserted:
             yield Finding("told loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
         for records, bound in zip(self._records, self._bounds, strict=True):
@@ -309,14 +322,26 @@ class _Check:
             self._code, self._graph, self._invariants, self._coverage, self._arriving, entering=into, back=found
         )
 
+    def _is_followed(self, header: str, most: int) -> bool:
+        found = self._followed.most_executions(header)
+        return found is not None and found <= most
+
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events = {name for name, _ in records["event"]}
-        shown, asserted, others = 0, 0, list(self._open_constraints) if unit == self._bounds[0].unit else []
+        shown, asserted, followed, others = (
+            0,
+            0,
+            0,
+            list(self._open_constraints) if unit == self._bounds[0].unit else [],
+        )
         for name, relation, constant, terms in records["constraint"]:
             factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
                 continue  # it limits no path, and perhaps events, see `cached`
-            if relation == "<=" and self._excluded(factors, int(constant)):
+            is_followed = name.startswith("executed:") and self._followed.limits(factors, int(constant))
+            if relation == "<=" and is_followed:
+                followed += 1
+            elif relation == "<=" and self._excluded(factors, int(constant)):
                 shown += 1
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
@@ -328,8 +353,9 @@ class _Check:
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)
-        elif shown or asserted:
+        elif shown or asserted or followed:
             words = f"{shown} pairs of edges exclude each other, {asserted} follow from facts, which are assumptions"
+            words += f", {followed} from rounds that were followed" if followed else ""
             yield Finding(f"constraints in {unit}", OK, words)
         if unit == "cycles" and self._cached is not None:
             cached = self._cached

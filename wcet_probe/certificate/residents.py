@@ -201,7 +201,7 @@ class Residents:
     def _may_meet(self, spot: Spot, step: Step) -> bool:
         """Whether ``step`` may be to another line of the set of ``spot``."""
         if spot.base != NUMBER:
-            return step.spot is None or step.spot.base != spot.base
+            return spot not in step.apart and (step.spot is None or step.spot.base != spot.base)
         line, sets = spot.offset // self.config.line_bytes, self.config.sets
         if step.lines is not None:
             return any(other != line and other % sets == line % sets for other in step.lines)

@@ -10,7 +10,7 @@ each other that no two lines of it are in one set.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.certificate.congruences import Congruence
@@ -46,6 +46,8 @@ class Step:
         is_certain: False where the instruction may be skipped.
         is_leaving: whether it takes place only where the node is left for another than the next instruction.
         objects: what a fact counts its line among.
+        apart: other granules of the node that surely are not in another line of its set: they are in its line, or in
+            another set, whichever of their lines they are in.
     """
 
     instruction_address: int
@@ -59,6 +61,7 @@ class Step:
     is_certain: bool
     is_leaving: bool
     objects: Objects | None = None
+    apart: frozenset[Spot] = frozenset()
 
     @property
     def key(self) -> tuple[int, int]:
@@ -131,7 +134,27 @@ def data_steps(
                         )  # fmt: skip
                         found.append(one)
                         number += 1
-    return tuple(found)
+    return tuple(told_apart(found, config))
+
+
+def told_apart(steps: Sequence[Step], config: CacheConfig) -> Iterator[Step]:
+    """``steps`` of one node, with the granules that each does not age, by the lines that they and it may be.
+
+    In one execution of a node a name means one address: what is known of a granule's line at one access holds at all.
+    """
+    lines: dict[Spot, frozenset[int]] = {}
+    for step in steps:
+        if step.spot is not None and step.lines is not None and step.spot.base != NUMBER:
+            lines[step.spot] = lines.get(step.spot, step.lines) & step.lines
+    for step in steps:
+        own = step.lines or frozenset()
+        apart = {
+            spot
+            for spot, others in (lines.items() if own else ())
+            if spot != step.spot
+            and not any(one != other and (one - other) % config.sets == 0 for one in own for other in others)
+        }
+        yield replace(step, apart=frozenset(apart)) if apart else step
 
 
 def _pieces(

@@ -3,20 +3,32 @@
 
 A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
 at most those that are computed here: a place with a positive weight counts where a block surely executes it, once; one
-with a negative weight wherever code of it is. Which code that is, the line table says.
+with a negative weight wherever code of it is. Which code that is, the line table says. Of a condition the edges count
+on which it holds (`conditions`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from wcet_probe.certificate.asserted import Asserted, Fact, function_lines, loop_extent, point_line
+from wcet_probe.certificate.asserted import (
+    Asserted,
+    Fact,
+    function_lines,
+    loop_extent,
+    point_line,
+    point_statement,
+)
+from wcet_probe.certificate.conditions import condition_of, edges_where_true
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
+from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import Control, Instruction
 
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
@@ -33,6 +45,14 @@ class Loop:
     lines: frozenset[tuple[str, int]]
 
 
+class _Weights(NamedTuple):
+    """Weights of nodes, of the entries of loops by header, and of edges."""
+
+    nodes: Mapping[str, int]
+    entries: Mapping[str, int]
+    edges: Mapping[str, int]
+
+
 class Sums:
     """Constraints that follow from facts, on one graph."""
 
@@ -44,15 +64,17 @@ class Sums:
         loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
         asserted: Asserted,
         parameters: Mapping[str, int],
+        variables: Sequence[VariableLocation] = (),
     ) -> None:
-        """``loops`` are header, entering and back edges."""
+        """``loops`` are header, entering and back edges; ``variables`` as the debug information says."""
         self._code, self._graph, self._asserted, self._parameters = code, graph, asserted, parameters
-        self._instructions = coverage.instructions
+        self._instructions, self._coverage, self._variables = coverage.instructions, coverage, variables
         self._arriving = arriving_edges(graph)
         self._taken = {
             node: [edge for edge in own if edge.name in coverage.taken] for node, own in self._arriving.items()
         }
         edges = {edge.name: edge for edge in graph.edges}
+        self._sources = {edge.name: edge.source for edge in graph.edges}
         ends = {header: [edges[name] for name in back] for header, _, back in loops}
         self.loops = {header: self._loop(header, entering, back, ends) for header, entering, back in loops}
         self._contexts_hold: bool | None = None
@@ -77,7 +99,7 @@ class Sums:
         if found is None:
             return []
         if fact.content.get("per") != "call":
-            return [(self._on_edges(*found, inside=None), most)]
+            return [(self._on_edges(found, inside=None), most)]
         return self._for_each_call(fact, found, most)
 
     # ---------------------------------------------------------------------------------------------------------- places
@@ -92,8 +114,9 @@ class Sums:
         # By edges that nobody takes, code of any loop could be put into any other.
         own = natural_loop(header, [edge for edge in self._taken[header] if edge.name in back], self._taken)
         inner: set[str] = set()
-        for other in own & ends.keys() - {header}:
-            inner |= natural_loop(other, ends[other], self._arriving)
+        for other in own:  # the loops of the certificate may be many more
+            if other in ends and other != header:
+                inner |= natural_loop(other, ends[other], self._arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
         return Loop(header, tuple(entering), frozenset(line for line in lines if line is not None))
@@ -101,8 +124,17 @@ class Sums:
     def _line(self, instruction: Instruction) -> tuple[str, int] | None:
         return self._code.image.lines.find(instruction.address)
 
-    def _nodes_at(self, line: tuple[str, int]) -> list[str]:
-        return [n for n, code in self._instructions.items() if any(self._line(one) == line for one in code)]
+    def _nodes_at(self, line: tuple[str, int]) -> Sequence[str]:
+        return self._by_line.get(line, ())
+
+    @cached_property
+    def _by_line(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        found: dict[tuple[str, int], list[str]] = {}
+        for node, code in self._instructions.items():
+            for line in dict.fromkeys(map(self._line, code)):
+                if line is not None:
+                    found.setdefault(line, []).append(node)
+        return found
 
     def _function(self, node: str) -> str:
         symbol = self._code.image.function_at(self._graph.nodes[node][0])
@@ -152,19 +184,15 @@ class Sums:
 
     # ------------------------------------------------------------------------------------------------------------ sums
 
-    def _sum(self, fact: Fact) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Weights of nodes, and of the entries of loops by header; None where a place is not found."""
+    def _sum(self, fact: Fact) -> _Weights | None:
+        """What a sum counts; None where a place is not found."""
         nodes: dict[str, int] = {}
         entries: dict[str, int] = {}
-        for key, asserted in dict(fact.content.get("sum", {})).items():
-            term, weight = _TERM.fullmatch(str(key)), value_of(str(asserted), self._parameters)
-            demand(term is not None, f"the sum at {fact.where} holds {key!r}")
-            kind, function, name = term.groups() if term else ("", None, "")
-            function = function or str(fact.content.get("function"))
+        edges = self._conditions(fact)
+        if edges is None:
+            return None
+        for kind, function, name, weight in self._terms(fact):
             if kind == "then":
-                # On which side of a branch a condition holds is not looked at: what counts it does not follow.
-                if weight < 0:
-                    return None
                 continue
             if kind == "loop":
                 extent = loop_extent(self._asserted, fact, name, function)
@@ -182,16 +210,53 @@ class Sums:
                     return None
             for node in own:
                 nodes[node] = nodes.get(node, 0) + weight
-        return nodes, entries
+        return _Weights(nodes, entries, edges)
 
-    def _on_edges(self, nodes: Mapping[str, int], entries: Mapping[str, int], *, inside: set[str] | None) -> Factors:
-        """The weights on the edges into nodes, and on those that enter loops."""
+    def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
+        """The terms of a sum: what is counted, in which function, its name, and its weight."""
+        for key, asserted in dict(fact.content.get("sum", {})).items():
+            term = _TERM.fullmatch(str(key))
+            demand(term is not None, f"the sum at {fact.where} holds {key!r}")
+            kind, function, name = term.groups() if term else ("", None, "")
+            yield kind, function or str(fact.content.get("function")), name, value_of(str(asserted), self._parameters)
+
+    def _conditions(self, fact: Fact) -> Factors | None:
+        """Weights of edges on which conditions hold; one whose edges are not found counts as nothing, if it may."""
+        edges: Factors = {}
+        for kind, function, name, weight in self._terms(fact):
+            if kind == "then":
+                if weight < 0:
+                    return None
+                for edge in self._where_true(fact, name, function):
+                    edges[edge] = edges.get(edge, 0) + weight
+        return edges
+
+    def _where_true(self, fact: Fact, name: str, function: str) -> list[str]:
+        """The edges that are taken where the condition of the ``if`` at a point holds, each once for one test of it."""
+        place = point_statement(self._asserted, fact, name, function)
+        if place is None:
+            return []
+        file, line, text = place
+        at, code = (file, line), self._instructions
+        condition = condition_of(text, function, tuple((self._asserted.sources or {}).values()))
+        nodes = [node for node in self._nodes_at(at) if self._is_test(code[node][-1], at)]
+        if condition is None:
+            return []
+        found = edges_where_true(self._graph, self._coverage, nodes, condition, self._variables)
+        # One behind another may decide again what has been decided.
+        return [] if self._follow_each_other(list(found)) else [edge for own in found.values() for edge in own]
+
+    def _on_edges(self, found: _Weights, *, inside: set[str] | None) -> Factors:
+        """The weights on the edges into nodes, on those that enter loops, and on edges."""
         factors: Factors = {}
-        for node, weight in nodes.items():
+        for edge, weight in found.edges.items():
+            if inside is None or self._sources[edge] in inside:
+                factors[edge] = factors.get(edge, 0) + weight
+        for node, weight in found.nodes.items():
             if inside is None or node in inside:
                 for name in self._into(node):
                     factors[name] = factors.get(name, 0) + weight
-        for header, weight in entries.items():
+        for header, weight in found.entries.items():
             if inside is None or header in inside:
                 for name in self.loops[header].entering:
                     factors[name] = factors.get(name, 0) + weight
@@ -200,9 +265,7 @@ class Sums:
     def _into(self, node: str) -> list[str]:
         return [edge.name for edge in self._arriving.get(node, ())] + (["enter"] if node == self._graph.entry else [])
 
-    def _for_each_call(
-        self, fact: Fact, found: tuple[Mapping[str, int], Mapping[str, int]], most: int
-    ) -> list[tuple[Factors, int]]:
+    def _for_each_call(self, fact: Fact, found: _Weights, most: int) -> list[tuple[Factors, int]]:
         """For each context of the fact's function, what follows of the nodes in it and below."""
         if not self._check_contexts():
             return []
@@ -214,7 +277,7 @@ class Sums:
         limits = []
         for context, firsts in calls.items():
             inside = {node for node in self._graph.nodes if _context(node).startswith(context)}
-            factors = self._on_edges(*found, inside=inside)
+            factors = self._on_edges(found, inside=inside)
             for first in firsts:
                 for name in self._into(first):
                     factors[name] = factors.get(name, 0) - most
@@ -264,7 +327,7 @@ class Sums:
             return []
         own = {loop.header: 1 for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
-        return [(self._on_edges(own, entries, inside=None), value_of(total, self._parameters))]
+        return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
 
 
 def _context(node: str) -> str:

@@ -14,7 +14,7 @@ from wcet_probe.certificate.asserted import (
     is_within,
     loop_behind,
     loop_extent,
-    loops_in,
+    loops_owning,
     pragma_at,
 )
 from wcet_probe.certificate.loops import Json
@@ -125,12 +125,8 @@ class ToldLoops:
         """
         lines = self.sums.loops[header].lines
         demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
-        others = [
-            each
-            for file in sorted({file for file, _ in lines})
-            for each in loops_in(self.asserted, file)
-            if any(map(each.owns, lines)) and not is_within(self.asserted, each, extent)
-        ]
+        found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(self.asserted, line))
+        others = [each for each in found if not is_within(self.asserted, each, extent)]
         if others:
             of = f"{others[0].file}:{others[0].first_line}"
             self.open.append(f"that {asserted} speaks of the loop {name}, which has code of the loop at {of} too")

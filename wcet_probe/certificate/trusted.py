@@ -5,7 +5,7 @@ from __future__ import annotations
 
 TRUSTED = (
     ("instructions", "wcet_probe.isa.decode with Capstone: texts, registers, accesses and targets of instructions"),
-    ("ELF", "wcet_probe.build.image with pyelftools: segments, symbols, ranges of code, the line table"),
+    ("ELF", "wcet_probe.build.image with pyelftools: segments, symbols, code, the line table, registers of variables"),
     ("code", "is not written while it runs, whatever segment it stands in"),
     ("target table", "targets/*.toml and its reading, wcet_probe.isa.timing: cycles of each instruction"),
     ("meaning of instructions", "the checker's own transfer functions, held against an emulator by tests"),

@@ -41,7 +41,19 @@ Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
   established, or one by the width of a type only, 5 a run contradicts the
   bound or a fact, 130 interrupted, 141 the reader of the output went away
 """
-_FIRMWARE_ONLY = ("after", "initial_data", "entry", "facts", "source", "why", "run", "run_file", "search", "vary")
+_FIRMWARE_ONLY = (
+    "after",
+    "initial_data",
+    "entry",
+    "facts",
+    "source",
+    "why",
+    "fact_effects",
+    "run",
+    "run_file",
+    "search",
+    "vary",
+)
 _PER_SIZE_ONLY = ("heap_bytes", "sizes", "cache_set", "svg", "cc")
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -81,6 +93,7 @@ def _cache_sets(text: str) -> tuple[int, int]:
 @click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Of --search.")
 @click.option("--why", is_flag=True, help="Tell the worst path, all loops and all assumptions.")
+@click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
 @click.option("--per-size", is_flag=True, help="Bounds of malloc of each ALLOCATOR by the size of the request.")
 @click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of --per-size.  [default: 4MiB]")
 @click.option(
@@ -137,12 +150,13 @@ def _bound_firmware(
     facts: tuple[Path, ...],
     source: tuple[Path, ...],
     why: bool,
+    fact_effects: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
     **others: Any,  # noqa: ANN401  (those of a run, and of the other kind)
 ) -> int:
-    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware, with_effects
     from wcet_probe.answer.gap import block_gaps
     from wcet_probe.reports.formats.records import target_document
 
@@ -180,6 +194,8 @@ def _bound_firmware(
 
             tell("emulating the calls")
             found = replace(found, observed=run_firmware(found, script, search, tell))
+        if why or fact_effects:
+            found = with_effects(found, each=fact_effects, progress=tell)
     if as_json:
         from wcet_probe.reports.formats.bound_document import firmware_document
 
@@ -187,9 +203,9 @@ def _bound_firmware(
     else:
         from wcet_probe.reports.screens.why import render_firmware
 
-        gaps = block_gaps(found.bound, None, found.image, found.instructions) if why else None
+        gaps = block_gaps(found.bound, None, found.image, found.instructions) if why or fact_effects else None
         render_firmware(found, streams.result_console(), gaps)
-        if why:
+        if why or fact_effects:
             from wcet_probe.answer.fact_skeleton import pointer_candidates
             from wcet_probe.answer.firmware import read_firmware
             from wcet_probe.reports.screens.why import render_candidates

@@ -25,6 +25,7 @@ from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.paths import is_expanded, path_finding
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
 from wcet_probe.evidence.said import authors_words, check_gap, check_said
+from wcet_probe.evidence.variables import variables_of
 from wcet_probe.evidence.witness import operation_document, witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
@@ -46,7 +47,8 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     allocator, target = program.allocator, program.target
     asserted = read_asserted(allocator.facts, dict(allocator.sources))
     parameters = fact_parameters(allocator, target, heap_bytes)
-    return Binary(program.image, program.instructions, program.costs, target, asserted, parameters)
+    variables = variables_of(program.image, asserted)
+    return Binary(program.image, program.instructions, program.costs, target, asserted, parameters, variables)
 
 
 def check_file_result(

@@ -105,11 +105,27 @@ IN_TWO_LOOPS = """
 """
 """A divisor is aligned by fours and then by ones: that it is not 0 holds behind the first loop, too."""
 
+COUNTED_BESIDES = """
+    uxtb r2, r1
+    adds r2, r2, #100
+    bic r0, r0, #0xff000000
+    bics r0, r0, #0x00800000
+    beq 9f
+1:  subs r2, r2, #1
+    beq 9f
+    lsls r0, r0, #1
+    tst r0, #0x00800000
+    beq 1b
+9:  bx lr
+"""
+"""A counter would let the loop go on far longer than the bits do."""
+
 BOUNDED = {
     "one word": (ONE_WORD, [(1, 0), (2, 0), (0x80000001, 0), (0x400000, 0), (0, 0), (0x800000, 0)], 23),
     "two words": (TWO_WORDS, [(1, 0), (0, 1), (1, 0x80000000), (0x80000000, 0), (0, 0x80000), (0, 0)], 52),
     "one or the other": (ONE_OR_THE_OTHER, [(1, 1), (0x800000, 1), (1, 0xFFFFFFFF)], 24),
     "in two loops": (IN_TWO_LOOPS, [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0x7FFFFFFF), (1, 0), (100, 3)], 32),
+    "counted besides": (COUNTED_BESIDES, [(1, 0), (1, 255), (0x400000, 9), (0, 9)], 23),
     "downwards": (DOWNWARDS, [(0x80000000, 0), (1, 0), (0x10, 0)], 32),
 }
 

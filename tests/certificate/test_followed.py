@@ -1,0 +1,106 @@
+"""Nests that the checker follows round by round: true counts are checked, and not one less than a run reaches."""
+
+from dataclasses import replace
+from functools import cache
+
+import pytest
+
+from tests.certificate.forgeries import problem_of, solved_again
+from tests.certificate.test_code import document_of
+from tests.support import guest_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.coverage import Code, cover
+from wcet_probe.certificate.followed import Followed
+from wcet_probe.certificate.records import graph_of, invariants_of, read_records
+
+NESTS = {
+    "an inner loop that doubles": "for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j;",
+    "an inner counter that goes on": "u j = 0; for (u i = 0; i < 6; i++) { o = i; for (; j < ends[i]; j++) o = j; }",
+    "cases": """for (u i = 0; i < 6; i++) switch (i) { case 0: o = x; break; case 1: o = x; o = x * 3; break;
+        case 2: for (u k = 0; k < 9; k++) o = k; break; case 4: o = 4; break; default: o = x ^ 5; }""",
+}
+
+
+@cache
+def proof(name):
+    text = (
+        f"typedef unsigned u; volatile u o; const u ends[6] = {{1, 1, 4, 9, 9, 11}};\nvoid f(u x) {{ {NESTS[name]} }}\n"
+    )
+    return document_of(guest_of(text, load_target("cortex-m4"), ".c"))
+
+
+def open_checks(name, change=lambda *parts: parts):
+    document, binary = proof(name)
+    forged = solved_again(document, change)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("wcet_probe.certificate.check.check_shown", lambda *_: "")
+        return {one.check for one in check_bound(forged, binary).findings if one.verdict != "ok"}
+
+
+def limits_of(name):
+    """The limits in a proof of executions, and what says whether they hold."""
+    document, binary = proof(name)
+    text = document["bound"]["certificates"][0]
+    problem, records = problem_of(text)[0], read_records(text)
+    code = Code(binary.image, {one.address: one for one in binary.instructions})
+    graph, invariants = graph_of(records), invariants_of(records)
+    loops = [
+        (next(e.target for e in problem.edges if e.name == one.back_edges[0]), one.entry_edges, one.back_edges)
+        for one in problem.loops
+    ]
+    followed = Followed(code, graph, invariants, cover(code, graph, invariants, {}), loops)
+    return [one for one in problem.constraints if one.name.startswith("executed:")], followed, problem
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_what_is_followed_is_checked_in_full(name):
+    assert limits_of(name)[0]
+    assert not open_checks(name)
+
+
+@pytest.mark.parametrize("name", NESTS)
+def test_no_limit_holds_that_is_one_less(name):
+    limits, followed, _ = limits_of(name)
+    for one in limits:
+        assert followed.limits(one.coefficients, one.constant)
+        assert not followed.limits(one.coefficients, -1)
+        less = {edge: factor + (factor < 0) for edge, factor in one.coefficients.items()}
+        assert not followed.limits(less, 0)
+
+
+def test_a_limit_is_of_one_node_and_paid_by_the_entries_of_its_nest():
+    limits, followed, problem = limits_of("an inner loop that doubles")
+    one = limits[0]
+    entry = next(edge for edge, factor in one.coefficients.items() if factor < 0)
+    others = [edge.name for edge in problem.edges if edge.name not in one.coefficients]
+    for other in (*others, "enter", "leave:f", "event"):
+        assert not followed.limits({**one.coefficients, other: 1}, 0)
+        moved = {other if edge == entry else edge: factor for edge, factor in one.coefficients.items()}
+        assert not followed.limits(moved, 0)
+
+
+def test_a_loop_is_followed_as_far_as_its_bound_says():
+    _, followed, problem = limits_of("an inner loop that doubles")
+    targets = {edge.name: edge.target for edge in problem.edges}
+    headers = [targets[loop.back_edges[0]] for loop in problem.loops]
+    whole = {header: followed.most_executions(header) for header in headers}
+    assert sorted(whole.values()) == [4, 13]
+    for header, most in whole.items():
+        _, cut, _ = limits_of("an inner loop that doubles")
+        cut.bounds[header] = most - 1
+        assert cut.most_executions(header) == most - 1
+    assert followed.most_executions("nowhere") is None
+
+
+def test_a_forged_limit_is_not_taken_for_checked():
+    def lower(problem, derivations, followed):
+        """Each limit says one execution less for each entry of the nest."""
+        less = tuple(
+            replace(one, coefficients={edge: factor + (factor < 0) for edge, factor in one.coefficients.items()})
+            if one.name.startswith("executed:") else one
+            for one in problem.constraints
+        )  # fmt: skip
+        return replace(problem, constraints=less), derivations, followed
+
+    assert open_checks("an inner loop that doubles", lower) >= {"constraints in instructions", "constraints in cycles"}
