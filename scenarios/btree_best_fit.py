@@ -27,6 +27,10 @@ _MOST_BYTES_FOR_APART = 1 << 21
 """Above it a path is so much longer than the cache that its nodes are evicted wherever they lie."""
 _DOUBLINGS = (2, 3)
 """Nodes are 4 or 8 lines apart."""
+_GATHERED = (0, 1)
+"""Nodes that are gathered in sets are multiples of one line or of two apart."""
+_WAYS = 4
+"""Of the caches of the cores."""
 _LEAST_BYTES_FOR_TURNS = 1 << 17
 """Below it a path has so few lines that some sets have no more of them than ways in any order."""
 _SETS = 128
@@ -146,20 +150,46 @@ def _in_turn(layout: _Layout, line: int) -> _Layout:
     return replace(layout, placed=(*placed, count - 2, count - 1))
 
 
+def _gathered(layout: _Layout, distance: int, classes: int) -> _Layout:
+    """``layout`` with its blocks in another order of addresses, in which most nodes lie in sets that cannot hold them.
+
+    A set with more of the path's lines than ways is read anew by a second walk, one with fewer is not. Nodes begin
+    multiples of ``distance`` bytes apart, so there are ``classes`` of them by their sets. One block is put behind the
+    other, each time of a length that leads to a class which is not empty, and of these to the fullest that is not full.
+    """
+    lengths: dict[int, list[int]] = {}
+    for number in range(len(layout.free) - 2):
+        lengths.setdefault((layout.free[number] + layout.fences[number]) // distance, []).append(number)
+    used, at, placed = [0] * classes, 0, list[int]()
+    while lengths:
+        used[at % classes] += 1
+        ahead = {length: used[(at + length) % classes] for length in lengths}
+        rank = {length: count if count <= _WAYS else 0.5 * (count > 0) for length, count in ahead.items()}
+        chosen = max(lengths, key=lambda length: (rank[length], len(lengths[length]), length))
+        placed.append(lengths[chosen].pop())
+        at += chosen
+        if not lengths[chosen]:
+            del lengths[chosen]
+    count = len(layout.free)
+    return replace(layout, placed=(*placed, count - 2, count - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class _Places:
     """How nodes lie in lines: headers before a multiple of ``line`` bytes, or, None, wherever they come to lie.
 
-    ``in_turn``: so that no set has few of them.
+    ``in_turn``: so that no set has few of them; ``classes``, if not 0: so that most are in few of so many sets.
     """
 
     line: int | None = None
     in_turn: bool = False
+    classes: int = 0
 
     def variant(self, path: str) -> str:
         """The name of a path whose nodes lie so."""
         where = "" if self.line is None else f", headers before a multiple of {self.line} bytes"
-        return f"{path}{where}{', in all sets in turn' if self.in_turn else ''}"
+        order = ", in all sets in turn" if self.in_turn else ", gathered in sets" if self.classes else ""
+        return f"{path}{where}{order}"
 
 
 def _longest(request: HeapRequest, places: _Places, sizes: Callable[[int], Sequence[int]]) -> _Layout:
@@ -177,6 +207,8 @@ def _longest(request: HeapRequest, places: _Places, sizes: Callable[[int], Seque
         low, high = (low, middle) if _lay_out(size, line, sizes(middle)) is None else (middle, high)
     layout = _lay_out(size, line, sizes(low))
     assert layout is not None  # noqa: S101  (for the type checker: low always fits)
+    if line and places.classes:
+        return _gathered(layout, line, places.classes)
     return _in_turn(layout, line) if places.in_turn and line else layout
 
 
@@ -194,7 +226,8 @@ def _places(request: HeapRequest) -> tuple[_Places, ...]:
         near.append(_Places(line, in_turn=True))
     if request.heap_bytes > _MOST_BYTES_FOR_APART:
         return tuple(near)
-    return (*near, *(_Places(line << doublings) for doublings in _DOUBLINGS))
+    apart = (_Places(line << doublings) for doublings in _DOUBLINGS)
+    return (*near, *apart, *(_Places(line << doublings, classes=_SETS >> doublings) for doublings in _GATHERED))
 
 
 def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:

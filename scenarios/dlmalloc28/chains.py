@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import ScenarioPlan
@@ -28,7 +28,9 @@ FIRST_EXPONENT, LAST_EXPONENT = 8, 23
 
 _ALIGNED_FENCE_BYTES = 32
 _MOST_TRIALS = 400
-_CANDIDATES = 6
+_CANDIDATES_IN_FEW_BYTES = 7
+_FEW_BYTES = 1 << 13
+"""Up to this heap a node more or less is some per cent of the cost, and which one is dearest hangs on single lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +40,20 @@ class Chains:
     Attributes:
         variant: which design.
         chains: sizes of free chunks, in the order in which they are freed.
-        splits: of each chunk the offset of the member that begins a cache line, where nodes lie across two.
+        splits: of each chunk the offset of the member that begins a cache line, where nodes lie across two; None: it
+            may lie anywhere.
         measured: the size that is requested, or the sizes of the three neighbours of a deallocation, the first and
             the last of which are the first two chunks of ``chains``.
         facts: the prediction.
+        first: how many of the last chunks are freed before all others.
     """
 
     variant: str
     chains: tuple[int, ...]
-    splits: tuple[int, ...]
+    splits: tuple[int | None, ...]
     measured: tuple[int, ...]
     facts: Mapping[str, int]
+    first: int = 0
 
 
 class Design(Protocol):
@@ -82,6 +87,15 @@ def inserted_splits(trie: Trie, count: int) -> tuple[int, ...]:
     return (CHILDREN_AT,) * min(count, trie.levels) + (RING_AT,) * (count - trie.levels)
 
 
+def leaf_splits(length: int, leaves: int = 1) -> tuple[int | None, ...]:
+    """Where nodes below one another on the way to a leaf are split, to which the ways of ``leaves`` removals lead.
+
+    The parent of the first one changes, and that of each leaf, which is cut off; of the others children are asked for.
+    """
+    ends = {0, *range(length - leaves, length)}
+    return tuple(PARENT_AT if at in ends else None for at in range(length))
+
+
 def alignments(request: HeapRequest) -> tuple[int | None, ...]:
     """Bytes of a cache line if each node is to lie across two; None if nodes may lie anywhere."""
     line = request.data_line_bytes
@@ -94,17 +108,33 @@ def room_and_fence(request: HeapRequest, line: int | None) -> tuple[int, int]:
     return request.heap_bytes - HEADER_BYTES, fence
 
 
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[_Design]):
+    """Designs of one kind.
+
+    Attributes:
+        designs: all that may fit, from the bytes for chunks and what the fence of each takes.
+        build: what a design becomes where nodes lie in lines of so many bytes, or anywhere: the dearest first.
+        candidates: how many of the dearest are built.
+    """
+
+    designs: Callable[[int, int], Sequence[_Design]]
+    build: Callable[[_Design, int | None], Iterator[Chains]]
+    candidates: int
+
+
 def dearest_plans(
     request: HeapRequest,
-    designs: Callable[[int, int], Iterator[_Design]],
-    build: Callable[[_Design, int | None], Iterator[Chains]],
+    kinds: Sequence[Kind[_Design]],
     plan: Callable[[Chains, Layout, list[int], int | None], ScenarioPlan],
 ) -> tuple[ScenarioPlan, ...]:
-    """The plans of the dearest designs that fit, of each alignment of nodes; a heap without any is refused."""
+    """The plans of the dearest designs of each kind that fit, of each alignment of nodes.
+
+    Raises:
+        HeapTooSmallError: none fits.
+    """
     plans = [
-        plan(*found, line)
-        for line in alignments(request)
-        for found in _dearest(request, list(designs(*room_and_fence(request, line))), build, line)
+        plan(*found, line) for line in alignments(request) for kind in kinds for found in _dearest(request, kind, line)
     ]
     return at_least_one(request, _numbered(plans))
 
@@ -120,26 +150,22 @@ def _numbered(plans: Sequence[ScenarioPlan]) -> list[ScenarioPlan]:
     return found
 
 
-def _dearest(
-    request: HeapRequest,
-    designs: Sequence[_Design],
-    build: Callable[[_Design, int | None], Iterator[Chains]],
-    line: int | None,
-) -> Iterator[tuple[Chains, Layout, list[int]]]:
-    """The first designs that fit into the heap, by estimated instructions and, with a cache, by estimated cycles."""
-    seen = set[tuple[int, ...]]()
-    across = 1 if line is None else 2
-    for cycles in (0, _LINE) if request.data_line_bytes else (0,):
-        worths = [design.worth(cycles, across) for design in designs]
-        ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
-        built = (build(designs[number], line) for number in ranked[:_MOST_TRIALS])
-        yield from islice(_that_fit(request, built, line, seen), _CANDIDATES)
+def _dearest(request: HeapRequest, kind: Kind[_Design], line: int | None) -> Iterator[tuple[Chains, Layout, list[int]]]:
+    """The first designs that fit into the heap, by estimated instructions or, of nodes across lines, cycles."""
+    designs = kind.designs(*room_and_fence(request, line))
+    cycles, across = (0, 1) if line is None else (_LINE, 2)
+    few = line is not None and request.heap_bytes <= _FEW_BYTES
+    worths = [design.worth(cycles, across) for design in designs]
+    ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
+    built = (kind.build(designs[number], line) for number in ranked[:_MOST_TRIALS])
+    yield from islice(_that_fit(request, built, line), _CANDIDATES_IN_FEW_BYTES if few else kind.candidates)
 
 
 def _that_fit(
-    request: HeapRequest, built: Iterator[Iterator[Chains]], line: int | None, seen: set[tuple[int, ...]]
+    request: HeapRequest, built: Iterator[Iterator[Chains]], line: int | None
 ) -> Iterator[tuple[Chains, Layout, list[int]]]:
     """Of each design the first that fits, if it is new."""
+    seen = set[tuple[int, ...]]()
     for variants in built:
         for chains in variants:
             layout = Layout(request.heap_bytes)
@@ -160,7 +186,7 @@ def lay_out(layout: Layout, chains: Chains, line: int | None) -> list[int]:
         joined = len(chains.measured) > 1 and number == 1
         if joined:
             own.append(layout.used(chains.measured[1]))
-        elif line is not None:
+        elif line is not None and split is not None:
             layout.align(-split, line)
         slots.append(layout.used(size))
         if len(chains.measured) == 1 or number > 0:

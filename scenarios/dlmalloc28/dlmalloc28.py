@@ -34,7 +34,6 @@ from wcet_probe.scenarios.dlmalloc28.heap import (
     SMALL_LIMIT_BYTES,
     UNIT_BYTES,
     Layout,
-    Node,
     Tries,
     request_of,
     walk,
@@ -158,19 +157,20 @@ def _alloc_walks(tries: Tries, plan: ScenarioPlan) -> dict[str, int]:
 
 
 def _free_walks(tries: Tries, plan: ScenarioPlan) -> dict[str, int]:
-    """The right neighbour's leaf takes its root's place: on a path through both is one node less."""
+    """The left neighbour leaves its trie, then the right one, then the merged chunk goes down its own."""
     guest = tries.guest
     own = guest.slot(plan.measured.slot) - HEADER_BYTES
     size = _size_at(guest, own)
-    left, right = tries.node(own - guest.read_word(own)), tries.node(own + size)
-    merged = left.size + size + right.size
-    moved: list[Node] = tries.to_leaf(right)[-1:]
-    path = tries.path(merged)
+    left, right = own - guest.read_word(own), own + size
+    first = tries.node(left)
+    between = tries.without(first)
+    second = between.node(right)
+    behind = between.without(second)
+    merged = first.size + size + second.size
     return {
-        "nodes below the left root": len(tries.to_leaf(left)),
-        "nodes below the right root": len(tries.to_leaf(right)),
-        "children of the roots": sum(child != 0 for root in (left, right) for child in root.children),
-        "nodes above the merged": len(path) - sum(node in path for node in moved),
+        "nodes below the left neighbour": len(tries.to_leaf(first)),
+        "nodes below the right neighbour": len(between.to_leaf(second)),
+        "nodes above the merged": len(behind.path(merged)),
         "bytes of the merged chunk": merged,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
@@ -12,22 +13,29 @@ from wcet_probe.scenarios.dlmalloc28.chains import (
     DRIVER,
     INSERT,
     LAST_EXPONENT,
-    PARENT_AT,
     TO_LEAF,
     Chains,
-    all_tries,
+    Kind,
     dearest_plans,
     inserted_splits,
-    powers,
     variant_name,
 )
 from wcet_probe.scenarios.dlmalloc28.heap import MINIMUM_BYTES, UNIT_BYTES, Layout, Trie, trie_at
+from wcet_probe.scenarios.dlmalloc28.neighbours import Neighbours, Shape, all_neighbours
 from wcet_probe.scenarios.families import HeapRequest
 
+_CANDIDATES = 3
+_TRIES_FOR_MERGED = 4
+"""So many tries are tried for the merged chunk, from the least on that it can be in."""
 _WHY_FREE = (
-    "Both neighbours are free, roots of tries and alone in their rings: for each a leaf is looked for in its stead.",
+    "Both neighbours are free and alone in their rings: for each a leaf is looked for in its stead.",
     "The merged chunk goes down a path of its trie to a place behind the last node.",
 )
+_WHY_SHARED = {
+    Shape.TWO_TRIES: (),
+    Shape.TWO_PATHS: ("One trie holds both, so that all nodes are small; they are on two paths from its root.",),
+    Shape.ONE_PATH: ("One trie holds both, and one path leads from both to their leaves: it is walked twice.",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,153 +43,135 @@ class _FreeDesign:
     """How many nodes each walk of a deallocation meets.
 
     Attributes:
-        left: the trie whose root is the left neighbour.
-        left_below: nodes below it on the path to its leaf.
-        right: the trie whose root is the right neighbour.
-        right_below: nodes below it.
-        merged: the trie of the merged chunk; ``right`` itself if it takes the path of the right neighbour's trie.
+        neighbours: what is walked to the leaves.
+        merged: the trie of the merged chunk, no neighbour's.
         inserted: nodes on its path.
     """
 
-    left: Trie
-    left_below: int
-    right: Trie
-    right_below: int
+    neighbours: Neighbours
     merged: Trie
     inserted: int
 
     def worth(self, line: int, across: int) -> int:
         """As of an allocation."""
-        below = self.left_below + self.right_below
-        return below * (TO_LEAF + line) + self.inserted * (INSERT + across * line * (self.merged != self.right))
+        to_leaf = sum(self.neighbours.below(fork=False)) * TO_LEAF + self.neighbours.lines * line
+        return to_leaf + self.inserted * (INSERT + across * line)
 
 
-def _free_designs(heap: int, fence: int) -> Iterator[_FreeDesign]:
-    chains = [(t, n) for t in all_tries() for n in range(t.levels + 1) if (n + 1) * (t.least + fence) <= heap]
-    for left, left_below in chains:
-        room = heap - (left_below + 1) * (left.least + fence)
-        for right, right_below in chains:
-            free = room - (right_below + 1) * (right.least + fence)
-            if left == right or free < 0:
-                continue
-            if left.least < right.least // 2:
-                yield _FreeDesign(left, left_below, right, right_below, right, right_below)
-            merged = trie_at(left.least + right.least + right.least // 8)
-            if merged in {left, right} or merged.exponent > LAST_EXPONENT:
-                continue
-            inserted = min(merged.levels + 1, free // (merged.least + fence))
-            yield _FreeDesign(left, left_below, right, right_below, merged, inserted)
+def _designs(shape: Shape, heap: int, fence: int) -> Iterator[_FreeDesign]:
+    for neighbours in all_neighbours(shape, heap, fence):
+        room = heap - neighbours.least_bytes - neighbours.nodes * fence
+        before = neighbours.left.least + neighbours.right.least
+        merged = trie_at(before + MINIMUM_BYTES)
+        for _ in range(_TRIES_FOR_MERGED):
+            free = room - max(0, merged.least - before)
+            if merged not in {neighbours.left, neighbours.right} and free >= 0 and merged.exponent <= LAST_EXPONENT:
+                most = min(merged.levels + 1, free // (merged.least + fence))
+                yield from (_FreeDesign(neighbours, merged, count) for count in (most, most - 1) if count >= 0)
+            merged = merged.above
 
 
-def _build_free(design: _FreeDesign, line: int | None) -> Iterator[Chains]:
-    """Sizes that make the design true, the dearest first.
+def _free_designs(shape: Shape, heap: int, fence: int) -> list[_FreeDesign]:
+    return list(_designs(shape, heap, fence))
 
-    Each root has two children or one. Where there are lines the ring that the merged chunk joins has two chunks or one.
+
+def _build_free(design: _FreeDesign, line: int | None, *, fork: bool, parents: bool) -> Iterator[Chains]:
+    """Sizes that make the design true.
+
+    Where there are lines the ring that the merged chunk joins has two chunks if there is room, else one.
     """
-    shapes = product((True, False), (True, False) if line else (False,))
-    built = [_build_between(design, line or UNIT_BYTES, fork=fork, ring=ring) for fork, ring in shapes]
+    rings = (True, False) if line else (False,)
+    built = (_build_between(design, line, fork=fork, ring=ring, parents=parents) for ring in rings)
     return (chains for chains in built if chains)
 
 
-def _rooted(trie: Trie, below: int, *, fork: bool) -> list[int] | None:
-    """Units of a root, of nodes below it that a leaf is looked for along, and of another child of the root."""
-    half = 1 << (trie.levels - 1)
-    chain = trie.path(half if fork else 0, range(below + 1), range(2 * half))
-    other = trie.path(0, range(1, 2), range(half), chain or ()) if fork else []
-    return None if chain is None or other is None else chain + other
-
-
-def _build_between(design: _FreeDesign, line: int, *, fork: bool, ring: bool) -> Chains | None:
-    is_apart = design.merged != design.right
-    fork = fork and is_apart and min(design.left_below, design.right_below) > 0
-    left = _rooted(design.left, design.left_below, fork=fork)
-    if left is None:
+def _build_between(design: _FreeDesign, line: int | None, *, fork: bool, ring: bool, parents: bool) -> Chains | None:
+    neighbours = design.neighbours
+    places = neighbours.places(fork=fork, parents=parents)
+    if places is None:
         return None
-    before = design.left.size(left[0])
-    built = _merged_apart(design, before, line, fork=fork) if is_apart else _merged_beside(design, before)
+    sizes = neighbours.left.placed([place[:2] for place in places[0]])
+    others = neighbours.right.placed([place[:2] for place in places[1]])
+    if sizes is None or others is None:
+        return None
+    nodes = [*zip(sizes, places[0], strict=True), *zip(others, places[1], strict=True)]
+    apart = parents and neighbours.shape is Shape.TWO_TRIES
+    above = [nodes[0], nodes[len(sizes)]] if apart else []
+    at = (int(apart), len(sizes) + apart if neighbours.shape is Shape.TWO_TRIES else 1)
+    left, right = nodes[at[0]][0], nodes[at[1]][0]
+    rest = [node for number, node in enumerate(nodes) if number not in at and node not in above]
+    built = _merged(design, left + right, right, line or UNIT_BYTES)
     if built is None:
         return None
-    right, inserted, merged = built
+    inserted, merged = built
     if ring and design.inserted > design.merged.levels:
         inserted += inserted[-1:]
-    own = merged - before - right[0]
-    if own < MINIMUM_BYTES:
-        return None
-    chains = [before, right[0], *(design.left.size(u) for u in left[1:]), *right[1:], *inserted]
-    splits = (CHILDREN_AT,) * 2 + (PARENT_AT,) * (len(left) - 1)
-    if is_apart:
-        splits += (PARENT_AT,) * (len(right) - 1) + inserted_splits(design.merged, len(inserted))
-    else:
-        splits += (CHILDREN_AT,) * (len(right) - 1)
-    how = "a third trie" if is_apart else "the right neighbour's trie"
+    below = neighbours.below(fork=fork)
     return Chains(
-        f"merged chunk into {how}",
-        tuple(chains),
-        splits,
-        (before, own, right[0]),
+        f"{neighbours.shape}{', not roots' if above else ''}{', second children' if fork else ''}",
+        (left, right, *(size for size, _ in rest), *inserted, *(size for size, _ in above)),
+        (
+            *((CHILDREN_AT,) * 2),
+            *(place.split for _, place in rest),
+            *inserted_splits(design.merged, len(inserted)),
+            *(place.split for _, place in above),
+        ),
+        (left, merged - left - right, right),
         {
-            "nodes below the left root": design.left_below,
-            "nodes below the right root": design.right_below,
-            "children of the roots": (1 + fork) * ((design.left_below > 0) + (design.right_below > 0)),
+            "nodes below the left neighbour": below[0] - apart,
+            "nodes below the right neighbour": below[1] - apart,
             "nodes above the merged": design.inserted,
             "bytes of the merged chunk": merged,
         },
+        len(above),
     )
 
 
-def _merged_apart(
-    design: _FreeDesign, before: int, line: int, *, fork: bool
-) -> tuple[list[int], list[int], int] | None:
-    """Sizes of the right neighbour's trie and of the merged chunk's, and of the merged chunk.
+def _merged(design: _FreeDesign, before: int, right: int, line: int) -> tuple[list[int], int] | None:
+    """Sizes of the nodes that the merged chunk passes, and its own.
 
     The right neighbour lies in its lines as the left one does: whole lines are between their starts.
     """
     trie, count = design.merged, design.inserted
-    right = _rooted(design.right, design.right_below, fork=fork)
-    if right is None:
-        return None
-    sizes = [design.right.size(u) for u in right]
-    least = max(trie.least, before + MINIMUM_BYTES + sizes[0])
+    least = max(trie.least, before + MINIMUM_BYTES)
     for units in range(max(count, trie.units(least)), 1 << trie.levels):
-        if (trie.size(units) - sizes[0]) % line:
+        if (trie.size(units) - right) % line:
             continue
         taken = () if count > trie.levels else (units,)
         nodes = trie.path(units, range(count), range(1 << trie.levels), taken)
         if nodes is not None:
-            return sizes, [trie.size(u) for u in nodes], trie.size(units)
-    return None
-
-
-def _merged_beside(design: _FreeDesign, before: int) -> tuple[list[int], list[int], int] | None:
-    """As above: the merged chunk lies on the path that the right neighbour's leaf is on."""
-    trie = design.right
-    for units in powers(before // UNIT_BYTES + design.right_below + 2, 1 << trie.levels):
-        nodes = trie.path(units, range(design.right_below + 1), range(1 << trie.levels), (units,))
-        if nodes is not None and units < 1 << trie.levels:
-            return [trie.size(u) for u in nodes], [], trie.size(units)
+            return [trie.size(u) for u in nodes], trie.size(units)
     return None
 
 
 def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    """The dearest designs that fit, of each alignment of nodes."""
-    return dearest_plans(request, _free_designs, _build_free, _free_plan)
+    """The dearest designs that fit, of each shape and alignment of nodes."""
+    designs = {shape: cache(partial(_free_designs, shape)) for shape in Shape}
+    kinds = [
+        Kind(designs[shape], partial(_build_free, fork=fork, parents=parents), _CANDIDATES)
+        for shape, fork, parents in product(Shape, (True, False), (False, True))
+        if shape is Shape.TWO_TRIES or not parents
+    ]
+    return dearest_plans(request, kinds, _free_plan)
 
 
 def _free_plan(chains: Chains, layout: Layout, slots: list[int], line: int | None) -> ScenarioPlan:
     facts = chains.facts
     visited = sum(count for fact, count in facts.items() if fact.startswith("nodes"))
     *frees, own = slots
+    last = len(frees) - chains.first
+    shape = Shape(chains.variant.partition(",")[0])
     return ScenarioPlan(
         scenario="worst-free",
         variant=variant_name(chains.variant, line),
-        trace=layout.trace(frees),
+        trace=layout.trace([*frees[last:], *frees[:last]]),
         measured=Operation(OperationKind.FREE, own),
         initial_cache=InitialCache.DIRTY,
         state=(
             f"a used chunk of {chains.measured[1]} bytes between free ones of {chains.measured[0]} and "
-            f"{chains.measured[2]}, both roots of tries; all merge into {facts['bytes of the merged chunk']} bytes"
+            f"{chains.measured[2]}, {shape}; all merge into {facts['bytes of the merged chunk']} bytes"
         ),
-        why=_WHY_FREE,
+        why=(*_WHY_FREE, *_WHY_SHARED[shape]),
         prediction={"nodes visited": visited, **facts, "free chunks in tries": len(chains.chains)},
         driver=DRIVER,
         driver_value=visited,

@@ -5,7 +5,7 @@ Kept equal to ``allocators/dlmalloc28/dlmalloc28.c`` by the state proof of every
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -86,6 +86,18 @@ class Trie:
             used.add(one)
             found.append(one)
         return found[::-1]
+
+    def placed(self, places: Sequence[tuple[int, int]]) -> list[int] | None:
+        """Distinct sizes in bytes, small ones first, for nodes of a level and units: as above, of several paths."""
+        found = dict[int, int]()
+        for number in sorted(range(len(places)), key=lambda number: -places[number][0]):
+            level, units = places[number]
+            taken = tuple(found.values())
+            one = self.path(units, (level,), range(1 << self.levels), taken) if level <= self.levels else None
+            if one is None:
+                return None
+            found[number] = one[0]
+        return [self.size(found[number]) for number in range(len(places))]
 
     def size(self, units: int) -> int:
         """The size that is ``units`` above the least one."""
@@ -178,13 +190,23 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """The tries of a guest's heap, and the walks that malloc and free make through them."""
+    """The tries of a guest's heap, and the walks that malloc and free make through them.
+
+    Attributes:
+        guest: the heap.
+        roots: addresses of roots that are not as the guest has them.
+        children: those of nodes by address, likewise.
+    """
 
     guest: GuestHeap
+    roots: Mapping[int, int] = field(default_factory=dict)
+    children: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def root(self, trie: int) -> Node | None:
         """The root of a trie, None if it is empty."""
         control = self.guest.symbols["dlmalloc28_control"]
+        if trie in self.roots:
+            return self.node(self.roots[trie]) if self.roots[trie] else None
         if not self.guest.read_word(control + _TREE_MAP_AT) >> trie & 1:
             return None
         return self.node(self.guest.read_word(control + _TREE_BINS_AT + _WORD_BYTES * trie))
@@ -192,7 +214,24 @@ class Tries:
     def node(self, address: int) -> Node:
         """The node at ``address``."""
         word = self.guest.read_word
-        return Node(address, word(address + 4) & ~FLAGS, (word(address + 16), word(address + 20)), word(address + 8))
+        children = self.children.get(address) or (word(address + 16), word(address + 20))
+        return Node(address, word(address + 4) & ~FLAGS, children, word(address + 8))
+
+    def without(self, node: Node) -> Tries:
+        """The tries when a ``node`` that is alone in its ring has left its place to a leaf below it."""
+        below = self.to_leaf(node)
+        heir = below[-1].address if below else 0
+        roots, children = dict(self.roots), dict(self.children)
+        above = [node, *below][-2] if below else node
+        if heir:
+            children[above.address] = _replaced(above.children, heir, 0)
+            children[heir] = children.get(node.address, node.children)
+        path = self.path(node.size)
+        if len(path) > 1:
+            children[path[-2].address] = _replaced(path[-2].children, node.address, heir)
+        else:
+            roots[trie_of(node.size)] = heir
+        return Tries(self.guest, roots, children)
 
     def path(self, size: int) -> list[Node]:
         """The nodes that the bits of ``size`` lead to, down to one of this size or to the end."""
@@ -232,3 +271,8 @@ class Tries:
             node = self.node(child)
             nodes.append(node)
         return nodes
+
+
+def _replaced(children: tuple[int, int], child: int, heir: int) -> tuple[int, int]:
+    """``children`` with another one in the place of ``child``."""
+    return (heir, children[1]) if children[0] == child else (children[0], heir)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
@@ -17,9 +18,11 @@ from wcet_probe.scenarios.dlmalloc28.chains import (
     SEARCH,
     TO_LEAF,
     Chains,
+    Kind,
     all_tries,
     dearest_plans,
     inserted_splits,
+    leaf_splits,
     powers,
     variant_name,
 )
@@ -34,6 +37,7 @@ from wcet_probe.scenarios.dlmalloc28.heap import (
 )
 from wcet_probe.scenarios.families import HeapRequest
 
+_CANDIDATES = 4
 _WHY_ALLOC = (
     "The request is large: its trie is searched down the path of its size's bits, and no node there is large enough.",
     "So the next trie that is not empty is searched for its smallest chunk, down the leftmost path to the end.",
@@ -72,7 +76,11 @@ class _AllocDesign:
         return self.searched * (SEARCH + across * line) + looked_at * (LEFTMOST + across * line) + to_leaf + inserted
 
 
-def _alloc_designs(heap: int, fence: int) -> Iterator[_AllocDesign]:
+def _alloc_designs(heap: int, fence: int) -> list[_AllocDesign]:
+    return list(_designs(heap, fence))
+
+
+def _designs(heap: int, fence: int) -> Iterator[_AllocDesign]:
     """All that may fit into the heap; nodes of a trie are at least as large as its least size."""
     for search in all_tries():
         if search.half or search.least + fence > heap:
@@ -100,22 +108,38 @@ def _found_tries(search: Trie) -> tuple[Trie, ...]:
     return above, above.above, above.above.above
 
 
-def _build_alloc(design: _AllocDesign, line: int | None) -> Iterator[Chains]:
+def _build_alloc(design: _AllocDesign, line: int | None, *, parent: bool, all_across: bool) -> Iterator[Chains]:
     """Sizes that make the design true, the dearest first, as far as memory allows.
+
+    Parameters:
+        design: what is built.
+        line: bytes of a cache line, or None if nodes lie anywhere.
+        parent: whether the best fit is below a root.
+        all_across: whether nodes that are only asked for their children lie in two lines, too.
 
     A turn to the right costs a little more on some cores, a second chunk in the ring that the rest joins on all that
     have lines.
     """
     if design.search == design.found:
-        built = [_build_beside(design)]
+        built = [] if parent else [_build_beside(design)]
     else:
         shapes = product((True, False) if line else (False,), (True, False), (True, False))
-        built = [_build_above(design, *right, ring=ring) for ring, *right in shapes]
+        built = [
+            _build_above(design, *right, ring=ring, parent=parent, all_across=all_across) for ring, *right in shapes
+        ]
     return (chains for chains in built if chains)
 
 
-def _build_above(design: _AllocDesign, right_search: bool, right_below: bool, *, ring: bool) -> Chains | None:  # noqa: FBT001
-    """The root of a trie above the request's is the best fit."""
+def _build_above(
+    design: _AllocDesign,
+    right_search: bool,  # noqa: FBT001
+    right_below: bool,  # noqa: FBT001
+    *,
+    ring: bool,
+    parent: bool,
+    all_across: bool,
+) -> Chains | None:
+    """The root of a trie above the request's is the best fit, or a child of it whose ``parent`` the root is."""
     search, found = design.search, design.found
     half = 1 << (search.levels - 1)
     for wanted in (half - 1,) if right_search else range(design.searched, 2 * half):
@@ -129,25 +153,30 @@ def _build_above(design: _AllocDesign, right_search: bool, right_below: bool, *,
     if trie_at(size + rest) != found:
         return None
     root = found.units(size + rest)
-    below = _below(design, root, right=right_below)
+    below = _below(design, root, right=right_below, parent=parent)
     if inserted is None or below is None:
         return None
-    splits = (CHILDREN_AT,) * (design.searched + 1 + design.below) + (PARENT_AT,) * design.apart
+    splits: tuple[int | None, ...] = (CHILDREN_AT,) * (design.searched + 1 + design.below - parent)
+    if design.apart:
+        apart = design.apart - parent
+        splits += (PARENT_AT,) * apart if all_across else leaf_splits(apart)
     if design.rest and inserted:
         splits += inserted_splits(design.rest, len(inserted))
-    sizes = [search.size(u) for u in searched] + [found.size(u) for u in (root, *below)] + inserted
+    sizes = [search.size(u) for u in searched] + [found.size(u) for u in (root, *below[parent:])] + inserted
+    above = tuple(found.size(u) for u in below[:parent])
     return Chains(
-        _variant(design),
-        tuple(sizes),
-        splits,
+        _variant(design) + (", best fit below a root" if parent else ""),
+        (*sizes, *above),
+        (*splits, *((CHILDREN_AT,) * len(above))),
         (size,),
         {
             "nodes searched": design.searched,
             "nodes on the leftmost path": design.below + 1,
-            "nodes down to the leaf": design.apart or design.below,
+            "nodes down to the leaf": (design.apart or design.below) - parent,
             "nodes above the rest": design.inserted,
             "bytes of the rest": rest,
         },
+        len(above),
     )
 
 
@@ -168,20 +197,28 @@ def _rest(design: _AllocDesign, size: int, *, ring: bool) -> tuple[int, list[int
     return least, None
 
 
-def _below(design: _AllocDesign, root: int, *, right: bool = False) -> list[int] | None:
-    """Nodes below the root, all larger: one chain, or two that part at once."""
-    found = design.found
-    half = 1 << (found.levels - 1)
+def _below(design: _AllocDesign, root: int, *, right: bool = False, parent: bool = False) -> list[int] | None:
+    """Nodes below the best fit, all larger: one chain, or two that part at once. First its ``parent``, if it has one.
+
+    A parent is one of the nodes on both paths: each has one less below the best fit.
+    """
+    found, level = design.found, 1 + parent
+    half = 1 << max(0, found.levels - level)
     least = half if design.search == found else root + 1
     end = half if design.apart else 2 * half
+    if design.below < parent or root >= 2 * half or (design.apart and min(design.apart, design.below) <= parent):
+        return None
     for units in (end - 1,) if right else powers(least, end):
-        chain = found.path(units, range(1, design.below + 1), range(root + 1, 2 * half))
+        chain = found.path(units, range(level, design.below + 1), range(root + 1, 2 * half))
         if chain is not None:
             break
     else:
         return None
-    other = found.path(half, range(1, design.apart + 1), range(half, 2 * half))
-    return None if other is None else chain + other
+    other = found.path(half, range(level, design.apart + 1), range(half, 2 * half))
+    if other is None:
+        return None
+    above = found.path(0, range(int(parent)), range(root + 1, 1 << found.levels), chain + other)
+    return None if above is None else above + chain + other
 
 
 def _build_beside(design: _AllocDesign) -> Chains | None:
@@ -225,16 +262,22 @@ def _variant(design: _AllocDesign) -> str:
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     """The dearest designs that fit, of each alignment of nodes."""
-    return dearest_plans(request, _alloc_designs, _build_alloc, _alloc_plan)
+    designs = cache(_alloc_designs)
+    kinds = [
+        Kind(designs, partial(_build_alloc, parent=parent, all_across=all_across), _CANDIDATES)
+        for parent, all_across in product((False, True), (False, True) if request.data_line_bytes else (False,))
+    ]
+    return dearest_plans(request, kinds, _alloc_plan)
 
 
 def _alloc_plan(chains: Chains, layout: Layout, slots: list[int], line: int | None) -> ScenarioPlan:
     facts, size = chains.facts, chains.measured[0]
     visited = sum(count for fact, count in facts.items() if fact.startswith("nodes"))
+    last = len(slots) - chains.first
     return ScenarioPlan(
         scenario="worst-alloc",
         variant=variant_name(chains.variant, line),
-        trace=layout.trace(slots),
+        trace=layout.trace([*slots[last:], *slots[:last]]),
         measured=Operation(OperationKind.MALLOC, 0, request_of(size)),
         initial_cache=InitialCache.DIRTY,
         state=(
