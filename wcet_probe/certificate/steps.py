@@ -145,8 +145,7 @@ def told_apart(steps: Sequence[Step], config: CacheConfig) -> Iterator[Step]:
     """
     lines: dict[Spot, frozenset[int]] = {}
     for step in steps:
-        is_known = step.is_certain and step.lines is not None
-        if is_known and step.spot is not None and step.spot.base != NUMBER:
+        if step.is_certain and step.spot is not None and step.lines is not None and step.spot.base != NUMBER:
             lines[step.spot] = lines.get(step.spot, step.lines) & step.lines
     for step in steps:
         own = step.lines or frozenset()
