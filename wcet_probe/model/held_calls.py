@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ClaimKind(StrEnum):
-    """What was claimed."""
+    """What was claimed; of a point of the proof what an access there may be to, and that control may go on as it did."""
 
     ADDRESS = "address"
     SET = "set"
@@ -22,6 +22,8 @@ class ClaimKind(StrEnum):
     FLOW = "flow"
     INSTRUCTIONS = "instructions"
     CYCLES = "cycles"
+    POINT = "point"
+    WAY = "way"
 
 
 @dataclass(frozen=True, slots=True)
