@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ClaimKind(StrEnum):
-    """What was claimed; of a point of the proof what an access there may be to, and that control may go on as it did."""
+    """What was claimed; at a point of the proof, of an access there, and of the way on from it."""
 
     ADDRESS = "address"
     SET = "set"
