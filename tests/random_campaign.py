@@ -60,7 +60,7 @@ INITIAL = (InitialCache.COLD, InitialCache.DIRTY)
 LONGEST = 100_000
 """Bounds above it are not held against runs that hang."""
 HANGS = 400_000
-"""A run of so many instructions is taken to hang."""
+"""A run of so many instructions is taken to hang; those before it, which a machine counts too, have room besides."""
 REPEATED_INSTRUCTIONS = 3_000
 """Longer runs are not repeated by the second engine."""
 ROUTINES = Path("build/suite")
@@ -136,7 +136,8 @@ def _answer(guest: Guest, entry: str, draw: random.Random, runs: int, found: Cou
     except AnalysisError:
         return "without a bound"
     watched = [claim.loop for claim in bound.loop_claims]
-    with guest.machine(watched=watched, bounds=(bound,), most_instructions=HANGS) as machine:
+    most = runs * LONGEST + HANGS
+    with guest.machine(watched=watched, bounds=(bound,), most_instructions=most) as machine:
         before = machine.memory.snapshot()
         for _ in range(runs):
             machine.memory.restore(before)
