@@ -59,9 +59,10 @@ def _state(answer: Answer) -> Iterator[Block]:
     document = answer.document
     state, measured = document["state"], document["measured_operation"]
     size = f"({measured['size_bytes']:,})" if measured["kind"] == "malloc" else ""
+    refused = measured["kind"] == "malloc" and document["observed"].get("result") == 0
     command = document.get("command")
     rows = [
-        ("Call", f"`{measured['kind']}{size}`"),
+        ("Call", f"`{measured['kind']}{size}`{', refused: it returns NULL' if refused else ''}"),
         ("State", state["description"]),
         ("Why this one", " ".join(state["why"])),
         ("Caches at entry", document["initial_cache"]),

@@ -182,6 +182,7 @@ def _witness(unit: str, witness: Witness) -> Document:
         **_state(witness.plan, witness.checks),
         "initial_cache": plain(witness.initial_cache),
         "measured_operation": plain(witness.plan.measured),
+        "refused": witness.refused,
         "cross_check": plain(witness.cross_check),
     }
 

@@ -169,6 +169,7 @@ class WitnessShape(TypedDict):
     driver_value: int | None
     initial_cache: InitialCache
     measured_operation: Operation
+    refused: NotRequired[bool]
     cross_check: CrossCheck | None
 
 

@@ -154,6 +154,7 @@ def head(report: Report, width: int) -> Iterator[Line]:
     if bound is None:
         yield heading(f"{_name(report)}: {instructions:,} instructions, {cycles:,} cycles")
         yield where
+        yield from textwrap.wrap(_refused(report), width)
         yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}"
         if report.no_bound:
             yield from paragraph("", report.no_bound, width, 1)
@@ -163,12 +164,20 @@ def head(report: Report, width: int) -> Iterator[Line]:
     most = f"{bound.instructions:,} instructions, {bound.cycles:,} cycles"
     yield heading(f"{_name(report)}: {kind} takes at most {most}")
     yield where
+    yield from textwrap.wrap(_refused(report), width)
     assumed = how_many_assumed(bound.assumptions)
     yield f"{report.verdict.value}: {_VERDICTS[report.verdict]}, under {assumed}."
     yield ""
     yield from both_sides(bound, report.witnesses, report.plan.scenario, width)
     yield from timing_model(report.target, report.question.cache_options, width)
     yield ""
+
+
+def _refused(report: Report) -> str:
+    """Which of the observed allocations return no block; nothing where all do."""
+    refused = [unit for unit, witness in report.witnesses.items() if witness.refused]
+    which = "" if len(refused) == len(report.witnesses) else f" with most {' and '.join(refused)}"
+    return f"The observed allocation{which} is refused: it returns NULL." if refused else ""
 
 
 def _name(report: Report) -> str:

@@ -29,6 +29,8 @@ FIRST_EXPONENT, LAST_EXPONENT = 8, 23
 _ALIGNED_FENCE_BYTES = 32
 _MOST_TRIALS = 400
 _CANDIDATES_IN_FEW_BYTES = 7
+_BY_INSTRUCTIONS = 2
+"""Of nodes across lines, beside those by cycles."""
 _FEW_BYTES = 1 << 13
 """Up to this heap a node more or less is some per cent of the cost, and which one is dearest hangs on single lines."""
 
@@ -151,21 +153,25 @@ def _numbered(plans: Sequence[ScenarioPlan]) -> list[ScenarioPlan]:
 
 
 def _dearest(request: HeapRequest, kind: Kind[_Design], line: int | None) -> Iterator[tuple[Chains, Layout, list[int]]]:
-    """The first designs that fit into the heap, by estimated instructions or, of nodes across lines, cycles."""
+    """The first designs that fit into the heap, by estimated instructions and, of nodes across lines, by cycles first.
+
+    On cores that wait less for a line than estimated the designs with most instructions are dearest, across lines, too.
+    """
     designs = kind.designs(*room_and_fence(request, line))
-    cycles, across = (0, 1) if line is None else (_LINE, 2)
     few = line is not None and request.heap_bytes <= _FEW_BYTES
-    worths = [design.worth(cycles, across) for design in designs]
-    ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
-    built = (kind.build(designs[number], line) for number in ranked[:_MOST_TRIALS])
-    yield from islice(_that_fit(request, built, line), _CANDIDATES_IN_FEW_BYTES if few else kind.candidates)
+    most = _CANDIDATES_IN_FEW_BYTES if few else kind.candidates
+    seen = set[tuple[int, ...]]()
+    for cycles, across, count in ((0, 1, most),) if line is None else ((_LINE, 2, most), (0, 2, _BY_INSTRUCTIONS)):
+        worths = [design.worth(cycles, across) for design in designs]
+        ranked = sorted(range(len(designs)), key=worths.__getitem__, reverse=True)
+        built = (kind.build(designs[number], line) for number in ranked[:_MOST_TRIALS])
+        yield from islice(_that_fit(request, built, line, seen), count)
 
 
 def _that_fit(
-    request: HeapRequest, built: Iterator[Iterator[Chains]], line: int | None
+    request: HeapRequest, built: Iterator[Iterator[Chains]], line: int | None, seen: set[tuple[int, ...]]
 ) -> Iterator[tuple[Chains, Layout, list[int]]]:
     """Of each design the first that fits, if it is new."""
-    seen = set[tuple[int, ...]]()
     for variants in built:
         for chains in variants:
             layout = Layout(request.heap_bytes)

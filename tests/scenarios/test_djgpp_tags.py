@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from tests.support import TARGETS
+from wcet_probe.reports.formats.document import document
+from wcet_probe.reports.screens.terminal import render
 from wcet_probe.scenarios.lookup import scenario_names
 
 from .tagged_scenarios import dearest_of_random_replay, instructions, report
@@ -35,3 +40,12 @@ def test_walks_are_linear_in_the_heap():
     for scenario in ("worst-alloc", "worst-free"):
         few, many = (report(NAME, scenario, "cortex-m4", kib << 10).plan.driver_value for kib in (256, 1024))
         assert 3.9 < many / few < 4.1
+
+
+def test_a_refused_dearest_allocation_is_told_on_the_first_screen_and_in_the_document():
+    found = report(NAME, "worst-alloc", "cortex-m4", 600)
+    screen = Console(file=StringIO(), width=100)
+    render(found, screen)
+    assert "The observed allocation is refused: it returns NULL." in screen.file.getvalue().splitlines()[:3]
+    assert all(one["refused"] for one in document(found)["witnesses"].values())
+    assert not any(one.refused for one in report(NAME, "worst-free", "cortex-m4", 600).witnesses.values())

@@ -71,6 +71,10 @@ def test_both_neighbours_in_one_trie_are_dearest_in_a_small_heap() -> None:
     assert report(NAME, "worst-free", "arm926ej-s", 5000).measurement.cycles >= 3188
 
 
+def test_most_instructions_across_lines_are_dearest_where_a_line_is_not_waited_for_long() -> None:
+    assert report(NAME, "worst-alloc", "e200z6", 5000).measurement.cycles >= 3858  # 3,732 of those dearest by lines
+
+
 def test_nodes_below_a_root_are_dearest_where_the_code_is_in_a_cache() -> None:
     assert report(NAME, "worst-free", "arm926ej-s", 64 << 10).measurement.cycles >= 4530  # 4,342 before
     assert report(NAME, "worst-alloc", "arm926ej-s", 64 << 10).measurement.cycles >= 5587  # 5,419 before

@@ -198,6 +198,8 @@ def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
         plan = next(plan for plan in plans if plan.variant == witness["variant"])
         own_call = operation_document(plan.measured)
         demand(witness["measured_operation"] == own_call, f"the witness in {unit} is another call")
+        refused = witness.get("refused", plan.refused)
+        demand(plan.refused in (None, refused), f"the witness in {unit} is refused, or is said to be")
         reached = [{"fact": fact, "predicted": value, "found": value} for fact, value in plan.prediction.items()]
         demand(witness["checks"] == reached, f"the state of the witness in {unit} is another one")
         again = witness["cross_check"]

@@ -11,7 +11,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound
-from wcet_probe.model.scenario import InitialCache, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target
 
 
@@ -106,6 +106,11 @@ class Witness:
     def value(self, unit: str) -> int:
         """What was counted in ``unit``, ``instructions`` or ``cycles``."""
         return {"instructions": self.measurement.instructions, "cycles": self.measurement.cycles}[unit]
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call is an allocation that returned no block."""
+        return self.plan.measured.kind is OperationKind.MALLOC and not self.measurement.result
 
 
 @dataclass(frozen=True, slots=True)
