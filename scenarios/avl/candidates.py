@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from wcet_probe.scenarios.cache_sets import way_bytes
@@ -15,6 +16,8 @@ _SAVED_BYTES = 64
 """From the registers that it saves to there."""
 LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
+_MOST_BYTES_FOR_WIDER = 1 << 18
+"""Up to this heap room is left that is too little to bring all nodes into fewer sets; above, one set holds them all."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
 """Up to this heap single rotations are tried too: from 1 to 256 KiB they are never dearer."""
 
@@ -25,15 +28,26 @@ def other_kinds(request: HeapRequest) -> tuple[str, ...]:
 
 
 class Spacing(NamedTuple):
-    """Nodes multiples of ``modulus`` bytes apart, also from what lies ``stack_bytes`` from the end of the stack."""
+    """Nodes multiples of ``modulus`` bytes apart, also from what lies ``stack_bytes`` from the end of the stack.
+
+    With an order ``first`` the room that is left brings some of them, in that order, multiples of twice as much apart:
+    into half of the sets, where what a call comes back to has been evicted more often.
+    """
 
     modulus: int = 1
     stack_bytes: int = _WAY_DOWN_BYTES
+    first: str = ""
 
     @property
     def variant(self) -> str:
         """What the name of a variant ends with."""
-        return self.text.replace(", ", ", nodes ", 1)
+        wider = f", {2 * self.modulus} while there is room, {self.first} first" if self.first else ""
+        return self.text.replace(", ", ", nodes ", 1) + wider
+
+    @property
+    def doubled(self) -> Spacing:
+        """That of the nodes which come first."""
+        return Spacing(2 * self.modulus, self.stack_bytes)
 
     @property
     def text(self) -> str:
@@ -60,3 +74,27 @@ def spacings(request: HeapRequest) -> tuple[tuple[str, Spacing], ...]:
     halvings = range(7 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1)
     found = [(kind, Spacing(way >> halving)) for kind in ("double", "long") for halving in halvings]
     return (*found, ("double", Spacing(way, _SAVED_BYTES)))
+
+
+_LOW, _HIGH, _TOP, _BOTTOM = "low addresses", "high addresses", "top of the tree", "bottom of the tree"
+
+
+def wider_spacings(request: HeapRequest) -> tuple[Spacing, ...]:
+    """Spacings that double while there is room; none where the heap is larger, or without a cache."""
+    way = way_bytes(request)
+    if way is None or request.heap_bytes > _MOST_BYTES_FOR_WIDER:
+        return ()
+    return tuple(
+        Spacing(way >> halving, first=first) for halving in range(1, 7) for first in (_LOW, _HIGH, _TOP, _BOTTOM)
+    )
+
+
+def in_order(first: str, moved: Collection[int], levels: Sequence[int]) -> list[int]:
+    """The blocks ``moved`` but the first of the heap, which stays, in the order ``first``.
+
+    ``levels`` has all blocks, those of each level of the tree behind those of the one above.
+    """
+    if first in {_LOW, _HIGH}:
+        return sorted(set(moved) - {0}, reverse=first == _HIGH)
+    found = [block for block in levels if block in moved and block]
+    return found if first == _TOP else found[::-1]
