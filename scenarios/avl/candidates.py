@@ -16,8 +16,8 @@ _SAVED_BYTES = 64
 """From the registers that it saves to there."""
 LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
-_MOST_BYTES_FOR_WIDER = 1 << 18
-"""Up to this heap room is left that is too little to bring all nodes into fewer sets; above, one set holds them all."""
+_LEAST_PLACES, _MOST_PLACES = 16, 128
+"""How many the heap has for nodes of a spacing that doubles: with fewer trees are low, with more little is evicted."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
 """Up to this heap single rotations are tried too: from 1 to 256 KiB they are never dearer."""
 
@@ -80,13 +80,13 @@ _LOW, _HIGH, _TOP, _BOTTOM = "low addresses", "high addresses", "top of the tree
 
 
 def wider_spacings(request: HeapRequest) -> tuple[Spacing, ...]:
-    """Spacings that double while there is room; none where the heap is larger, or without a cache."""
+    """Spacings that double while there is room; none without a cache, or where one set can hold all nodes."""
     way = way_bytes(request)
-    if way is None or request.heap_bytes > _MOST_BYTES_FOR_WIDER:
+    if way is None:
         return ()
-    return tuple(
-        Spacing(way >> halving, first=first) for halving in range(1, 7) for first in (_LOW, _HIGH, _TOP, _BOTTOM)
-    )
+    halves = (way >> halving for halving in range(1, 7))
+    found = [modulus for modulus in halves if _LEAST_PLACES <= request.heap_bytes // modulus <= _MOST_PLACES]
+    return tuple(Spacing(modulus, first=first) for modulus in found for first in (_LOW, _HIGH, _TOP, _BOTTOM))
 
 
 def in_order(first: str, moved: Collection[int], levels: Sequence[int]) -> list[int]:
