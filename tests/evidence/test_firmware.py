@@ -92,7 +92,7 @@ def test_a_fact_about_an_argument_on_the_stack_is_not_taken_for_one_about_a_regi
 ):
     facts = f'[[argument]]\nfunction = "weight"\nindex = {index}\nmin = 0\nmax = 9\nbecause = "so it is"\n'
     (tmp_path / "own.toml").write_text(facts)
-    for module in ("prepared", "bound"):  # a prover that does not look
+    for module in ("prepared", "resolved_values"):  # a prover that does not look
         monkeypatch.setattr(f"wcet_probe.analyzer.{module}.argument_ranges", lambda *_: {})
     files = ("--facts", tmp_path / "own.toml")
     found, text, _ = run("bound", "firmware.elf", "--entry", "weight", *files, "--json", "-q")

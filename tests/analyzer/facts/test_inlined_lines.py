@@ -68,7 +68,7 @@ u f(u n) {
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_loop_that_is_a_recursion_does_not_take_the_pragma_of_the_loop_around_its_call(target):
     source = """typedef unsigned u; volatile u port, sink;
-static u fac(u n) { if (n == port) return 1; return n * fac(n - 1); }
+static u fac(u n) { if (n == port) return 1; return n * fac(n * port); }
 u f(u n) {
   _Pragma("loopbound min 0 max 3")
   for (u i = 0; i < 3; i++) sink += fac(i + 9);
