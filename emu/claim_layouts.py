@@ -1,4 +1,4 @@
-"""The layouts of ``emu/native/claims.h``, and nothing of their meaning."""
+"""The layouts of ``emu/native/claims.h`` and ``ways.h``, and nothing of their meaning."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64
 
 HOLDS = 0
 MAY_BE_FRAME, FIRST_VISIT, ONLY_AGAIN, MAY_CROSS = 1, 2, 4, 8
+STORES, ONE_LINE, NO_FRAME = 1, 2, 4
 
 
 class ClaimRangeLayout(Structure):
@@ -66,6 +67,38 @@ class FlowEntriesLayout(Structure):
     _fields_ = [("weight", c_int64), ("before", c_uint64), ("loop", c_uint32), ("flow", c_uint32)]
 
 
+class WayAccessLayout(Structure):
+    """``struct wp_way_access``."""
+
+    _fields_ = [("range", ClaimRangeLayout), *((name, c_uint32) for name in ("row", "flags", "set_row"))]
+
+
+class WayPointLayout(Structure):
+    """``struct wp_way_point``."""
+
+    _fields_ = [
+        *((name, c_uint32) for name in ("first", "behind", "first_next", "next_count", "first_access", "access_count")),
+        ("stamp", c_uint64),
+        *((name, c_uint32) for name in ("returns", "unused")),
+    ]
+
+
+class WaysLayout(Structure):
+    """``struct wp_ways``."""
+
+    _fields_ = [
+        ("points", POINTER(WayPointLayout)),
+        ("next", POINTER(c_uint32)),
+        ("accesses", POINTER(WayAccessLayout)),
+        ("sets", POINTER(c_uint8)),
+        ("ends", POINTER(c_uint8)),
+        ("here", POINTER(c_uint32)),
+        ("there", POINTER(c_uint32)),
+        ("step", c_uint64),
+        *((name, c_uint32) for name in ("point_count", "here_count", "row", "behind", "is_lost", "unused")),
+    ]
+
+
 class EntryClaimsLayout(Structure):
     """``struct wp_entry_claims``."""
 
@@ -89,6 +122,7 @@ class EntryClaimsLayout(Structure):
             (name, c_uint32)
             for name in ("entry_row", "change_count", "line_count", "word_count", "flow_count", "entry_count")
         ),
+        ("ways", WaysLayout),
     ]
 
 

@@ -14,6 +14,7 @@ from wcet_probe.emu import claim_layouts as layouts
 from wcet_probe.emu.loops import LoopTable
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
+from wcet_probe.emu.way_tables import WayTables
 from wcet_probe.model.access_claims import access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind, HeldCalls
 from wcet_probe.model.image import Image
@@ -79,7 +80,7 @@ class ClaimWatch:
         if found.kind == layouts.HOLDS:
             return None
         entry: _Entry = self._entries[found.entry]
-        return entry.broken(found)
+        return entry.broken(found, self._layouts[found.entry])
 
     @property
     def event_tables(self) -> list[Any]:
@@ -145,6 +146,7 @@ class _Entry:
         self._line_rows, self._stamps = _line_rows(self._counted, guest.line_count, set_count)
         self._word_rows = _rows(layouts.WordClaimLayout, (_word(word, guest) for word in bound.words))
         self._flow_rows = _rows(layouts.FlowClaimLayout, ((claim.constant, 0, 0) for claim in bound.flow_claims))
+        self._ways = WayTables(bound, table, set_count)
         self._access_rows, self._ranges, self._sets = self._access_tables(set_count)
         self._claim_of_row = (ctypes.c_uint32 * (2 * table.row_count))()
         for number, claim in enumerate(self._claims, 1):
@@ -177,6 +179,7 @@ class _Entry:
             word_count=len(bound.words),
             flow_count=len(bound.flow_claims),
             entry_count=len(entries),
+            ways=self._ways.layout,
         )
 
     def _access_tables(self, set_count: int) -> tuple[Any, Any, Any]:
@@ -215,9 +218,10 @@ class _Entry:
         rows = _rows(layouts.FlowEventLayout, ((weight, row, flow) for row, flow, weight in events))
         return (ctypes.c_uint32 * table.row_count)(*before), rows
 
-    def broken(self, found: layouts.BrokenClaimLayout) -> BrokenClaim:
+    def broken(self, found: layouts.BrokenClaimLayout, layout: layouts.EntryClaimsLayout) -> BrokenClaim:
         """What is violated."""
         kind, value, fact, statement, limit = _KINDS[found.kind - 1], found.value, "", "", 0
+        place = found.pc
         bound = self._bound
         match kind:
             case ClaimKind.CHANGES:
@@ -235,11 +239,13 @@ class _Entry:
                 limit = bound.instructions
             case ClaimKind.CYCLES:
                 limit = bound.cycles
+            case ClaimKind.POINT:
+                fact = ", ".join(self._ways.facts(layout.ways, found.pc, is_store=bool(found.is_store)))
+            case ClaimKind.WAY:
+                place = self._ways.address(found.index)
             case _:
                 fact = ", ".join(sorted(self._facts_of(found.pc, is_store=bool(found.is_store))))
-        return BrokenClaim(
-            kind, bound.entry, fact, statement, limit, value, found.pc, found.address, bool(found.is_store)
-        )
+        return BrokenClaim(kind, bound.entry, fact, statement, limit, value, place, found.address, bool(found.is_store))
 
     def _facts_of(self, address: int, *, is_store: bool) -> Iterable[str]:
         return (

@@ -4,13 +4,14 @@
  *
  * A call begins where control enters one of the entries from the harness, or where a run begins at one, and ends where
  * control is back. Of each data access the address, the cache set and what flow facts count are held against tables; of
- * each call the sums of flow facts, instructions and cycles. The first violation is kept and the guest runs on: whoever
+ * each call the sums of flow facts, instructions and cycles, and the way through the points of the proof. The first violation is kept and the guest runs on: whoever
  * asked for the run is to look. The tables are the caller's, and so are the counts in them.
  */
 #ifndef WP_CLAIMS_H
 #define WP_CLAIMS_H
 
 #include "loops.h"
+#include "ways.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,14 +29,11 @@ enum wp_claim_kind {
     WP_WORD,
     WP_FLOW,
     WP_INSTRUCTIONS,
-    WP_CYCLES
+    WP_CYCLES,
+    WP_POINT,
+    WP_WAY
 };
 enum { WP_MAY_BE_FRAME = 1, WP_FIRST_VISIT = 2, WP_ONLY_AGAIN = 4, WP_MAY_CROSS = 8 };
-
-/* Addresses low + k * stride for k up to steps, above the stack pointer at entry if from_stack. */
-struct wp_claim_range {
-    uint32_t low, stride, steps, from_stack;
-};
 
 /* Of all loads, or all stores, of an instruction. */
 struct wp_access_claim {
@@ -93,6 +91,7 @@ struct wp_entry_claims {
     struct wp_flow_entries *entries;
     uint64_t most_instructions, most_cycles, greatest_instructions, greatest_cycles, calls;
     uint32_t entry_row, change_count, line_count, word_count, flow_count, entry_count;
+    struct wp_ways ways;
 };
 
 struct wp_claim_setup {

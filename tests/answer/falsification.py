@@ -165,7 +165,7 @@ def verdict(name: str, number: Number) -> str:
     runs = [(scenario, 0) for scenario in builders if scenario.startswith("worst")]
     runs += [("random", seed) for seed in SEEDS if "random" in builders]
     if number.kind == "pointers":
-        # The second engine tells call paths apart, and the least calls take others than the dearest do.
+        # The least calls take other call paths than the dearest do.
         runs += [(scenario, 0) for scenario in builders if scenario.startswith("best")]
     for heap_bytes in HEAPS_BYTES:
         try:
@@ -180,7 +180,7 @@ def verdict(name: str, number: Number) -> str:
         for scenario, seed in runs:
             request = probe.ProbeRequest(
                 allocator, load_target(TARGET), scenario, heap_bytes, seed, None, "zig",
-                cross_check=scenario.startswith("best"), cache_dir=images_dir(), prove=True,
+                cross_check=False, cache_dir=images_dir(), prove=True,
             )  # fmt: skip
             try:
                 probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023

@@ -13,14 +13,16 @@ from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
 from wcet_probe.answer.call_paths import check_call_path
-from wcet_probe.answer.contradiction import check_accesses
+from wcet_probe.answer.contradiction import check_accesses, refusal
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
-from wcet_probe.emu.machine import RETURN_ADDRESS
+from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import ContradictionError
+from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.proof import Bound
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import MemoryRange
 
 TARGET = load_target("mpc603e")
@@ -57,9 +59,19 @@ def held(made: Proved, bound: Bound, done: Interpretation) -> None:
     check_call_path(bound, done.path, done.accesses, made.guest.image, TARGET, frames=frames, subject="a test")
 
 
-def with_claims(made: Proved, *changes: dict[str, object]) -> Bound:
-    """The bound with changes of what is said of the last function's load, one for each of its points."""
-    load = max(one.address for one in made.bound.accesses if not one.is_store)
+def native(made: Proved, bound: Bound, *arguments: int) -> BrokenClaim | None:
+    """What the native core refuses of the same call."""
+    guest = made.guest
+    with Machine(guest.image, TARGET, guest.instructions, guest.costs, 4096, bounds=[bound]) as machine:
+        machine.measure("f", arguments, InitialCache.COLD)
+        (calls,) = machine.held_calls()
+        assert calls.calls == 1
+        return machine.broken_claim()
+
+
+def with_claims(made: Proved, *changes: dict[str, object], is_store: bool = False) -> Bound:
+    """The bound with changes of what is said of the last function's load or store, one for each of its points."""
+    load = max(one.address for one in made.bound.accesses if one.is_store == is_store)
     points = sorted({one.point for one in made.bound.accesses if one.address == load})
     assert len(points) == len(changes)
     told = dict(zip(points, changes, strict=True))
@@ -92,6 +104,33 @@ def test_contexts_are_held_apart(one, other, is_false):
     refused = r"the load at g.* against what the proof says .*on this call path"
     with pytest.raises(ContradictionError, match=refused) if is_false else nullcontext():
         held(made, bound, done)
+    broken = native(made, bound, HEAP)
+    assert (broken is not None) == is_false
+    if broken:
+        assert broken.kind is ClaimKind.POINT
+        with pytest.raises(ContradictionError, match=refused):
+            raise refusal(broken, made.guest.image, "a test")
+
+
+STACK_POINTER = TARGET.memory_map.stack.end_address - 24
+"""At entry."""
+ANYWHERE = {"low": 0, "stride": 1, "steps": 0xFFFFFFFF, "sets": None}
+
+
+@pytest.mark.parametrize("is_false", [False, True])
+@pytest.mark.parametrize(
+    ("first", "second", "pointer", "is_store"),
+    [
+        ({"is_one_line": False}, {"is_one_line": True}, HEAP + 30, False),
+        ({"base": "any"}, {"base": "number"}, STACK_POINTER - 44, True),
+    ],
+)
+def test_lines_and_frames_are_held_apart_by_the_native_core(first, second, pointer, is_store, is_false):
+    """Only the first call's access is across a line, and only its store is below the stack pointer at entry."""
+    made, _ = twice()
+    points = [ANYWHERE | one for one in ((second, first) if is_false else (first, second))]
+    broken = native(made, with_claims(made, *points, is_store=is_store), pointer)
+    assert (broken and broken.kind) == (ClaimKind.POINT if is_false else None)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +150,14 @@ def test_the_fact_of_the_path_is_named():
     bound = with_claims(made, exactly(HEAP + 40) | {"fact": "a.toml:1"}, exactly(HEAP) | {"fact": "a.toml:2"})
     with pytest.raises(ContradictionError, match=r"call path; the fact a\.toml:1 speaks of it"):
         held(made, bound, done)
+    assert native(made, bound, HEAP).fact == "a.toml:1"
 
 
 def test_a_claim_without_a_point_is_of_all():
     made, done = twice()
     bound = with_claims(made, exactly(HEAP) | {"point": None}, exactly(HEAP + 40) | {"point": None})
     held(made, bound, done)
+    assert native(made, bound, HEAP) is None
 
 
 @pytest.mark.parametrize("is_false", [False, True])
@@ -132,19 +173,35 @@ def test_copies_of_a_block_are_held_apart(is_false):
     bound = with_claims(made, *(exactly(HEAP + 4 * (own == is_false)) for own in direct))
     with pytest.raises(ContradictionError, match="on this call path") if is_false else nullcontext():
         held(made, bound, done)
+    broken = native(made, bound, HEAP, 0)
+    assert (broken and broken.kind) == (ClaimKind.POINT if is_false else None)
+
+
+def test_a_block_of_the_engine_goes_on_into_the_next_of_the_proof():
+    source = assembler({"f": "cmpwi 4, 0\nbeq 1f\naddi 3, 3, 8\n1: lwz 5, 0(3)\nblr"}, TARGET)
+    made = proved(guest_of(source, TARGET), "f")
+    assert [native(made, made.bound, HEAP, way) for way in (0, 1)] == [None, None]
 
 
 def test_a_way_that_the_values_exclude_is_refused():
     made, done = twice()
     edges = made.bound.point_edges
     held(made, made.bound, done)
+    assert native(made, made.bound, HEAP) is None
     for left in range(len(edges)):
+        bound = replace(made.bound, point_edges=edges[:left] + edges[left + 1 :])
         with pytest.raises(ContradictionError, match="excludes on this call path"):
-            held(made, replace(made.bound, point_edges=edges[:left] + edges[left + 1 :]), done)
+            held(made, bound, done)
+        broken = native(made, bound, HEAP)
+        assert broken.kind is ClaimKind.WAY
+        assert "excludes it on this call path" in str(refusal(broken, made.guest.image, "a test"))
 
 
 def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
-    """Where a freed block does not merge, its start is computed from the payload, 8 bytes behind a multiple of 16."""
+    """Where a freed block does not merge, its start is computed from the payload, 8 bytes behind a multiple of 16.
+
+    Frees of the set-up take that path, and no second engine runs here.
+    """
     allocator = load_allocator("buddy-binary")
     ((name, text),) = allocator.facts
     true, false = (f'functions = ["push"]\nmultiple_of = "{one}"' for one in ("alignment", "minimum_block"))
@@ -152,18 +209,17 @@ def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
     request = ProbeRequest(
         allocator=replace(allocator, facts=((name, text.replace(true, false)),)),
         target=TARGET,
-        scenario="best-free",
-        heap_bytes=4992,
+        scenario="worst-free",
+        heap_bytes=5008,
         seed=1,
         initial_cache=None,
         compiler="zig",
-        cross_check=True,
+        cross_check=False,
         prove=True,
         cache_dir=images_dir(),
     )
-    with pytest.raises(
-        ContradictionError, match=r"the store at buddy_binary_free.* on this call path; the fact .* of it"
-    ):
+    place = r"the store at buddy_binary_free.* in the set-up of worst-free.* on this call path; the fact .* of it"
+    with pytest.raises(ContradictionError, match=place):
         observe(request)
     assert observe(replace(request, allocator=allocator)).bound
 

@@ -359,6 +359,9 @@ def test_a_granule_is_apart_where_no_two_lines_of_a_set_can_differ():
     steps = [replace(step(spot=Spot(name, 0, 16)), lines=own and frozenset(own)) for name, own in lines.items()]
     apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config)]
     assert apart == [{"s3"}, {"s3"}, {"s1", "s2"}, set()]
+    steps[2] = replace(steps[2], is_certain=False)  # where it is skipped, s3 may be anything
+    apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config)]
+    assert apart == [set(), set(), {"s1", "s2"}, set()]
 
 
 @pytest.mark.covering

@@ -2,17 +2,20 @@
 
 from dataclasses import replace
 from functools import cache
+from unittest.mock import patch
 
 import pytest
 
 from tests.certificate.forgeries import problem_of, solved_again
 from tests.certificate.test_code import document_of
-from tests.support import guest_of
+from tests.support import assembler, guest_of
+from wcet_probe.analyzer.ipet.flow_system import FlowLoop
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.records import graph_of, invariants_of, read_records
+from wcet_probe.errors import VerificationError
 
 NESTS = {
     "an inner loop that doubles": "for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j;",
@@ -91,6 +94,35 @@ def test_a_loop_is_followed_as_far_as_its_bound_says():
         cut.bounds[header] = most - 1
         assert cut.most_executions(header) == most - 1
     assert followed.most_executions("nowhere") is None
+
+
+def test_a_loop_is_not_followed_as_far_as_another_with_its_header_says():
+    """Rounds of 3 within 100, by one header: what comes back within a round is no bound of all that comes back."""
+    again = "movs r0, #0\n movs r1, #0\n1: adds r1, #1\n cmp r1, #3\n blo 1b\n movs r1, #0"
+    target = load_target("cortex-m4")
+    code = f" {again}\n adds r0, #1\n cmp r0, #100\n blo 1b\n bx lr"
+    document, binary = document_of(guest_of(assembler({"f": code}, target), target))
+    check_shown = "wcet_probe.certificate.check.check_shown"
+
+    def lent(problem, derivations, followed):
+        (whole,) = problem.loops
+        (inner,) = (one.name for one in problem.edges if one.source == one.target)
+        (outer,) = set(whole.back_edges) - {inner}
+        few = replace(whole, max_back_edges=2)
+        part = FlowLoop("part", (*whole.entry_edges, outer), (inner,), 2)
+        three = replace(derivations[0], max_header=3, initial_low=0, initial_high=2)
+        parts = [three, replace(three, loop="part", constraint="loop:part")]
+        return replace(problem, loops=(part, few), constraints=()), parts, followed
+
+    (own,) = document["bound"]["loops"]
+    loops = [{**own, "name": name, "max": 3} for name in ("part", own["name"])]
+    forged = solved_again({**document, "bound": {**document["bound"], "loops": loops}}, lent)
+    assert (forged["bound"]["instructions"], document["bound"]["instructions"]) == (24, 1303)
+    with (
+        patch(check_shown, lambda *_: ""),
+        pytest.raises(VerificationError, match="have one header"),
+    ):
+        check_bound(forged, binary)
 
 
 def test_a_forged_limit_is_not_taken_for_checked():

@@ -193,6 +193,8 @@ _ACCESSED: Mapping[ClaimKind, str] = {
     ClaimKind.SET: "in a set of the cache that is excluded there",
     ClaimKind.FRAME: "in the call's own stack, against the assumption stack-separation",
     ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
+    ClaimKind.POINT: "against what the proof says of it on this call path",
+    ClaimKind.WAY: "to where the value analysis excludes it on this call path",
     ClaimKind.VISIT: (
         "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits"
     ),
@@ -236,10 +238,9 @@ def refusal(broken: BrokenClaim, image: Image, subject: str, control: Sequence[s
             )
         case kind:
             what, rests = "store" if broken.is_store else "load", f"; the fact {broken.fact} speaks of it"
-            return _contradiction(
-                f"the {what} at {where} accessed {broken.address:#010x} in {subject}, {_ACCESSED[kind]}"
-                f"{rests if broken.fact else leads}"
-            )
+            accessed = f"the {what} at {where} accessed {broken.address:#010x}"
+            done = f"control went on from {where}" if kind is ClaimKind.WAY else accessed
+            return _contradiction(f"{done} in {subject}, {_ACCESSED[kind]}{rests if broken.fact else leads}")
 
 
 _INSTRUCTION_BYTES = (2, 4)

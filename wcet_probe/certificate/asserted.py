@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import PurePath
@@ -24,6 +24,10 @@ _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer",
 _LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _PRAGMA = re.compile(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
+_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_HIDING = re.compile(r"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b|\b(?:__)?asm(?:__)?\b")
+_NO_HEADS = {"for", "while", "if", "switch", "return", "sizeof", "alignas", "typeof", "asm", "volatile"}
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
 
 
@@ -172,21 +176,107 @@ def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
 
 
 def loops_owning(asserted: Asserted, line: tuple[str, int]) -> Sequence[Extent]:
-    """The loops of a source that own a line, see `Extent.owns`."""
+    """The loops of a source that own a line, see `Extent.owns`; and those that no keyword tells, see `hidden_loops`."""
     file, number = line
     text = (asserted.sources or {}).get(file)
-    return () if text is None else _owning(file, text).get(number, ())
+    return () if text is None else _owning(file, text, _macros_of(asserted)).get(number, ())
+
+
+def hidden_loops(asserted: Asserted, file: str) -> Sequence[Extent]:
+    """What may be a loop of a source though no keyword tells: uses of macros, jumps back, and assembly.
+
+    A macro that no source defines is taken for one that hides a loop if it is called in capitals, or in front of a
+    statement.
+    """
+    text = (asserted.sources or {}).get(file)
+    return () if text is None else _hidden(file, text, _macros_of(asserted))
+
+
+def are_told_apart(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str, int]]) -> bool:
+    """Whether one of the lines is of the loop ``extent``, and of none that may be in it."""
+    return any(
+        extent.owns(line) and sum(map(extent.encloses, loops_owning(asserted, line))) < 2 for line in lines
+    )  # fmt: skip
+
+
+def _macros_of(asserted: Asserted) -> tuple[frozenset[str], frozenset[str]]:
+    return _macros(tuple((asserted.sources or {}).values()))
+
+
+@lru_cache(maxsize=8)
+def _macros(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """All macros, and those whose texts may hold a loop."""
+    bodies: dict[str, str] = {}
+    for text in texts:
+        for found in _DEFINE.finditer(_blanked(text)):
+            bodies[found[1]] = f"{bodies.get(found[1], '')} {found[2]}"
+    words = {name: set(_WORD.findall(body)) for name, body in bodies.items()}
+    hiding = {name for name, body in bodies.items() if _HIDING.search(body)}
+    while more := {name for name, own in words.items() if name not in hiding and own & hiding}:
+        hiding |= more
+    return frozenset(bodies), frozenset(hiding)
 
 
 @lru_cache(maxsize=64)
-def _owning(file: str, text: str) -> Mapping[int, Sequence[Extent]]:
+def _owning(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]]) -> Mapping[int, Sequence[Extent]]:
     found: dict[int, list[Extent]] = {}
-    for one in _loops(file, text):
+    for one in (*_loops(file, text), *_hidden(file, text, macros)):
         within = {number for first, last in one.inner for number in range(first, last + 1)}
         for number in range(one.first_line, one.last_line + 1):
             if number not in within:
                 found.setdefault(number, []).append(one)
     return found
+
+
+@lru_cache(maxsize=64)
+def _hidden(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]]) -> tuple[Extent, ...]:
+    plain = _DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), _blanked(text))
+    loops = [(one.first_line, one.last_line) for one in _loops(file, text)]
+    found = []
+    for start, end in (*_uses(plain, *macros), *_jumps_back(plain)):
+        first, last = _line(plain, start), _line(plain, end)
+        inner = tuple(one for one in loops if first < one[0] and one[1] <= last)
+        found.append(Extent(file, first, last, has_test=True, inner=inner))
+    return tuple(found)
+
+
+def _uses(plain: str, known: frozenset[str], hiding: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Where macros that may hold a loop, and assembly, begin and end; of a macro in front of a statement, with that."""
+    for word in _WORD.finditer(plain):
+        name, end = word[0], word.end()
+        is_call = re.compile(r"\s*\(").match(plain, end)
+        end = _matching(plain, is_call.end() - 1, "(", ")") + 1 if is_call else end
+        is_head = is_call and (name.isupper() or _is_a_head(plain, name, word.start(), end))
+        if name in hiding or (is_head and name not in known) or name in {"asm", "__asm", "__asm__"}:
+            yield word.start(), _statement_end(plain, end, len(plain))
+
+
+def _is_a_head(plain: str, name: str, start: int, end: int) -> bool:
+    """Whether a call that ends at ``end`` stands in front of a statement, as the head of a loop does."""
+    if name in _NO_HEADS or name.startswith("_") or not re.compile(r"\s*[A-Za-z_{]").match(plain, end):
+        return False
+    return plain.count("{", 0, start) > plain.count("}", 0, start)
+
+
+def _jumps_back(plain: str) -> Iterator[tuple[int, int]]:
+    """From a label to a jump to it that stands behind it in the same function."""
+    for jump in re.finditer(r"\bgoto\b\s*(\w*)", plain):
+        label = re.compile(rf"[;{{}}:)]\s*{jump[1]}\s*:") if jump[1] else re.compile(";")
+        before = [found.start() for found in label.finditer(plain, 0, jump.start())]
+        inside = [start for start in before if _is_in_a_body(plain, start, jump.start())]
+        if inside:
+            start = inside[0] + 1
+            yield start + len(plain[start:]) - len(plain[start:].lstrip()), jump.end()
+
+
+def _is_in_a_body(plain: str, start: int, end: int) -> bool:
+    """Whether no function ends between two places."""
+    depth = plain.count("{", 0, start) - plain.count("}", 0, start)
+    for mark in plain[start:end]:
+        depth += (mark == "{") - (mark == "}")
+        if depth < 1 and mark == "}":
+            return False
+    return True
 
 
 def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:

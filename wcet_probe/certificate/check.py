@@ -271,6 +271,8 @@ class _Check:
             (edges[back.split()[0]].target, entering.split(), back.split())
             for _, _, entering, back in self._records[0]["loop"]
         ]
+        # Loops are told by their headers: a second one of the same, entered otherwise, would lend the first its bound.
+        demand(len({header for header, *_ in loops}) == len(loops), "two loops of the certificate have one header")
         own = self._binary
         self._sums = Sums(
             self._code, self._graph, self._coverage, loops, own.asserted, self._parameters, own.variables

@@ -141,10 +141,11 @@ def told_apart(steps: Sequence[Step], config: CacheConfig) -> Iterator[Step]:
     """``steps`` of one node, with the granules that each does not age, by the lines that they and it may be.
 
     In one execution of a node a name means one address: what is known of a granule's line at one access holds at all.
+    But not what is known of an access that may be skipped: a fact about it says nothing then.
     """
     lines: dict[Spot, frozenset[int]] = {}
     for step in steps:
-        if step.spot is not None and step.lines is not None and step.spot.base != NUMBER:
+        if step.is_certain and step.spot is not None and step.lines is not None and step.spot.base != NUMBER:
             lines[step.spot] = lines.get(step.spot, step.lines) & step.lines
     for step in steps:
         own = step.lines or frozenset()

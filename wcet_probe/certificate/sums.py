@@ -17,8 +17,11 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.asserted import (
     Asserted,
+    Extent,
     Fact,
+    are_told_apart,
     function_lines,
+    hidden_loops,
     loop_extent,
     point_line,
     point_statement,
@@ -142,6 +145,8 @@ class Sums:
 
     def _surely_once(self, line: tuple[str, int], *, tests: bool) -> set[str]:
         """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
+        if any(each.first_line == line[1] for each in hidden_loops(self._asserted, line[0])):
+            return set()
         nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
         by_function: dict[str, dict[int, list[str]]] = {}
         for node in nodes:
@@ -198,7 +203,7 @@ class Sums:
                 extent = loop_extent(self._asserted, fact, name, function)
                 if extent is None or (weight < 0 and not extent.has_test):
                     return None
-                own = {loop.header for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
+                own = self._headers(extent, surely=weight > 0)
                 if weight > 0 and extent.has_test:
                     entries |= {header: entries.get(header, 0) - weight for header in own}
             else:
@@ -211,6 +216,14 @@ class Sums:
             for node in own:
                 nodes[node] = nodes.get(node, 0) + weight
         return _Weights(nodes, entries, edges)
+
+    def _headers(self, extent: Extent, *, surely: bool) -> set[str]:
+        """The loops with code of a source loop; ``surely``: of lines that are of none within it."""
+        return {
+            loop.header
+            for loop in self.loops.values()
+            if (are_told_apart(self._asserted, extent, loop.lines) if surely else any(map(extent.owns, loop.lines)))
+        }
 
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
@@ -325,7 +338,7 @@ class Sums:
         total, extent = fact.expression("total"), loop_extent(self._asserted, fact)
         if total is None or extent is None or "within" in fact.content:
             return []
-        own = {loop.header: 1 for loop in self.loops.values() if any(map(extent.owns, loop.lines))}
+        own = dict.fromkeys(self._headers(extent, surely=True), 1)
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
 

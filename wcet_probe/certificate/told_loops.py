@@ -11,6 +11,7 @@ from wcet_probe.certificate.asserted import (
     Asserted,
     Extent,
     Fact,
+    are_told_apart,
     is_within,
     loop_behind,
     loop_extent,
@@ -122,6 +123,7 @@ class ToldLoops:
         """A loop has code of the source loop that is told of, and may test once more than that runs.
 
         Where it has code of another as well that is not within that one, the one that is told of may be unrolled in it.
+        Where it only has code of lines that loops within share, of a macro or on one line, it may be one of these.
         """
         lines = self.sums.loops[header].lines
         demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
@@ -130,4 +132,6 @@ class ToldLoops:
         if others:
             of = f"{others[0].file}:{others[0].first_line}"
             self.open.append(f"that {asserted} speaks of the loop {name}, which has code of the loop at {of} too")
+        if not are_told_apart(self.asserted, extent, lines):
+            self.open.append(f"that {asserted} speaks of the loop {name}, and not of one within it on the same line")
         demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")

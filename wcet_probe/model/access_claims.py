@@ -1,7 +1,7 @@
 """What a proof says of the data accesses of an instruction, the contexts put together: what a run can be held against.
 
-The native core does not tell contexts and copies of a block apart: an access may be what it may be in any of them. The
-second engine does besides (`wcet_probe.answer.call_paths`).
+Both engines hold an access against what is said in its own context and copy of the block besides (`emu.way_tables`,
+`wcet_probe.answer.call_paths`); visits, changes of line and counts of lines are held here only.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class ClaimKind(StrEnum):
-    """What was claimed."""
+    """What was claimed; at a point of the proof, of an access there, and of the way on from it."""
 
     ADDRESS = "address"
     SET = "set"
@@ -22,6 +22,8 @@ class ClaimKind(StrEnum):
     FLOW = "flow"
     INSTRUCTIONS = "instructions"
     CYCLES = "cycles"
+    POINT = "point"
+    WAY = "way"
 
 
 @dataclass(frozen=True, slots=True)

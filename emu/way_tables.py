@@ -1,0 +1,97 @@
+"""The points of a proof as tables of the native core, which follows each observed call through them."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import defaultdict
+from collections.abc import Sequence
+
+from wcet_probe.emu import claim_layouts as layouts
+from wcet_probe.emu.tables import CodeTable
+from wcet_probe.model.proof import AccessRange, Bound
+
+_ROW_BYTES = 2
+
+
+class WayTables:
+    """What a bound says of the accesses at each of its points, and where control may go from there.
+
+    Where it has summarised callees, or no points that lead to each other, nothing is followed.
+
+    Parameters:
+        bound: what was proved.
+        table: the code.
+        set_count: sets of the data cache; 0 without one.
+    """
+
+    def __init__(self, bound: Bound, table: CodeTable, set_count: int) -> None:
+        self._table = table
+        self._accesses: dict[int, list[AccessRange]] = {}
+        self.layout = layouts.WaysLayout()
+        if bound.summarised or not bound.point_edges:
+            return
+        ends = {block.address: block.end_address for block in bound.graph.blocks}
+        blocks = [(address, ends[address]) for address, _ in bound.points]
+        self._accesses = _by_point(bound.accesses, blocks)
+        following: dict[int, list[int]] = defaultdict(list)
+        for source, target in bound.point_edges:
+            if target is not None:
+                following[source].append(target)
+        returning = {source for source, target in bound.point_edges if target is None}
+        points = (layouts.WayPointLayout * len(blocks))()
+        to: list[int] = []
+        accesses: list[layouts.WayAccessLayout] = []
+        set_rows: dict[frozenset[int], int] = {}
+        marks = bytearray(table.row_count + 1)
+        for number, (point, (start, end)) in enumerate(zip(points, blocks, strict=True)):
+            point.first, point.behind = table.row(start), table.row(start) + (end - start) // _ROW_BYTES
+            marks[point.first] = marks[point.behind] = 1
+            point.first_next, point.next_count = len(to), len(following[number])
+            to += following[number]
+            own = self._accesses.get(number, ())
+            point.first_access, point.access_count = len(accesses), len(own)
+            accesses += [_access(one, table, set_rows) for one in own]
+            point.returns = number in returning
+        sets = bytes(set_count) + bytes(number in row for row in set_rows for number in range(set_count))
+        self.layout.points = points
+        self.layout.next = (ctypes.c_uint32 * len(to))(*to)
+        self.layout.accesses = (layouts.WayAccessLayout * len(accesses))(*accesses)
+        self.layout.sets = (ctypes.c_uint8 * len(sets)).from_buffer_copy(sets)
+        self.layout.ends = (ctypes.c_uint8 * len(marks)).from_buffer(marks)
+        self.layout.here = (ctypes.c_uint32 * len(blocks))()
+        self.layout.there = (ctypes.c_uint32 * len(blocks))()
+        self.layout.point_count = len(blocks)
+
+    def facts(self, ways: layouts.WaysLayout, address: int, *, is_store: bool) -> Sequence[str]:
+        """The facts that what is said of an access rests on, where control was when the native core lost its way."""
+        here = {ways.here[number] for number in range(ways.here_count)}
+        told = [one for point in here for one in self._accesses.get(point, ())]
+        return sorted({one.fact for one in told if (one.address, one.is_store) == (address, is_store)} - {""})
+
+    def address(self, row: int) -> int:
+        """Of the code at ``row``."""
+        return self._table.address(row)
+
+
+def _by_point(accesses: Sequence[AccessRange], blocks: Sequence[tuple[int, int]]) -> dict[int, list[AccessRange]]:
+    """The accesses that are said of each point; those said of none in particular are of all with the instruction."""
+    found: dict[int, list[AccessRange]] = defaultdict(list)
+    for one in accesses:
+        if one.point is not None:
+            found[one.point].append(one)
+            continue
+        for number, (start, end) in enumerate(blocks):
+            if start <= one.address < end:
+                found[number].append(one)
+    return found
+
+
+def _access(one: AccessRange, table: CodeTable, set_rows: dict[frozenset[int], int]) -> layouts.WayAccessLayout:
+    flags = (
+        layouts.STORES * one.is_store
+        | layouts.ONE_LINE * one.is_one_line
+        | layouts.NO_FRAME * (one.is_store and one.base == "number")
+    )
+    set_row = 0 if one.sets is None else set_rows.setdefault(one.sets, len(set_rows) + 1)
+    addresses = layouts.ClaimRangeLayout(one.low, one.stride, one.steps, one.base == "stack")
+    return layouts.WayAccessLayout(addresses, table.row(one.address), flags, set_row)

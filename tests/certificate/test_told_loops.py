@@ -1,0 +1,93 @@
+"""A fact about a loop is not taken for one about a loop in it that no keyword of its own line tells."""
+
+import json
+import re
+
+import pytest
+
+from tests.support import image_of
+from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.asserted import are_told_apart, hidden_loops, loop_behind, read_asserted
+from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.cli import main
+
+MACRO = "#define CLEAR(p) do { unsigned k = 0; while ((p)[k] != 0) (p)[k++] = 0; } while (0)\n"
+SOURCE = """\
+#define CLEAR(p) do { unsigned k = 0; while ((p)[k] != 0) (p)[k++] = 0; } while (0)
+void f(unsigned n, volatile unsigned *p)
+{
+    /* loop: outer */
+    do {
+        p[7] = n;
+        CLEAR(p);
+        p[6] = n;
+    } while (p[5] < n);
+}
+"""
+FACT = '[[loop]]\nfunction = "f"\n{} = {}\nmax = 4\nbecause = "it is so"\nsha256 = "{}"\n'
+
+
+def test_the_bound_of_a_loop_in_a_macro_by_the_fact_about_the_loop_around_it_is_not_checked(
+    tmp_path, monkeypatch, capsys
+):
+    """Both say 4, so that all numbers are right: what is told of the outer loop does not hold of the inner one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(SOURCE)
+    (tmp_path / "firmware.elf").write_bytes(image_of(SOURCE, load_target("cortex-m4"), ".c").elf)
+    offset = "0x0"
+    by_text, by_code = index_sources({"guest.c": SOURCE}).function("f").sha256, "0" * 64
+    for _ in range(3):  # the product tells the offset and the hash
+        facts = (("label", '"outer"', by_text), ("offset", offset, by_code))
+        (tmp_path / "facts.toml").write_text("".join(FACT.format(*one) for one in facts))
+        code = main(["bound", "firmware.elf", "--entry", "f", "--facts", "facts.toml", "--json", "-q"])
+        shown = capsys.readouterr()
+        if code == 0:
+            break
+        by_code = (re.findall("now it is ([0-9a-f]{64})", shown.err) or [by_code])[0]
+        offset = (re.findall(r"f\+(0x\w+)", shown.err) or [offset])[-1]
+    assert code == 0, shown.err
+    assert verified(tmp_path, json.loads(shown.out), capsys)[0] == 0
+    code, text = verified(tmp_path, json.loads(shown.out.replace("facts.toml:7", "facts.toml:1")), capsys)
+    assert code == 6
+    assert f"speaks of the loop f+{offset}, and not of one within it on the same line" in text
+
+
+def verified(folder, document, capsys):
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    (folder / "f.json").write_text(json.dumps(document))
+    code = main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
+    found = capsys.readouterr()
+    return code, found.out + found.err
+
+
+HIDDEN = {
+    "CLEAR(p);": {2},
+    "if (x)\n    INDIRECT(p);\nf(p);": {3},
+    "again:\n    x++;\nif (x)\n    goto again;": {2, 3, 4, 5},
+    "UNKNOWN(p);\nunknown(p);": {2},
+    "each_of(p) {\n    f(p);\n}": {2, 3, 4},
+    'asm("1: b 1b");\nf(p);': {2},
+    "for (;;) f(p);": {2},
+    "do { f(p); } while (x);": {2},
+}
+"""By what stands in a loop from line 2 on: the lines that may be of a loop in it."""
+
+
+@pytest.mark.parametrize("body", HIDDEN)
+def test_lines_of_macros_jumps_back_assembly_and_loops_beside_are_of_loops_within(body):
+    last = 3 + body.count("\n")
+    text = f"void g(int x) {{ while (x) {{\n{body}\nf(x); }}\n}}\n{MACRO}#define INDIRECT(q) CLEAR(q)\n"
+    asserted = read_asserted([], {"g.c": text})
+    outer = loop_behind(asserted, "g.c", 1)
+    assert outer.last_line == last
+    apart = {line for line in range(1, last + 1) if are_told_apart(asserted, outer, [("g.c", line)])}
+    assert apart == set(range(1, last + 1)) - HIDDEN[body]
+
+
+def test_calls_attributes_and_jumps_ahead_hide_no_loop():
+    text = """#define ONCE(x) do { f(x); } while (0)
+    __attribute__((noinline)) int g(int x) { if (f(x)) goto out; ONCE(x); switch (x) { default: f(x); }
+        out: return sizeof(x); }
+    int h(int x) { goto out; while (x) x = f(x); out: return x; }\n"""
+    assert not hidden_loops(read_asserted([], {"g.c": text}), "g.c")
