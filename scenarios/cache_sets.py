@@ -118,7 +118,14 @@ def every_second_first(slots: Sequence[int], *, turned: bool = False) -> list[in
 
 
 def fences(
-    sizes: Sequence[int], least: int, moved: Collection[int], *, residue: int, modulus: int, position: int = 0
+    sizes: Sequence[int],
+    least: int,
+    moved: Collection[int],
+    *,
+    residue: int,
+    modulus: int,
+    position: int = 0,
+    wider: Collection[int] = (),
 ) -> Iterator[int]:
     """Sizes of the fences behind blocks of ``sizes`` that bring some of these to ``residue`` modulo ``modulus``.
 
@@ -126,12 +133,13 @@ def fences(
         sizes: of the blocks, in address order, in bytes.
         least: bytes of a fence that moves nothing.
         moved: numbers of the blocks to be moved; the first block stays where it is.
-        residue: where they shall begin, in bytes modulo ``modulus``.
+        residue: where they shall begin, in bytes modulo ``modulus``, or twice that.
         modulus: in bytes.
         position: where the first block begins, in bytes.
+        wider: those of ``moved`` that are brought there modulo twice ``modulus``.
     """
     for number, size in enumerate(sizes, 1):
         position += size + least
-        gap = (residue - position) % modulus if number in moved else 0
+        gap = (residue - position) % (2 * modulus if number in wider else modulus) if number in moved else 0
         position += gap
         yield least + gap

@@ -14,7 +14,8 @@ them, and no rotation ever happens while it is set up.
 On a core with a cache the fences also bring the nodes that are visited and rotated into one set, where they evict
 each other: the second way misses again on what the first has read. It is the set of what a call notes of its way, or
 that of the registers that it saves, which misses again as well. A small heap has no room for that: there they
-are brought into some sets more, where the highest tree that holds them costs most.
+are brought into some sets more, where the highest tree that holds them costs most; and what room is left then brings
+as many of them as it can into half of those sets.
 
 Sources: C06 table 1 (1.44 log2 is the height of such a tree); the state itself is not in the papers.
 """
@@ -156,6 +157,10 @@ def _state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
         "free blocks": blocks.free_blocks,
         "used blocks": blocks.used_blocks,
     }
+    for spacing in SPACINGS:
+        if (name := f"free blocks{spacing.text}") in plan.prediction:
+            free = [at for at, is_free in zip(blocks.addresses, blocks.free, strict=True) if is_free]
+            facts[name] = _spaced(guest, free, spacing)
     if plan.measured.kind is OperationKind.MALLOC:
         return facts | _alloc_facts(guest, heap, plan)
     return facts | (_free_facts(guest, heap, blocks, plan) if plan.scenario == "worst-free" else {})
@@ -166,7 +171,10 @@ def _alloc_facts(guest: GuestHeap, heap: Words, plan: ScenarioPlan) -> dict[str,
     size = rounded_up(max(guest.values["minimum-block"], needed), unit)
     way, found = _way(heap, (size, 0))
     facts: dict[str, int | str] = {"nodes on the way down": len(way)}
-    facts |= {f"nodes on the way down{spacing.text}": _spaced(guest, way, spacing) for spacing in SPACINGS}
+    facts |= {
+        f"nodes on the way down{spacing.text}": _spaced(guest, [node for node, _ in way], spacing)
+        for spacing in SPACINGS
+    }
     if found:
         facts |= {
             "nodes to be rotated": _rotated(heap, way),
@@ -185,13 +193,16 @@ def _free_facts(guest: GuestHeap, heap: Words, blocks: Blocks, plan: ScenarioPla
         way, _ = _way(heap, (size, blocks.addresses[at]))
         facts[f"rotated, {which} neighbour"] = _rotated(heap, way, above=1) if free else 0
         ways += way[1:]
-    return facts | {f"nodes on the ways down{spacing.text}": _spaced(guest, ways, spacing) for spacing in SPACINGS}
+    return facts | {
+        f"nodes on the ways down{spacing.text}": _spaced(guest, [node for node, _ in ways], spacing)
+        for spacing in SPACINGS
+    }
 
 
-def _spaced(guest: GuestHeap, way: list[tuple[int, int]], spacing: Spacing) -> int:
-    """Nodes of ``way`` that lie at the addresses of ``spacing``, in as many lines as they can."""
+def _spaced(guest: GuestHeap, nodes: list[int], spacing: Spacing) -> int:
+    """How many of ``nodes`` lie at the addresses of ``spacing``, in as many lines as they can."""
     offset = evicting(unit_of(guest.values)) + spacing.stack_bytes - guest.heap.base_address
-    return sum((node + offset) % spacing.modulus == 0 for node, _ in way)
+    return sum((node + offset) % spacing.modulus == 0 for node in nodes)
 
 
 FAMILY = Family(

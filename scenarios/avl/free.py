@@ -14,8 +14,9 @@ from wcet_probe.scenarios.avl.candidates import (
     Spacing,
     other_kinds,
     spacings,
+    wider_spacings,
 )
-from wcet_probe.scenarios.avl.heap import HEADER_BYTES, Sizes, highest, set_up, sizes_of
+from wcet_probe.scenarios.avl.heap import HEADER_BYTES, Sizes, free_blocks_apart, highest, set_up, sizes_of
 from wcet_probe.scenarios.avl.shapes import (
     behind,
     joined,
@@ -30,6 +31,8 @@ from wcet_probe.scenarios.families import HeapRequest
 
 _LEAST_APART = 6
 """Height from which on free touches no block at the start of the heap, where none can be moved."""
+_LOWER = ((1, 1), (2, 1), (1, 2))
+"""How much lower than the tree the subtrees of its root are. Those of the second are dearest, or nearly."""
 _WHY_WORST_FREE = (
     "Both neighbours are free: two blocks leave the tree, one enters it.",
     (
@@ -65,16 +68,22 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             for heights in (subtrees if kind == "long" else subtrees[:1])
         ),
         *(plan for kind, spacing in spacings(request) for plan in _free_plans_in_a_set(sizes, kind, spacing, height)),
+        *(
+            plan
+            for spacing in wider_spacings(request)
+            for plan in _free_plans_in_a_set(sizes, "double", spacing, height)
+        ),
     )
 
 
 def _free_plans_in_a_set(sizes: Sizes, kind: str, spacing: Spacing, height: int) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other, in the highest trees that the heap has room for."""
+    lower = _LOWER[1:2] if spacing.first else _LOWER
     for top in range(height, max(_LEAST_APART - 1, height - LEVELS_FOR_ROOM), -1):
         found = 0
-        for heights in ((top - 1, top - 1), (top - 2, top - 1), (top - 1, top - 2)):
+        for left, right in lower:
             try:
-                yield _free_plan(sizes, kind, heights, spacing)
+                yield _free_plan(sizes, kind, (top - left, top - right), spacing)
                 found += 1
             except HeapTooSmallError:
                 continue
@@ -103,11 +112,12 @@ def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], spacing: Spaci
         behind_root = size_of(left) + 1
         moved = {place[at] for at in rotated_positions(heights[0], kind)} | {place[size_of(left)]}
         moved |= {place[behind_root + at] for at in rotated_positions(heights[1], kind)}
+    trace = set_up(sizes, free_sizes, (place[at] for at in level_order(shape)), moved, spacing)
     return ScenarioPlan(
         scenario="worst-free",
         variant=f"{kind} {'ways' if kind == 'long' else 'rotations'}, subtrees of height {heights[0]} and {heights[1]}"
         + spacing.variant,
-        trace=set_up(sizes, free_sizes, (place[at] for at in level_order(shape)), moved, spacing),
+        trace=trace,
         measured=Operation(OperationKind.FREE, 2 * before + 1),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -124,6 +134,7 @@ def _free_plan(sizes: Sizes, kind: str, heights: tuple[int, int], spacing: Spaci
             "bytes of the left neighbour": sizes.minimum,
             "bytes of the right neighbour": larger,
             **({f"nodes on the ways down{spacing.text}": sum(nodes_down(h, kind) for h in heights)} if moved else {}),
+            **free_blocks_apart(sizes, trace, spacing),
         },
         driver=DRIVER_APART if moved else DRIVER,
         driver_value=height,

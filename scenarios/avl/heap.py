@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import MemoryRange
-from wcet_probe.scenarios.avl.candidates import ANYWHERE, Spacing
+from wcet_probe.scenarios.avl.candidates import ANYWHERE, Spacing, in_order
 from wcet_probe.scenarios.avl.shapes import sparsest_nodes
 from wcet_probe.scenarios.cache_sets import fences
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_blocks
@@ -102,20 +102,18 @@ def set_up(
     """Free blocks of ``free_sizes`` in address order, freed in ``order``, each with a fence behind it; no more is free.
 
     Block i is in slot 2i, the fence behind it in slot 2i + 1. The blocks ``moved`` begin where a line does, or end
-    their headers there if nodes can lie in two, at the addresses of a ``spacing``: they evict each other.
+    their headers there if nodes can lie in two, at the addresses of a ``spacing``: they evict each other. If that has
+    an order, as many in that order as the heap has room for are twice as far apart, and at least one.
 
     Raises:
         HeapTooSmallError: the heap has no room to move them.
     """
-    residue = (-spacing.stack_bytes - evicting(sizes.unit)) % spacing.modulus
-    between = list(fences(free_sizes, sizes.minimum, moved, residue=residue, modulus=spacing.modulus))
-    rest = sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
-    if rest < sizes.rest:
-        message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."
-        raise HeapTooSmallError(message)
+    levels = list(order)
+    between = _between(sizes, free_sizes, levels, moved, spacing)
+    rest = _left(sizes, free_sizes, between)
     bodies = [b - HEADER_BYTES for pair in zip(free_sizes, between, strict=True) for b in pair]
     bodies.append(rest - HEADER_BYTES)
-    freed = [2 * at for at in order]
+    freed = [2 * at for at in levels]
     count = len(bodies)
     return Trace(
         kinds=(0,) * count + (1,) * len(freed),
@@ -124,6 +122,50 @@ def set_up(
         cache_sets=(0,) * (count + len(freed)),
         slot_count=count,
     )
+
+
+def _left(sizes: Sizes, free_sizes: list[int], between: list[int]) -> int:
+    """Bytes of the last used block."""
+    return sizes.heap - HEADER_BYTES - sum(free_sizes) - sum(between)
+
+
+def _between(
+    sizes: Sizes, free_sizes: list[int], levels: list[int], moved: Collection[int], spacing: Spacing
+) -> list[int]:
+    """Sizes of the fences that bring the blocks ``moved`` where `set_up` says."""
+    residue = (-spacing.stack_bytes - evicting(sizes.unit)) % (2 * spacing.modulus)
+    ranked = in_order(spacing.first, moved, levels) if spacing.first else []
+
+    def spread(count: int) -> list[int]:
+        wider = set(ranked[:count])
+        modulus = spacing.modulus
+        return list(fences(free_sizes, sizes.minimum, moved, residue=residue, modulus=modulus, wider=wider))
+
+    least = min(1, len(ranked))
+    between = spread(least)
+    if _left(sizes, free_sizes, between) < sizes.rest:
+        message = f"a heap of {sizes.heap} bytes cannot hold the scenario's state; give a larger --heap."
+        raise HeapTooSmallError(message)
+    low, high = least, len(ranked) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        wider = spread(middle)
+        if _left(sizes, free_sizes, wider) < sizes.rest:
+            high = middle
+        else:
+            low, between = middle, wider
+    return between
+
+
+def free_blocks_apart(sizes: Sizes, trace: Trace, spacing: Spacing) -> dict[str, int]:
+    """What is predicted of a trace of `set_up`: free blocks at the addresses of the nodes that come first, if any."""
+    if not spacing.first:
+        return {}
+    doubled, offset, found = spacing.doubled, evicting(sizes.unit) + spacing.stack_bytes, 0
+    for slot, size in enumerate(trace.sizes_bytes[: trace.slot_count - 1]):
+        found += slot % 2 == 0 and offset % doubled.modulus == 0
+        offset += size + HEADER_BYTES
+    return {f"free blocks{doubled.text}": found}
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from wcet_probe.scenarios.avl.candidates import (
     Spacing,
     other_kinds,
     spacings,
+    wider_spacings,
 )
-from wcet_probe.scenarios.avl.heap import HEADER_BYTES, highest, set_up, sizes_of
+from wcet_probe.scenarios.avl.heap import HEADER_BYTES, free_blocks_apart, highest, set_up, sizes_of
 from wcet_probe.scenarios.avl.shapes import behind, level_order, nodes_down, rotated_positions, size_of, spine
 from wcet_probe.scenarios.families import HeapRequest
 
@@ -53,7 +54,7 @@ def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 
 def _alloc_plans_in_a_set(request: HeapRequest) -> Iterator[ScenarioPlan]:
     """The same with nodes that evict each other: the highest tree that the heap has room for."""
-    for kind, spacing in spacings(request):
+    for kind, spacing in (*spacings(request), *(("double", wider) for wider in wider_spacings(request))):
         for lower in range(LEVELS_FOR_ROOM):
             try:
                 yield _alloc_plan(request, kind, lower=lower, spacing=spacing)
@@ -73,10 +74,12 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, spacing: Spa
     count, large = size_of(shape), 1 + behind(height, kind)
     down = nodes_down(height, kind)
     rotated = 0 if kind == "long" else (height - 1) // 2
+    free_sizes = [sizes.minimum] * (count - large) + [found] * large
+    trace = set_up(sizes, free_sizes, level_order(shape), moved, spacing)
     return ScenarioPlan(
         scenario="worst-alloc",
         variant=(f"{kind} rotations" if rotated else "long way, no rotation") + spacing.variant,
-        trace=set_up(sizes, [sizes.minimum] * (count - large) + [found] * large, level_order(shape), moved, spacing),
+        trace=trace,
         measured=Operation(OperationKind.MALLOC, 0, cut - HEADER_BYTES),
         initial_cache=InitialCache.DIRTY,
         state=(
@@ -92,6 +95,7 @@ def _alloc_plan(request: HeapRequest, kind: str, *, lower: int = 0, spacing: Spa
             f"nodes on the way down{spacing.text}": down,
             "nodes to be rotated": rotated,
             "bytes of the block found": found,
+            **free_blocks_apart(sizes, trace, spacing),
         },
         driver=DRIVER_APART if moved else DRIVER,
         driver_value=height,

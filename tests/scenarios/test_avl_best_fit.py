@@ -91,6 +91,24 @@ def test_behind_a_cache_nodes_that_evict_each_other_are_dearest(
     assert any("bytes apart" in check.fact for check in found.checks)
 
 
+@pytest.mark.parametrize(
+    ("target", "scenario", "heap_bytes", "factor"),
+    [
+        ("mpc603e", "worst-free", 64 * KIB, 1.05),
+        ("arm926ej-s", "worst-free", 64 * KIB, 1.02),
+        ("arm926ej-s", "worst-free", 5000, 1.02),
+        ("arm926ej-s", "worst-alloc", 16 * KIB, 1.06),
+    ],
+)
+def test_room_that_is_left_brings_nodes_into_fewer_sets(
+    target: str, scenario: str, heap_bytes: int, factor: float
+) -> None:
+    found = report(target, scenario, heap_bytes)
+    others = [candidate.cycles for candidate in found.candidates if "while there is room" not in candidate.variant]
+    assert found.measurement.cycles > factor * max(others)
+    assert any(check.fact.startswith("free blocks, ") and check.found for check in found.checks)
+
+
 @pytest.mark.slow
 def test_four_mebibytes_hold_height_24() -> None:
     found = report("cortex-m4", "worst-alloc", 4 * MIB)
