@@ -130,42 +130,45 @@ def _lay_out(size: _Bytes, line: int | None, free: Sequence[int]) -> _Layout | N
 def _in_turn(layout: _Layout, line: int) -> _Layout:
     """``layout`` with its blocks in another order of addresses, in which no set of a cache has few of the nodes' lines.
 
-    A set with no more of them than ways is not read again by a second walk. One block is put behind the other, each
-    time of a length that leads to the sets which have fewest so far; the last two stay last.
+    A set with no more of them than ways is not read again by a second walk. Each length leads to the sets which have
+    fewest so far. A node lies in two lines.
     """
-    lengths: dict[int, list[int]] = {}
-    for number in range(len(layout.free) - 2):
-        lengths.setdefault((layout.free[number] + layout.fences[number]) // line, []).append(number)
-    used, at, placed = [0] * _SETS, 0, list[int]()
-    while lengths:
-        for place in (at, at + 1):
-            used[place % _SETS] += 1
-        ahead = {length: used[(at + length) % _SETS] + used[(at + length + 1) % _SETS] for length in lengths}
-        chosen = min(lengths, key=lambda length: (ahead[length], -len(lengths[length]), length))
-        placed.append(lengths[chosen].pop())
-        at += chosen
-        if not lengths[chosen]:
-            del lengths[chosen]
-    count = len(layout.free)
-    return replace(layout, placed=(*placed, count - 2, count - 1))
+    return _one_behind_the_other(layout, line, _SETS, 2, lambda lines, blocks, length: (-lines, blocks, -length))
 
 
 def _gathered(layout: _Layout, distance: int, classes: int) -> _Layout:
     """``layout`` with its blocks in another order of addresses, in which most nodes lie in sets that cannot hold them.
 
     A set with more of the path's lines than ways is read anew by a second walk, one with fewer is not. Nodes begin
-    multiples of ``distance`` bytes apart, so there are ``classes`` of them by their sets. One block is put behind the
-    other, each time of a length that leads to a class which is not empty, and of these to the fullest that is not full.
+    multiples of ``distance`` bytes apart, so there are ``classes`` of them by their sets. Each length leads to a class
+    which is not empty, and of these to the fullest that is not full.
+    """
+    return _one_behind_the_other(
+        layout,
+        distance,
+        classes,
+        1,
+        lambda nodes, blocks, length: (nodes if nodes <= _WAYS else 0.5 * (nodes > 0), blocks, length),
+    )
+
+
+def _one_behind_the_other(
+    layout: _Layout, unit: int, classes: int, width: int, rank: Callable[[int, int, int], tuple[float, int, int]]
+) -> _Layout:
+    """``layout`` with its blocks, but the last two, put one behind the other: each of the length that ranks highest.
+
+    A node takes ``width`` classes of ``unit`` bytes, of which ``classes`` are counted apart. Ranked are the nodes that
+    the classes of the next one have so far, how many blocks of the length are left, and the length.
     """
     lengths: dict[int, list[int]] = {}
     for number in range(len(layout.free) - 2):
-        lengths.setdefault((layout.free[number] + layout.fences[number]) // distance, []).append(number)
+        lengths.setdefault((layout.free[number] + layout.fences[number]) // unit, []).append(number)
     used, at, placed = [0] * classes, 0, list[int]()
     while lengths:
-        used[at % classes] += 1
-        ahead = {length: used[(at + length) % classes] for length in lengths}
-        rank = {length: count if count <= _WAYS else 0.5 * (count > 0) for length, count in ahead.items()}
-        chosen = max(lengths, key=lambda length: (rank[length], len(lengths[length]), length))
+        for place in range(at, at + width):
+            used[place % classes] += 1
+        ahead = {length: sum(used[(at + length + more) % classes] for more in range(width)) for length in lengths}
+        chosen = max(lengths, key=lambda length: rank(ahead[length], len(lengths[length]), length))
         placed.append(lengths[chosen].pop())
         at += chosen
         if not lengths[chosen]:
