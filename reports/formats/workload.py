@@ -40,7 +40,7 @@ def workload_document(request: WorkloadRequest, source: str, found: WorkloadRun)
         "memory": {
             "peak_live_bytes": found.peak_live_bytes,
             "peak_reached_bytes": found.peak_reached_bytes,
-            "fragmentation_percent": decimal(100 * found.fragmentation),
+            "fragmentation_percent": decimal(100 * found.fragmentation) if found.peak_live_bytes else None,
             "internal_bytes": found.parts.internal_bytes if found.parts else None,
             "external_bytes": found.parts.external_bytes if found.parts else None,
             "samples": {

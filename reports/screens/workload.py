@@ -45,11 +45,11 @@ def workload_lines(request: WorkloadRequest, source: str, found: WorkloadRun, wi
             yield ""
     yield from _over_time(found)
     yield ""
-    factor = decimal(100 * found.fragmentation, 2)
+    factor = f"{decimal(100 * found.fragmentation, 2)} %" if found.peak_live_bytes else "-"
     yield from paragraph(
         "Memory",
         f"{found.peak_live_bytes:,} bytes were held at once at most, and the highest block ended "
-        f"{found.peak_reached_bytes:,} bytes from the start of the heap: factor F = {factor} %",
+        f"{found.peak_reached_bytes:,} bytes from the start of the heap: factor F = {factor}",
         width,
     )
     if found.parts:
