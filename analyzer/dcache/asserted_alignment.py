@@ -32,11 +32,11 @@ from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
-from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 
 _MOST = 1 << 32

@@ -62,9 +62,9 @@ from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Replacement, Target
 
 

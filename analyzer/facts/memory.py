@@ -16,7 +16,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
 from wcet_probe.analyzer.facts.source_match import SourceIndex
-from wcet_probe.analyzer.values.transfer import Access
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of

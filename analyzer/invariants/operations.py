@@ -15,6 +15,7 @@ from wcet_probe.analyzer.invariants.contents import WORD_BITS
 from wcet_probe.analyzer.loops.counters import counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.accesses import WordTransfer
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
@@ -23,7 +24,7 @@ from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term
-from wcet_probe.analyzer.values.transfer import Transfer, WordTransfer
+from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 

@@ -20,12 +20,12 @@ from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.invariants.rounds import Rounds, header_symbols, rounds_of
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.terms import Term
-from wcet_probe.analyzer.values.transfer import Access
 
 Token = TypeVar("Token", bound=Hashable)
 

@@ -18,13 +18,14 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values
 from wcet_probe.analyzer.values.conditions import relations
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, Term
+from wcet_probe.analyzer.values.terms import Term
 
 Bit = tuple[Term, int]
 """A bit of a term, 0 the lowest."""

@@ -17,6 +17,7 @@ from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwinding
 from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import (
     Callees,
@@ -37,7 +38,7 @@ from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term, Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
-from wcet_probe.analyzer.values.transfer import Access, Flow, Transfer
+from wcet_probe.analyzer.values.transfer import Flow, Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa

@@ -21,12 +21,12 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
-from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.target import Isa
 

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import operation, signed
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.transfer import Access
 
 _WORD = 1 << 32
 _WIDEST_BYTES = 8

@@ -11,11 +11,12 @@ from typing import NamedTuple
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
+from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
 
 def join(

@@ -13,10 +13,11 @@ from collections.abc import Iterator
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import RELATIONS, Term
+from wcet_probe.analyzer.values.terms import Term
 
 
 def plain_number(state: State, term: Term) -> StridedInterval:

@@ -17,10 +17,11 @@ from functools import lru_cache
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
-from wcet_probe.analyzer.values.terms import RELATIONS, TRUTHS, SymbolName, Term, Terms
+from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
 _NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
 """Operations whose results are a few values, of whatever they are."""

@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Overlaps
 
@@ -30,16 +31,6 @@ _PLAIN_DEPTH = 1
 _SMALL = 16
 _NONE = frozenset[int]()
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
-RELATIONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
-TRUTHS = RELATIONS | {"BOOL_NEGATE", "BOOL_AND", "BOOL_OR", "BOOL_XOR", "INT_CARRY", "INT_SCARRY", "INT_SBORROW"}
-_NEGATED = {"INT_EQUAL": "INT_NOTEQUAL", "INT_NOTEQUAL": "INT_EQUAL"}
-_MIRRORED = {
-    "INT_LESS": "INT_LESSEQUAL",
-    "INT_LESSEQUAL": "INT_LESS",
-    "INT_SLESS": "INT_SLESSEQUAL",
-    "INT_SLESSEQUAL": "INT_SLESS",
-}
-"""not (a < b) is b <= a."""
 
 
 class Node(NamedTuple):
@@ -156,10 +147,10 @@ class Terms:
             return self.constant(1 - (self.value(condition) or 0), node.bits)
         if node.opcode == "BOOL_NEGATE":
             return first
-        if node.opcode in _NEGATED:
-            return self._make(Node(_NEGATED[node.opcode], node.arguments, node.bits))
-        if node.opcode in _MIRRORED:
-            return self._make(Node(_MIRRORED[node.opcode], (rest[0], first), node.bits))
+        if node.opcode in OPPOSITES:
+            return self._make(Node(OPPOSITES[node.opcode], node.arguments, node.bits))
+        if node.opcode in MIRRORED:
+            return self._make(Node(MIRRORED[node.opcode], (rest[0], first), node.bits))
         if node.opcode in ("BOOL_AND", "BOOL_OR"):
             other = "BOOL_OR" if node.opcode == "BOOL_AND" else "BOOL_AND"
             return self._logical(other, self.negated(first), self.negated(rest[0]), node.bits)
@@ -420,10 +411,10 @@ class Terms:
         for (one, operands), (other, others) in (nodes, nodes[::-1]):
             if not self._compare_alike(operands, others):
                 continue
-            if opcode == "BOOL_AND" and other.opcode == "INT_NOTEQUAL" and one.opcode in _MIRRORED:
+            if opcode == "BOOL_AND" and other.opcode == "INT_NOTEQUAL" and one.opcode in MIRRORED:
                 strict = one.opcode.replace("LESSEQUAL", "LESS")
                 return self._make(Node(strict, operands, bits))
-            if opcode == "BOOL_OR" and other.opcode == "INT_EQUAL" and one.opcode in _MIRRORED:
+            if opcode == "BOOL_OR" and other.opcode == "INT_EQUAL" and one.opcode in MIRRORED:
                 weak = one.opcode.removesuffix("EQUAL") + "EQUAL"
                 return self._make(Node(weak, operands, bits))
         return None

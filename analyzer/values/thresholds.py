@@ -10,8 +10,8 @@ from functools import cached_property
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import RELATIONS
 
 _BITS = 32
 _COMPARING = RELATIONS | {"INT_SUB", "INT_SBORROW", "INT_CARRY", "INT_SCARRY"}

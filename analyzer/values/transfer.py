@@ -17,6 +17,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import FLOAT_OPERATION, LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
+from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.joins import join
@@ -35,54 +36,6 @@ from wcet_probe.errors import AnalysisError
 
 _WAYS_OF_A_CONDITION = 2
 """Ways that predicated instructions under one condition, or its opposite, are followed on before they meet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A data access of an instruction: ``size_bytes`` at an address of ``base`` plus ``offset``.
-
-    ``pointer`` is the address as a term that means the same value as long as none of its symbols is defined anew; None
-    where one of them may have been in this execution of the block. The address is ``constant`` plus the sum of
-    ``parts``: factor, term and value of each (`Terms.linear`), without the term of a gamma node where one of its parts
-    is known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
-    executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
-    Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
-    of an access that goes to several lines are in the lines before, see `symbolic_lines.Lines.pieces`.
-    """
-
-    instruction_address: int
-    is_store: bool
-    base: Base
-    offset: StridedInterval
-    size_bytes: int
-    pointer: Term | None
-    constant: int
-    parts: tuple[tuple[int, Term | None, StridedInterval], ...]
-    is_certain: bool
-    is_leaving: bool = False
-    has_stack_part: bool = False
-    skipped_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class WordTransfer:
-    """A load or a store as it is executed: ``pointer`` and ``value`` are terms of ``state``, the state right before it.
-
-    ``place``, ``instruction_address`` and ``operation`` name the symbol of a loaded value; ``value`` is None then.
-    """
-
-    place: int
-    instruction_address: int
-    operation: int
-    pointer: Term
-    value: Term | None
-    size_bytes: int
-    state: State
-
-    @property
-    def is_store(self) -> bool:
-        """Whether it writes."""
-        return self.value is not None
 
 
 @dataclass(slots=True)

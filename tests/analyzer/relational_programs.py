@@ -27,12 +27,12 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.graph.loop_forest import loop_forest
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Term, Terms
-from wcet_probe.analyzer.values.transfer import Access
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.target import CacheConfig, Target
 
