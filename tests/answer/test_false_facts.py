@@ -101,11 +101,11 @@ FALSE = {
     ),
     "recursion": (
         *("deep", fact("recursion", function="deep", max_depth=4), "deep(100)"),
-        "outside of what the value analysis allows there; where control goes rests on the fact",
+        "to where the value analysis excludes it on this call path; where control goes rests on the fact",
     ),
     "calls": (
         *("called", fact("calls", function="called", line=28, targets=["one"]), "called(3)"),
-        "outside of what the value analysis allows there; where control goes rests on the fact",
+        "to where the value analysis excludes it on this call path; where control goes rests on the fact",
     ),
     "argument": (
         *("chain", LOOPS + fact("argument", function="chain", index=1, min=0, max=2), WALK),
