@@ -167,7 +167,7 @@ class _Analysis:
         self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
         self._registers = register_locations(lifter)
-        self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
+        self._stack_pointer = self._registers["r1" if lifter.isa is Isa.POWERPC else "r13"]
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved = callees, saved_registers(lifter)
@@ -218,7 +218,7 @@ class _Analysis:
             state.set_location(register, symbol)
             state.set_base(symbol, Base.ANY)
         for name, value in arguments.items():
-            register = self._register(name)
+            register = self._registers[name]
             symbol = self._terms.symbol(("in", register), 32)
             state.set_location(register, symbol)
             state.set_known(symbol, value)
@@ -227,9 +227,6 @@ class _Analysis:
         state.set_base(symbol, Base.STACK)
         state.set_known(symbol, strided.constant(32, 0))
         return state
-
-    def _register(self, name: str) -> Location:
-        return self._registers[name]
 
     # ---------------------------------------------------------------------------------------------------- equations
 
@@ -350,7 +347,7 @@ class _Analysis:
 
     def is_link(self, address: Term) -> bool:
         """Whether ``address`` is what the link register held at entry, but for the bits that no address has."""
-        link = self._terms.symbol(("in", self._register("lr")), 32)
+        link = self._terms.symbol(("in", self._registers["lr"]), 32)
         term, operands = self._terms[address], self._terms.operands(address)
         masked = term.opcode == "INT_AND" and self._terms.value(operands[1]) in _WITHOUT_LOW_BITS
         return link in (address, operands[0] if masked else None)
@@ -387,7 +384,7 @@ class _Analysis:
         That is the caller of the first function, from one that it called, or one of a few addresses. A return that
         pops the frame of a caller is proved or else refused.
         """
-        point, link = self._graph.points[index], self._terms.symbol(("in", self._register("lr")), 32)
+        point, link = self._graph.points[index], self._terms.symbol(("in", self._registers["lr"]), 32)
         is_one_of_few = state.base(address) is Base.NUMBER and state.value(address).size <= MOST_READ
         is_made_of_link = point.return_address is not None and link in self._terms.symbols(address)
         return point.unwinds or is_one_of_few or is_made_of_link
@@ -398,7 +395,7 @@ class _Analysis:
         The caller's blocks are not in its graph, where `strays` would find which of them is returned to; and what a
         register holds at entry may be the return address of a caller, which values tell where the call is expanded.
         """
-        link = self._terms.symbol(("in", self._register("lr")), 32)
+        link = self._terms.symbol(("in", self._registers["lr"]), 32)
         is_own = self._graph.points[index].return_address is None
         given = {one for one in self._terms.symbols(address) if self._terms[one].arguments[0] == "in"}
         return self._is_called and (bool(given - {link}) or (is_own and link in given))
@@ -406,7 +403,7 @@ class _Analysis:
     def strays(self, index: int, state: State, address: Term) -> tuple[int, ...]:
         """Where a return to ``address`` leads if that surely is not behind the call; empty where it may be."""
         value = state.value(address)
-        link = self._terms.symbol(("in", self._register("lr")), 32)
+        link = self._terms.symbol(("in", self._registers["lr"]), 32)
         if state.base(address) is not Base.NUMBER or value.size > MOST_READ or link in self._terms.symbols(address):
             return ()
         back, found = self._graph.points[index].return_address, {one & ~1 for one in value.values()}
