@@ -65,18 +65,30 @@ u f(u n) {
         proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_loop_that_is_a_recursion_does_not_take_the_pragma_of_the_loop_around_its_call(target):
-    source = """typedef unsigned u; volatile u port, sink;
-static u fac(u n) { if (n == port) return 1; return n * fac(n * port); }
+RECURSION = """typedef unsigned u; volatile u port, sink;
+static u fac(u n) { if (n == port) return 1; return n * fac(STEP); }
 u f(u n) {
   _Pragma("loopbound min 0 max 3")
   for (u i = 0; i < 3; i++) sink += fac(i + 9);
   return n;
 }
 """
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_loop_that_is_a_recursion_does_not_take_the_pragma_of_the_loop_around_its_call(target):
+    source = RECURSION.replace("STEP", "n * port")
     with pytest.raises(AnalysisError, match=r"no bound for the loop|recursively"):
         proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_a_recursion_that_its_counter_ends_is_bounded_by_type_and_not_by_the_pragma(target):
+    """Nobody stores to the word that the counter is compared with, so that it is met once the counter wraps around."""
+    source = RECURSION.replace("STEP", "n - 1")
+    bound = proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source}).bound
+    assert bound.by_type
+    assert sorted(loop.max for loop in bound.loops) == [3, (1 << 32) - 1]
 
 
 HIDDEN = """typedef unsigned u; volatile u port, sink;
