@@ -5,11 +5,11 @@ import re
 
 import pytest
 
+from tests.resealed import verified
 from tests.support import image_of
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import are_told_apart, hidden_loops, loop_behind, read_asserted
-from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.cli import main
 
 MACRO = "#define CLEAR(p) do { unsigned k = 0; while ((p)[k] != 0) (p)[k++] = 0; } while (0)\n"
@@ -51,14 +51,6 @@ def test_the_bound_of_a_loop_in_a_macro_by_the_fact_about_the_loop_around_it_is_
     code, text = verified(tmp_path, json.loads(shown.out.replace("facts.toml:7", "facts.toml:1")), capsys)
     assert code == 6
     assert f"speaks of the loop f+{offset}, and not of one within it on the same line" in text
-
-
-def verified(folder, document, capsys):
-    document["bound"]["digest"] = bound_digest(document["bound"])
-    (folder / "f.json").write_text(json.dumps(document))
-    code = main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
-    found = capsys.readouterr()
-    return code, found.out + found.err
 
 
 HIDDEN = {

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
+from tests.resealed import reseal
 from tests.support import image_of
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.cli import main
 
 SOURCE = """\
@@ -50,7 +50,6 @@ def test_a_divided_count_is_packed_and_its_assumption_cannot_be_left_out(folder,
 
 
 def packed(folder, document, capsys):
-    document["bound"]["digest"] = bound_digest(document["bound"])
-    (folder / "find.json").write_text(json.dumps(document))
+    reseal(document, folder / "find.json")
     code = main(["pack", "find.json", "--image", "firmware.elf", "-o", "pack.zip"])
     return code, capsys.readouterr().err

@@ -2,10 +2,10 @@
 
 import json
 
+from tests.resealed import verified
 from tests.support import image_of
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.cli import main
 
 SOURCE = """\
@@ -38,11 +38,3 @@ def test_the_bound_of_a_loop_by_the_fact_about_one_unrolled_in_it_is_not_checked
     code, shown = verified(tmp_path, json.loads(text.replace("facts.toml:1", "facts.toml:8")), capsys)
     assert code == 6
     assert "has code of the loop at guest.c:5 too" in shown
-
-
-def verified(folder, document, capsys):
-    document["bound"]["digest"] = bound_digest(document["bound"])
-    (folder / "f.json").write_text(json.dumps(document))
-    code = main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
-    found = capsys.readouterr()
-    return code, found.out + found.err

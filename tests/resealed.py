@@ -1,0 +1,19 @@
+"""A changed result of `bound` with the digest of what it says now, as a forger makes it, and how `verify` takes it."""
+
+import json
+
+from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.cli import main
+
+
+def reseal(document, file):
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    file.write_text(json.dumps(document))
+
+
+def verified(folder, document, capsys):
+    """Exit code and output of `verify` in ``folder``, with its firmware.elf and facts.toml."""
+    reseal(document, folder / "f.json")
+    code = main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
+    found = capsys.readouterr()
+    return code, found.out + found.err
