@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
-from wcet_probe.emu.memory import GuestMemory, Region, Use, regions
+from wcet_probe.emu.memory import Region, Use, regions
 from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
-from wcet_probe.model.scenario import Trace
 from wcet_probe.model.target import MemoryRange, Target
 
 HARNESS_ADDRESS = 0xA0000000
@@ -26,8 +23,6 @@ HARNESS_BYTES = 64 << 20
 OPERATION_BYTES = 16
 OPERATIONS_AT_ONCE = 1 << 20
 SLOTS_ADDRESS = HARNESS_ADDRESS + OPERATION_BYTES * OPERATIONS_AT_ONCE
-_MANY_OPERATIONS = 1 << 16
-"""Whose table fills half a large page."""
 _FRAME_BYTES = 24
 """Left free above the first frame: the PowerPC ABI saves the link register in its caller's frame.
 
@@ -35,7 +30,7 @@ The stack pointer is at 8 in a cache line: then small frames lie in two lines, t
 """
 _MOST_SEGMENTS = 200
 """The native core counts regions in a byte."""
-_MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
+MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
 
 
 def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:
@@ -122,46 +117,3 @@ def _is_of_image(image: Image) -> bool:
     """Whether the heap lies in a segment of the image."""
     own = image.placed(HEAP_SYMBOL)
     return own is not None and own.size_bytes > 0
-
-
-def parts(trace: Trace) -> Iterable[Trace]:
-    """``trace`` in pieces that fit the operation table.
-
-    Raises:
-        UsageError: it names more blocks than there are slots.
-    """
-    slots = _words(trace.slots)
-    if len(trace) and max(slots) >= _MOST_SLOTS:
-        message = "the trace names too many blocks; use at most 12 million slots."
-        raise UsageError(message)
-    for start in range(0, len(trace), OPERATIONS_AT_ONCE):
-        piece = slice(start, start + OPERATIONS_AT_ONCE)
-        yield Trace(
-            trace.kinds[piece], slots[piece], trace.sizes_bytes[piece], trace.cache_sets[piece], trace.slot_count
-        )
-
-
-def write_operations(part: Trace, memory: GuestMemory) -> None:
-    """Write the table that the guest's replay loop reads: four words an operation.
-
-    Columns that are arrays of words are copied as they are; of a tuple each number is looked at.
-    """
-    columns = (part.kinds, part.slots, part.sizes_bytes, part.cache_sets)
-    is_swapped = memory.big_endian != (sys.byteorder == "big")
-    if len(part) >= _MANY_OPERATIONS:
-        memory.advise_large_pages(HARNESS_ADDRESS)
-    with memory.window(HARNESS_ADDRESS, OPERATION_BYTES * len(part)) as window:
-        table = window.cast("I")
-        for place, column in enumerate(columns):
-            words = _words(column) if isinstance(column, array) or any(column) else array("I", bytes(4 * len(part)))
-            if is_swapped:
-                words = words[:]
-                words.byteswap()
-            table[place :: len(columns)] = memoryview(words)
-        table.release()
-
-
-def _words(column: Sequence[int]) -> array[int]:
-    if isinstance(column, array) and column.typecode == "I":
-        return column
-    return array("I", column)

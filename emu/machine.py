@@ -30,14 +30,13 @@ from wcet_probe.emu.layout import (
     first_stack_pointer,
     guest_regions,
     heap_range,
-    parts,
-    write_operations,
 )
 from wcet_probe.emu.loops import loop_counts, loop_table, restart_counts
 from wcet_probe.emu.measurement import executions, measurement, stall_cycles
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
+from wcet_probe.emu.operation_table import parts, write_operations
 from wcet_probe.emu.reached_calls import ReachedCall, make_call, reached_call
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table, it_state

@@ -13,7 +13,7 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 9
+_ABI_VERSION = 10
 
 REPLACEMENT = {
     Replacement.LRU: 0,
@@ -227,6 +227,7 @@ def load() -> ctypes.CDLL:
         raise WcetProbeError(message)
     library.wp_observer_open.restype = c_void_p
     library.wp_cache_replay.restype = c_bool
+    library.wp_largest.restype = c_uint32
     for name, arguments in {
         "wp_observer_open": [POINTER(SetupLayout), POINTER(CacheLayout), POINTER(CacheLayout)],
         "wp_observer_close": [c_void_p],
@@ -241,6 +242,8 @@ def load() -> ctypes.CDLL:
         "wp_observer_finish": [c_void_p],
         "wp_observer_limit": [c_void_p, c_uint64],
         "wp_observer_counts": [c_void_p, *map(POINTER, (CountsLayout, CacheCountsLayout, CacheCountsLayout))],
+        "wp_largest": [c_void_p, c_uint64],
+        "wp_write_operations": [c_void_p, POINTER(c_void_p), c_uint64, c_bool],
         "wp_cache_replay": [
             POINTER(CacheLayout),
             c_uint32,

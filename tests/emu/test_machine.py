@@ -295,7 +295,7 @@ def test_an_empty_replay_does_nothing():
 
 
 def test_a_long_replay_is_cut_into_parts(monkeypatch):
-    monkeypatch.setattr("wcet_probe.emu.layout.OPERATIONS_AT_ONCE", 5)
+    monkeypatch.setattr("wcet_probe.emu.operation_table.OPERATIONS_AT_ONCE", 5)
     trace = trace_of([(0, i, 8) for i in range(12)] + [(0, 12, 1 << 27)])
     with tlsf_guest("mpc603e").machine() as machine:
         machine.call("tlsf_init", machine.heap.base_address, 4096)

@@ -274,6 +274,18 @@ def test_small_jobs_do_not_wait_and_long_ones_are_compiled_once(monkeypatch, tmp
     assert built == [False, True, False]
 
 
+def test_few_operations_that_take_long_are_compiled_too(monkeypatch, tmp_path):
+    built, seconds = [], iter([10.0, 10.0, 14.0, 10.0])
+    monkeypatch.setattr(library, "compiled_library", lambda *_, build: built.append(build))
+    monkeypatch.setattr(supply, "process_time", lambda: next(seconds))
+    used = tlsf_guest("cortex-m4")
+    program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
+    ask = supply.translations(program, tmp_path)
+    for _ in range(2):
+        ask(Detail.DATA, 1 << 15)
+    assert built == [False, True]
+
+
 def test_a_library_is_taken_from_the_cache_and_never_half_written(monkeypatch):
     used = random_guest("mpc603e", 7, 1)
     first = used.translated(Detail.NOTHING)
