@@ -23,6 +23,7 @@ from wcet_probe.answer.probe import observe
 from wcet_probe.answer.proving import operation_request, prove_operation
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.catalog.own_allocator import FOUND
 from wcet_probe.errors import AnalysisError, ContradictionError, WcetProbeError
 from wcet_probe.model.proof import Bound
 from wcet_probe.output_files import write_whole
@@ -86,10 +87,15 @@ def _place(cell: Cell) -> Path:
     """Where the rows of ``cell`` are kept: another content of allocator or target is another place."""
     files = [ROOT / "targets" / f"{cell.target}.toml"]
     for name in cell.allocator.split(":"):
-        files += [path for path in (ROOT / "allocators" / name).rglob("*") if path.is_file()]
+        files += [path for path in (ROOT / "allocators" / name).rglob("*") if path.is_file() and _is_of(cell, path)]
     facts = "loops" if cell.loop_facts_only else "all"
     name = f"{cell.allocator.replace(':', '+')}-{cell.target}-{cell.heap_bytes}-{facts}-{_digest(files)}.json"
     return STORE / name
+
+
+def _is_of(cell: Cell, path: Path) -> bool:
+    """Whether a file of the allocator tells of ``cell``: a state that a search found does on its own heap alone."""
+    return path.parent.name != FOUND or f"-{cell.heap_bytes}-" in path.name
 
 
 def stored(cell: Cell) -> list[Row]:

@@ -14,6 +14,7 @@ from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.scenarios import generic
 from wcet_probe.scenarios.families import Family, naming_a_heap_that_works
+from wcet_probe.scenarios.found_states import with_found_states
 
 DESCRIPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -73,7 +74,7 @@ def family(allocator_name: str) -> Family:
 
 def _naming(found: Family) -> Family:
     named = {scenario: naming_a_heap_that_works(builder) for scenario, builder in found.builders.items()}
-    return replace(found, builders=MappingProxyType(named))
+    return with_found_states(replace(found, builders=MappingProxyType(named)))
 
 
 def _family(allocator_name: str) -> Family:

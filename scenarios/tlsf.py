@@ -53,7 +53,7 @@ def _worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
     # The rest goes to a list that holds a block already; that list must lie below the request's class.
     large, rest = classes.row_start(3) - classes.width(classes.row_start(2)), classes.small_limit + 8
     # A found block just above a power of two: its row, the request's and the rest's are far apart in the bitmaps.
-    far = [(f"found block in row {row}", cut, classes.row_start(row), None) for row in _found_rows(request)]
+    far = [(f"found block in row {row}", cut, classes.row_start(row), None) for row in _far_rows(request)]
     shapes = [
         ("one free block", cut, None, None),
         *far,
@@ -70,12 +70,15 @@ def _followed(request: HeapRequest, cut: int) -> tuple[ScenarioPlan, ...]:
     """The block found is followed by another: no bit is cleared, but a link in another cache line is."""
     if request.data_line_bytes is None:
         return ()
-    found = [_classes(request).row_start(row - 1) for row in _found_rows(request)]
+    found = [
+        (f"block found{'' if row in _found_rows(request) else f' in row {row - 1}'} is followed by another", row - 1)
+        for row in _far_rows(request)
+    ]
     return _fitting_or_none(
         partial(
-            _alloc_plan, request, "block found is followed by another", offset, cut=cut, found=each, twin=None, mates=1
+            _alloc_plan, request, variant, offset, cut=cut, found=_classes(request).row_start(row), twin=None, mates=1
         )
-        for each in found
+        for variant, row in found
         for offset in _offsets(request)
     )
 
@@ -137,6 +140,11 @@ def _found_rows(request: HeapRequest) -> tuple[int, ...]:
     while classes.row_start(row + 1) + 4 * classes.small_limit <= request.heap_bytes:
         row += 1
     return (row,) if row > 3 else ()
+
+
+def _far_rows(request: HeapRequest) -> tuple[int, ...]:
+    """Rows of a found block that are far from the others'; a small heap's last row, which may hold no more than it."""
+    return tuple(dict.fromkeys((*_found_rows(request), *(row for row in [_last_row(request)] if row > 3))))
 
 
 def _last_row(request: HeapRequest) -> int:

@@ -35,6 +35,7 @@ __all__ = [
     "allocator_document",
     "document",
     "dumps",
+    "manifest_document",
     "plain",
     "results_document",
     "scenario_document",
@@ -56,7 +57,7 @@ def document(report: Report, account: Account | None = None) -> Document:
         "target": report.target.name,
         "scenario": report.plan.scenario,
         "heap_bytes": report.heap_bytes,
-        "allocator_manifest": _manifest(report.allocator),
+        "allocator_manifest": manifest_document(report.allocator),
         "target_configuration": target_document(report.target),
         "image": image_section(report.image, code),
         **code_sections(report.image, code, dict(report.allocator.sources)),
@@ -90,8 +91,10 @@ def allocator_document(allocator: Allocator) -> Document:
     """The document ``wcet-probe-allocator``: the manifest; of the sources only the file names."""
     sources = [name for name, _ in allocator.sources]
     own = allocator.own
-    rest = {**record(replace(allocator, own=None)), "own": _own_build(own) if own else None}
-    return {"format": "wcet-probe-allocator", "version": 1, **rest, "sources": sources}
+    rest = {**record(replace(allocator, own=None, found=())), "own": _own_build(own) if own else None}
+    del rest["found"]
+    found = {"found": [name for name, _ in allocator.found]} if allocator.found else {}
+    return {"format": "wcet-probe-allocator", "version": 1, **rest, **found, "sources": sources}
 
 
 def _own_build(own: OwnBuild) -> Document:
@@ -170,6 +173,7 @@ def _state(plan: ScenarioPlan, checks: Sequence[StateCheck]) -> Document:
         "checks": plain(checks),
         "driver": plan.driver or None,
         "driver_value": plan.driver_value,
+        **({"found_by": plain(plan.found_by)} if plan.found_by else {}),
     }
 
 
@@ -187,10 +191,13 @@ def _witness(unit: str, witness: Witness) -> Document:
     }
 
 
-def _manifest(allocator: Allocator) -> Document:
-    """The allocator's document, with a hash of each source."""
-    sources = [{"name": name, "sha256": sha256(text.encode()).hexdigest()} for name, text in allocator.sources]
-    return {**allocator_document(allocator), "sources": sources}
+def manifest_document(allocator: Allocator) -> Document:
+    """The allocator's document, with a hash of each source and of each state that a search found."""
+    sources, found = (
+        [{"name": name, "sha256": sha256(text.encode()).hexdigest()} for name, text in texts]
+        for texts in (allocator.sources, allocator.found)
+    )
+    return {**allocator_document(allocator), "sources": sources, **({"found": found} if found else {})}
 
 
 def _observations(report: Report) -> Observations:

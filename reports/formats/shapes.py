@@ -13,7 +13,7 @@ from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
-from wcet_probe.model.scenario import InitialCache, Operation, OperationKind
+from wcet_probe.model.scenario import FoundBy, InitialCache, Operation, OperationKind
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
 from wcet_probe.reports.formats.shapes_base import Address, LineNumber, Natural, Sha256, extends
 from wcet_probe.reports.formats.shapes_bound import BoundShape, FactEffectsShape, FormulaShape, GapShape
@@ -68,23 +68,25 @@ class OwnBuildShape(TypedDict):
     elf: SourceShape | None
 
 
-@extends(Allocator)
+@extends(Allocator, "found")
 class AllocatorDocument(TypedDict):
-    """The manifest of an allocator; of the sources only the file names."""
+    """The manifest of an allocator; of the sources, and of states that searches found, only the file names."""
 
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[str]
+    found: NotRequired[list[str]]
     own: OwnBuildShape | None
 
 
-@extends(Allocator)
+@extends(Allocator, "found")
 class ManifestShape(TypedDict):
-    """The manifest of an allocator, with a hash of each source."""
+    """The manifest of an allocator, with a hash of each source and of each state that a search found."""
 
     format: Literal["wcet-probe-allocator"]
     version: Literal[1]
     sources: list[SourceShape]
+    found: NotRequired[list[SourceShape]]
     own: OwnBuildShape | None
 
 
@@ -153,6 +155,7 @@ class StateShape(TypedDict):
     candidates: list[Candidate]
     driver: str | None
     driver_value: int | None
+    found_by: NotRequired[FoundBy]
 
 
 class WitnessShape(TypedDict):
@@ -167,6 +170,7 @@ class WitnessShape(TypedDict):
     checks: list[StateCheck]
     driver: str | None
     driver_value: int | None
+    found_by: NotRequired[FoundBy]
     initial_cache: InitialCache
     measured_operation: Operation
     refused: NotRequired[bool]
@@ -389,6 +393,7 @@ class SearchDocument(TypedDict):
     found_instructions: Natural
     beaten: bool
     sequence: list[Operation]
+    kept: str | None
 
 
 class AttackDocument(TypedDict):
@@ -404,12 +409,14 @@ class AttackDocument(TypedDict):
     unit: Literal["instructions", "cycles"]
     evaluations: Natural
     constructed: Natural
+    known: Natural
     found: Natural
     bound: Natural | None
     beaten: bool
     origin: str
     operations: list[Operation]
     measured: Operation
+    kept: str | None
 
 
 class ReplayImageShape(TypedDict):

@@ -87,11 +87,11 @@ def matrix_document(request: ProbeRequest, cells: Sequence[Cell]) -> Document:
 def _verdict(request: SearchRequest, *, is_beaten: bool) -> str:
     if not is_beaten:
         return "not beaten"
-    return "dearer than the generic states" if request.allocator.own else "BEATEN: the scenario is not the worst"
+    return "dearer than the known states" if request.allocator.own else "BEATEN: the scenario is not the worst"
 
 
-def render_search(result: SearchResult, console: Console) -> None:
-    """Print whether the search beat the constructed state, and with what."""
+def render_search(result: SearchResult, console: Console, kept: str | None) -> None:
+    """Print whether the search beat the known states, and with what; and in which file that is kept."""
     request = result.request
     verdict = _verdict(request, is_beaten=result.beaten)
     console.print(
@@ -100,17 +100,23 @@ def render_search(result: SearchResult, console: Console) -> None:
         soft_wrap=True,
     )
     rows = [
-        ("constructed worst state", result.constructed_instructions, "instructions"),
+        ("dearest known state", result.constructed_instructions, "instructions"),
         ("dearest found", result.found_instructions, f"instructions, after {len(result.sequence)} operations"),
         ("sequences run", request.evaluations, f"in {result.climbs} climbs, seed {request.seed}"),
     ]
     render_table((), rows, console)
     if result.beaten:
         console.print("  " + " ".join(map(_operation_words, result.sequence)), soft_wrap=True)
+    _render_kept(kept, console)
 
 
-def search_document(result: SearchResult) -> Document:
-    """The document ``wcet-probe-search``."""
+def _render_kept(kept: str | None, console: Console) -> None:
+    if kept:
+        console.print(f"kept in {kept}: it is a candidate of the scenario from now on", soft_wrap=True)
+
+
+def search_document(result: SearchResult, kept: str | None) -> Document:
+    """The document ``wcet-probe-search``; ``kept`` is the file that holds what beat the known states."""
     request = result.request
     return {
         "format": "wcet-probe-search",
@@ -126,11 +132,12 @@ def search_document(result: SearchResult) -> Document:
         "found_instructions": result.found_instructions,
         "beaten": result.beaten,
         "sequence": [plain(operation) for operation in result.sequence],
+        "kept": kept,
     }
 
 
-def render_attack(result: Attack, console: Console) -> None:
-    """Print whether a changed state was dearer than the constructed ones, and what each was held against."""
+def render_attack(result: Attack, console: Console, kept: str | None) -> None:
+    """Print whether a changed state beat the known ones, what each was held against, and which file keeps it."""
     request = result.request
     verdict = _verdict(request, is_beaten=result.beaten)
     console.print(
@@ -140,6 +147,7 @@ def render_attack(result: Attack, console: Console) -> None:
     )
     rows = [
         ("dearest constructed state", result.constructed, result.unit.value),
+        ("dearest known state", result.known, f"{result.unit.value}, those among them that a search found"),
         ("dearest state found", result.found, f"{result.unit.value}, made from: {result.origin}"),
         ("states measured", result.evaluations, f"seed {request.seed}"),
     ]
@@ -149,10 +157,11 @@ def render_attack(result: Attack, console: Console) -> None:
     if result.beaten:
         words = map(_operation_words, (*result.state.operations, result.state.measured))
         console.print("  " + " ".join(words), soft_wrap=True)
+    _render_kept(kept, console)
 
 
-def attack_document(result: Attack) -> Document:
-    """The document ``wcet-probe-attack``."""
+def attack_document(result: Attack, kept: str | None) -> Document:
+    """The document ``wcet-probe-attack``; ``kept`` is the file that holds what beat the known states."""
     request = result.request
     return {
         "format": "wcet-probe-attack",
@@ -165,12 +174,14 @@ def attack_document(result: Attack) -> Document:
         "unit": result.unit.value,
         "evaluations": result.evaluations,
         "constructed": result.constructed,
+        "known": result.known,
         "found": result.found,
         "bound": result.bound,
         "beaten": result.beaten,
         "origin": result.origin,
         "operations": [plain(operation) for operation in result.state.operations],
         "measured": plain(result.state.measured),
+        "kept": kept,
     }
 
 

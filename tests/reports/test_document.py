@@ -86,8 +86,10 @@ def test_the_parts_that_other_commands_print():
     document = result()
     assert document["target_configuration"] == target_document(load_target("mpc603e"))
     manifest = allocator_document(load_allocator("tlsf"))
-    assert document["allocator_manifest"] | {"sources": manifest["sources"]} == manifest
-    assert [one["name"] for one in document["allocator_manifest"]["sources"]] == manifest["sources"]
+    hashed = document["allocator_manifest"]
+    assert hashed | {key: manifest[key] for key in ("sources", "found")} == manifest
+    for key in ("sources", "found"):
+        assert [one["name"] for one in hashed[key]] == manifest[key]
 
 
 def test_the_command_repeats_the_document(capsys, tmp_path, monkeypatch):

@@ -27,12 +27,12 @@ def original():
 
 
 def places(value, found, path=()):
-    """Paths of the keys and items of ``value``, of two items of a list, and whether each is a key of an object."""
+    """Paths of the keys and items of ``value``, of two items of a list, and whether each is a key that is required."""
     found = SCHEMA["definitions"][found["$ref"].removeprefix("#/definitions/")] if "$ref" in found else found
     if isinstance(value, dict):
         kinds = found.get("properties") or dict.fromkeys(value, found["additionalProperties"])
         for key, item in value.items():
-            yield (*path, key), "properties" in found
+            yield (*path, key), key in found.get("required", ())
             yield from places(item, kinds[key], (*path, key))
     elif isinstance(value, list):
         for number, item in enumerate(value[:2]):

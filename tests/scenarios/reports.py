@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 
 from tests.support import guest_on, images_dir, trace_of
@@ -20,10 +21,10 @@ Values = tuple[tuple[str, int], ...]
 def report(
     name: str, target: str, scenario: str, heap_bytes: int, values: Values = (), *, prove: bool = False, seed: int = 1
 ) -> Report:
-    """What the probe answers; it proves the state on its way."""
+    """What the probe answers of the constructed states; it proves the state on its way."""
     return observe(
         ProbeRequest(
-            allocator=load_allocator(name, dict(values)),
+            allocator=replace(load_allocator(name, dict(values)), found=()),
             target=load_target(target),
             scenario=scenario,
             heap_bytes=heap_bytes,

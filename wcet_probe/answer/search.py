@@ -23,6 +23,7 @@ from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.model.target import Target
 from wcet_probe.progress import Progress, silent
+from wcet_probe.scenarios.operation_text import operation_word, operations_of
 from wcet_probe.scenarios.traces import trace_of
 
 _SEQUENCE_OPERATIONS = 160
@@ -167,7 +168,7 @@ def case_text(result: SearchResult) -> str:
         asked.seed,
         result.found_instructions,
     )
-    words = [_operation_text(operation) for operation in result.sequence]
+    words = [operation_word(operation) for operation in result.sequence]
     lines = [f"{key} {value}".rstrip() for key, value in zip(_HEAD, heads, strict=True)]
     lines += [" ".join(words[at : at + _OPERATIONS_PER_LINE]) for at in range(0, len(words), _OPERATIONS_PER_LINE)]
     return "\n".join(lines) + "\n"
@@ -182,7 +183,7 @@ def read_case(text: str, compiler: str, cache_dir: Path) -> SearchCase:
     lines = text.splitlines()
     heads = dict(line.partition(" ")[::2] for line in lines[: len(_HEAD)])
     try:
-        sequence = tuple(_operation_of(word) for line in lines[len(_HEAD) :] for word in line.split())
+        sequence = tuple(operations_of(word for line in lines[len(_HEAD) :] for word in line.split()))
         values = {key: int(value) for key, _, value in (word.partition("=") for word in heads["parameters"].split())}
         heap_bytes, evaluations, seed, instructions = (int(heads[key]) for key in _HEAD[3:])
         request = SearchRequest(
@@ -211,26 +212,6 @@ def replay_case(case: SearchCase) -> int:
     program = load_program(asked.allocator, asked.target, asked.compiler, asked.cache_dir, asked.heap_bytes)
     with Machine(program.image, program.target, program.instructions, program.costs, asked.heap_bytes) as machine:
         return _counts(program, machine, case.sequence, asked)[-1]
-
-
-def _operation_text(operation: Operation) -> str:
-    if operation.kind is OperationKind.FREE:
-        return f"-{operation.slot}"
-    cache_set = f"@{operation.cache_set}" if operation.cache_set else ""
-    return f"+{operation.slot}:{operation.size_bytes}{cache_set}"
-
-
-def _operation_of(word: str) -> Operation:
-    """What ``_operation_text`` wrote."""
-    sign, rest = word[0], word[1:]
-    if sign == "-":
-        return Operation(OperationKind.FREE, int(rest))
-    if sign != "+":
-        message = f"{word!r} is no operation"
-        raise ValueError(message)
-    slot, _, size = rest.partition(":")
-    size, _, cache_set = size.partition("@")
-    return Operation(OperationKind.MALLOC, int(slot), int(size), int(cache_set or 0))
 
 
 def constructed_instructions(request: SearchRequest) -> int:

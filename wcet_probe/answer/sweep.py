@@ -42,7 +42,8 @@ class Cell:
 def grow(request: ProbeRequest, heaps_bytes: Sequence[int], progress: Callable[[str], None] = lambda _: None) -> Growth:
     """The worst state of ``request`` on each of ``heaps_bytes``, fitted and held against the manifest's claim.
 
-    The most instructions of any candidate state count, for a claim speaks of steps, not of caches.
+    The most instructions of any constructed state count, for a claim speaks of steps, not of caches; a state that a
+    search found is of one heap and no point of a law.
 
     Raises:
         UsageError: fewer than three heaps.
@@ -52,10 +53,11 @@ def grow(request: ProbeRequest, heaps_bytes: Sequence[int], progress: Callable[[
     if len(sizes) < _LEAST_SAMPLES:
         message = f"{len(sizes)} heap sizes show no growth; give at least {_LEAST_SAMPLES} with --heap."
         raise UsageError(message)
+    constructed = replace(request.allocator, found=())
     samples, driver, kind = [], "", OperationKind.MALLOC
     for heap_bytes in sizes:
         progress(f"heap of {heap_bytes} bytes")
-        report = observe(replace(request, heap_bytes=heap_bytes))
+        report = observe(replace(request, allocator=constructed, heap_bytes=heap_bytes))
         most = max(candidate.instructions for candidate in report.candidates)
         samples.append(Sample(heap_bytes, most, report.plan.driver_value))
         driver, kind = report.plan.driver, report.plan.measured.kind

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.catalog.own_allocator import MANIFEST, own_files, read_own, read_own_name
+from wcet_probe.catalog.own_allocator import FOUND, MANIFEST, found_states, own_files, read_own, read_own_name
 from wcet_probe.catalog.resources import folder
 from wcet_probe.catalog.target_file import parse_target
 from wcet_probe.config import load_config
@@ -77,6 +77,7 @@ def load_allocator(
         literature=tuple(manifest["literature"]),
         facts=_facts(name, home),
         promise=SetPromise(**manifest["promise"]) if "promise" in manifest else None,
+        found=found_states(home / name),
     )
 
 
@@ -97,6 +98,7 @@ def allocator_files(name: str, home: Traversable | None = None) -> tuple[str, ..
         files |= {f"common/{file}" for file in manifest.get("common", ())}
         files |= {f"{part}/{file}" for file in ("manifest.toml", *manifest["headers"], *manifest["sources"])}
         files |= {file for file, _ in _facts(part, home)}
+        files |= {f"{part}/{FOUND}/{file}" for file, _ in found_states(home / part)}
     return tuple(sorted(files))
 
 
@@ -112,6 +114,16 @@ def allocator_content(name: str) -> dict[str, bytes]:
     inside = {file: file.partition("/")[2] if own else file for file in allocator_files(name)}
     # Of folders in an archive `joinpath` takes one name at a time.
     return {file: reduce(truediv, path.split("/"), home).read_bytes() for file, path in inside.items()}
+
+
+def own_folder(name: str) -> Path | None:
+    """The folder of the allocator of one's own called ``name``; None where it is one of the package.
+
+    Raises:
+        UsageError: there is no manifest, or its name is taken.
+    """
+    folder_of: Path | None = _own_folder(name, None)
+    return folder_of
 
 
 def is_path(name: str) -> bool:
@@ -200,6 +212,7 @@ def _load_over(
         ),
         literature=(*manifest["literature"], *shared.literature),
         facts=(*_facts(outer, everything), *shared.facts),
+        found=found_states(home),
     )
 
 

@@ -16,7 +16,7 @@ from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError
 from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter
 
-MANIFEST, FACTS = "manifest.toml", "facts.toml"
+MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
@@ -69,7 +69,17 @@ def own_files(folder: Traversable) -> tuple[str, ...]:
     """
     files = _files(folder)
     found = {MANIFEST, *files.compiled, *_headers(folder, files), *files.objects, *([files.elf] if files.elf else [])}
-    return tuple(sorted(found | ({FACTS} if (folder / FACTS).is_file() else set())))
+    kept = {f"{FOUND}/{file}" for file, _ in found_states(folder)}
+    return tuple(sorted(found | kept | ({FACTS} if (folder / FACTS).is_file() else set())))
+
+
+def found_states(folder: Traversable) -> tuple[tuple[str, str], ...]:
+    """The states that searches found of the allocator in ``folder``: file name and text, by name."""
+    place = folder / FOUND
+    if not place.is_dir():
+        return ()
+    names = sorted(entry.name for entry in place.iterdir() if entry.name.endswith(".txt"))
+    return tuple((name, _text(folder, f"{FOUND}/{name}")) for name in names)
 
 
 def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, int]]]:
@@ -129,6 +139,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_end=end,
             elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
         ),
+        found=found_states(folder),
     )
     heap.finish("size_macro", "symbol", "growth", "start", "end")
     table.finish("heap", "complexity", "presets", "parameters", "facts")

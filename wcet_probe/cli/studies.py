@@ -17,6 +17,7 @@ from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
 from wcet_probe.model.scenario import OperationKind
+from wcet_probe.output_files import write_whole
 from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 
@@ -129,8 +130,9 @@ _SEARCHED_HEAP_BYTES = 4 << 10
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the search.")
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the best sequence to FILE."
+    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write what was found to FILE."
 )
+@click.option("--keep", is_flag=True, help="Keep a dearer state beside one's own allocator: a candidate from then on.")
 @_options(_COMMON, _PARAMETERS)
 def search(
     *,
@@ -142,12 +144,14 @@ def search(
     start: str,
     unit: str | None,
     save: Path | None,
+    keep: bool,
     **common: Any,  # noqa: ANN401
 ) -> int:
-    """Look for a sequence of operations that is dearer than the constructed worst state.
+    """Look for a sequence of operations that is dearer than every known worst state.
 
     Exit code 5 if one is found.
     """
+    from wcet_probe.answer.adversary import file_of
     from wcet_probe.answer.search import SearchRequest, case_text
     from wcet_probe.answer.search import search as look
     from wcet_probe.build.linked_program import linked_heap_bytes
@@ -169,18 +173,20 @@ def search(
     )
     if start not in _STARTS:
         raise unknown_name("start", start, _STARTS)
+    kept = _kept_states(allocator) if keep else None
     if start == "constructed":
-        return _attack(request, unit, common, save)
+        return _attack(request, unit, common, save, kept)
     if unit not in (None, "instructions"):
         raise UsageError(f"a search from random sequences compares instructions; for {unit} add --start constructed.")
     with _progress(common) as tell:
         result = look(request, tell)
     if save:
-        _write(save, case_text(result))
+        write_whole(save, case_text(result))
+    file = _keep(kept, *file_of(result)) if kept and result.beaten else None
     if common["as_json"]:
-        streams.print_json(search_document(result))
+        streams.print_json(search_document(result, file))
     else:
-        render_search(result, streams.result_console())
+        render_search(result, streams.result_console(), file)
     return _refuted(request, is_beaten=result.beaten)
 
 
@@ -189,22 +195,50 @@ def _refuted(request: SearchRequest, *, is_beaten: bool) -> ExitCode:
     return ExitCode.CONTRADICTION if is_beaten and request.allocator.own is None else ExitCode.OK
 
 
-def _attack(request: SearchRequest, unit: str | None, common: dict[str, Any], save: Path | None) -> int:
+def _attack(
+    request: SearchRequest, unit: str | None, common: dict[str, Any], save: Path | None, kept: Path | None
+) -> int:
     from wcet_probe.answer.adversary import Unit, attack
     from wcet_probe.reports.screens.studies import attack_document, render_attack
 
     units = {one.value: one for one in Unit}
     if (unit or "instructions") not in units:
         raise unknown_name("unit", unit or "", units)
-    if save:
-        raise UsageError("--save keeps what was found from random sequences; leave it out with --start constructed.")
     with _progress(common) as tell:
         result = attack(request, units[unit or "instructions"], progress=tell)
+    if save and result.beaten:
+        write_whole(save, result.text)
+    file = _keep(kept, result.file_name, result.text) if kept and result.beaten else None
     if common["as_json"]:
-        streams.print_json(attack_document(result))
+        streams.print_json(attack_document(result, file))
     else:
-        render_attack(result, streams.result_console())
+        render_attack(result, streams.result_console(), file)
     return _refuted(request, is_beaten=result.beaten)
+
+
+def _kept_states(allocator: str) -> Path:
+    """The folder of the states that are kept of an allocator of one's own.
+
+    Raises:
+        UsageError: the allocator is one of the package.
+    """
+    from wcet_probe.catalog.lookup import own_folder
+    from wcet_probe.catalog.own_allocator import FOUND
+
+    folder = own_folder(allocator)
+    if folder is None:
+        message = (
+            f"{allocator} is an allocator of the package, whose files are not changed; leave --keep out, and write "
+            "the state to a file with --save FILE."
+        )
+        raise UsageError(message)
+    return folder / FOUND
+
+
+def _keep(folder: Path, file_name: str, text: str) -> str:
+    """Write a found state into ``folder``; its path from the manifest."""
+    write_whole(folder / file_name, text)
+    return f"{folder.name}/{file_name}"
 
 
 @contextmanager
@@ -214,14 +248,6 @@ def _progress(common: dict[str, Any]) -> Iterator[Progress]:
         naming_compiler(common["compiler"], load_config(Path.cwd())),
     ):
         yield tell
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, "utf-8")
-    except OSError as error:
-        message = f"cannot write {file}: {error.strerror}; choose another --save."
-        raise UsageError(message) from error
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:

@@ -46,7 +46,7 @@ from wcet_probe.evidence.witness import plan_of, replay_witness
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import with_timing_problems
 from wcet_probe.model.target import Target
-from wcet_probe.reports.formats.document import allocator_document, target_document
+from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.sizes import format_size
 
@@ -224,9 +224,8 @@ def _program(pack: Pack, root: ZipPath, result: Recorded, programs: list[Program
     """Image, target and allocator of ``result`` from the pack, if they are those that it was made with."""
     document = result.document
     allocator = load_allocator(result.allocator, result.parameters, home=root / "allocators")
-    sources = [{"name": name, "sha256": _sha256(text.encode())} for name, text in allocator.sources]
-    manifest = {**allocator_document(allocator), "sources": sources}
-    demand(document["allocator_manifest"] == manifest, "the allocator in the pack is another one")
+    right = document["allocator_manifest"] == manifest_document(allocator)
+    demand(right, "the allocator in the pack is another one")
     target = _target(pack, result)
     elf, stated = _image(pack, result), document["image"]
     demand(holds_program(elf, allocator), "the image has not the linked program that the allocator's manifest names")

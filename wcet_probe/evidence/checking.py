@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,7 @@ from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
-from wcet_probe.reports.formats.bound_document import text_sha256
-from wcet_probe.reports.formats.document import allocator_document, target_document
+from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.lookup import family_of
@@ -111,9 +111,8 @@ def check_described(document: Json, program: Program) -> None:
         VerificationError: it does not.
     """
     allocator = program.allocator
-    sources = [{"name": name, "sha256": text_sha256(text)} for name, text in allocator.sources]
-    manifest = {**allocator_document(allocator), "sources": sources}
-    demand(document["allocator_manifest"] == manifest, "the allocator is another one")
+    right = document["allocator_manifest"] == manifest_document(allocator)
+    demand(right, "the allocator is another one")
     described = target_document(program.target)
     for said in (document["target_configuration"], {key: document[key] for key in ("caches", "memory")}):
         demand(said == {key: described[key] for key in said}, "the target is described otherwise than its table says")
@@ -140,7 +139,8 @@ def answer_findings(result: Recorded, program: Program, checked: Checked | None)
     asserted = (plan.state, tuple(plan.why), plan.driver or None, plan.driver_value)
     state = document["state"]
     said = (state["description"], tuple(state["why"]), state["driver"], state["driver_value"])
-    demand(said == asserted, "the state or its reason is described otherwise than the scenario does")
+    right = said == asserted and state.get("found_by") == _search(plan)
+    demand(right, "the state or its reason is described otherwise than the scenario does")
     _check_candidates(document, plans)
     _check_witnesses(document, plans)
     if checked is not None:
@@ -196,6 +196,7 @@ def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
         bound = document["bound"]
         demand(bound is None or witness["value"] <= bound[unit], f"the witness in {unit} is above the bound")
         plan = next(plan for plan in plans if plan.variant == witness["variant"])
+        demand(witness.get("found_by") == _search(plan), f"the witness in {unit} is not of the search that is told")
         own_call = operation_document(plan.measured)
         demand(witness["measured_operation"] == own_call, f"the witness in {unit} is another call")
         refused = witness.get("refused", plan.refused)
@@ -206,6 +207,11 @@ def _check_witnesses(document: Json, plans: Sequence[ScenarioPlan]) -> None:
         same = again is None or again["instructions"] == witness["instructions"]
         demand(same, f"the second engine counted something else of the witness in {unit}")
     _check_second_engine(document)
+
+
+def _search(plan: ScenarioPlan) -> Json | None:
+    """What a result says of the search that found the state of ``plan``; nothing where it is constructed."""
+    return asdict(plan.found_by) if plan.found_by else None
 
 
 def _check_second_engine(document: Json) -> None:
@@ -242,6 +248,7 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
             *why,
             *(["--prove-facts"] if claims else []),
             *(["--cross-check"] if request["cross_check"] else []),
+            *(["--no-cross-check"] if request["cross_check"] is False else []),
         ]
         found.add(shlex.join([*words, *switches, "--json"]))
     return found

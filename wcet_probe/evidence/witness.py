@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from itertools import chain, pairwise
 from typing import Any
 
@@ -21,7 +21,7 @@ from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import StateCheck
-from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
+from wcet_probe.model.scenario import FoundBy, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.model.target import Target, Victims
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.lookup import family_of
@@ -72,6 +72,7 @@ def witness_document(plan: ScenarioPlan, result: Recorded) -> Json:
         "measured_operation": operation_document(plan.measured),
         "refused": plan.refused,
         **({"set_up_may_refuse": True} if plan.set_up_may_refuse else {}),
+        **({"found_by": asdict(plan.found_by)} if plan.found_by else {}),
         "prediction": [{"fact": fact, "value": value} for fact, value in plan.prediction.items()],
         "slot_count": plan.trace.slot_count,
         "operations": {name: progressions(column) for name, column in zip(_COLUMNS, columns, strict=True)},
@@ -97,6 +98,7 @@ def plan_of(document: Json, result: Recorded) -> ScenarioPlan:
             prediction={entry["fact"]: entry["value"] for entry in document["prediction"]},
             refused=document["refused"],
             set_up_may_refuse=document.get("set_up_may_refuse", False),
+            found_by=FoundBy(**document["found_by"]) if "found_by" in document else None,
         )
         right = document == witness_document(plan, result)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -119,6 +119,7 @@ class Allocator:
         facts: files of flow facts, as ``(file name, text)``.
         promise: which cache sets it keeps to, or None where it promises nothing.
         own: how it is built, where it is not one of the package.
+        found: states that searches found of it, as ``(file name, text)``.
     """
 
     name: str
@@ -137,3 +138,4 @@ class Allocator:
     facts: tuple[tuple[str, str], ...] = ()
     promise: SetPromise | None = None
     own: OwnBuild | None = None
+    found: tuple[tuple[str, str], ...] = ()

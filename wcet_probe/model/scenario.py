@@ -63,6 +63,28 @@ class InitialCache(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class FoundBy:
+    """The search that found a state, which no rule gives.
+
+    Attributes:
+        target: on which it was found.
+        unit: what was compared, ``instructions`` or ``cycles``.
+        value: of the measured operation in that unit, with the image and the caches of the search.
+        constructed: the most that any constructed state had then.
+        evaluations, seed: of the search.
+        origin: the variant of the constructed state that it was made from.
+    """
+
+    target: str
+    unit: str
+    value: int
+    constructed: int
+    evaluations: int
+    seed: int
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScenarioPlan:
     """A scenario for one heap: how to reach the state, what to measure, and why.
 
@@ -79,6 +101,7 @@ class ScenarioPlan:
         driver_value: its value for this heap.
         refused: whether the measured allocation is to be refused; None where the state does not tell.
         set_up_may_refuse: whether allocations on the way to the state may be refused.
+        found_by: the search that found the state; None where it is constructed.
     """
 
     scenario: str
@@ -93,6 +116,7 @@ class ScenarioPlan:
     driver_value: int | None = None
     refused: bool | None = False
     set_up_may_refuse: bool = False
+    found_by: FoundBy | None = None
 
 
 @dataclass(frozen=True, slots=True)
