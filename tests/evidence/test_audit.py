@@ -433,3 +433,9 @@ def test_a_bound_that_was_not_asked_for_is_no_failure():
     checks = list(audit(pack_bytes(packed)))
     assert not [check for check in checks if check.error]
     assert [check.verdict for check in checks if check.check == "certificates"] == ["ok, none: no bound was asked for"]
+
+
+def test_what_each_fact_does_is_told_by_a_command_that_an_audit_knows():
+    text = run("cortex-m4", "--fact-effects")
+    assert "--fact-effects" in json.loads(text)["command"]
+    assert failure(evidence_members([("a.json", text)], images_dir())) is None

@@ -242,10 +242,10 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
     words += ["--cc", result.compiler]
     found = set()
     claims = (result.document.get("bound") or {}).get("pointer_facts")
-    for why in ((), ("--why",)):
+    for told in ((), ("--why",), ("--fact-effects",)):
         switches = ["--no-bound"] if result.document["verdict"] == "OBSERVED" else []
         switches += [
-            *why,
+            *told,
             *(["--prove-facts"] if claims else []),
             *(["--cross-check"] if request["cross_check"] else []),
             *(["--no-cross-check"] if request["cross_check"] is False else []),
