@@ -42,7 +42,11 @@ _FLAGS = frozenset({*ARM_FLAGS, "xer_so", "xer_ov", "xer_ca"})
 
 
 class EngineFault(Exception):  # noqa: N818  (a fault of the guest, turned into an error by the machine)
-    """The engine stopped the guest: its own words for why."""
+    """The engine stopped the guest: its own words for why, and whether memory may be the cause."""
+
+    def __init__(self, words: str, *, is_access: bool = True) -> None:
+        super().__init__(words)
+        self.is_access = is_access
 
 
 class Engine:
@@ -203,7 +207,8 @@ class Engine:
                 self._uc.emu_stop()
             raise
         if failures:
-            raise EngineFault(str(failures[0])) from failures[0]
+            is_access = failures[0].errno != unicorn_const.UC_ERR_EXCEPTION
+            raise EngineFault(str(failures[0]), is_access=is_access) from failures[0]
         # Within a page the engine allows all or nothing. Runs that are observed are checked access by access.
         if any(_content(region) != content for region, content in self._constant):
             raise EngineFault("the guest wrote to its code or constants")

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED
-from wcet_probe.emu.tables import CodeTable
+from wcet_probe.emu.tables import CodeTable, it_state
 from wcet_probe.errors import EmulationError
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind
+
+_ALWAYS = 14
 
 
 def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_instructions: int) -> EmulationError:
@@ -54,7 +56,7 @@ def stray(image: Image, pc: int, address: int | None, reason: str) -> EmulationE
     )
 
 
-def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | None]) -> int:
+def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | None], *, is_access: bool) -> int:
     """The instruction that faulted, where the engine stopped at ``pc``.
 
     An exception leaves the program counter behind the instruction that raised it, and a store that fails inside an
@@ -64,6 +66,8 @@ def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | No
         table: the code that was run.
         pc: where the engine stopped.
         inaccessible_at: as ``inaccessible`` tells of an address of an instruction.
+        is_access: whether it was for memory that is not there; an exception is also what the engine makes of an
+            access that must be aligned.
     """
     if inaccessible_at(pc) is not None:
         return pc
@@ -72,7 +76,7 @@ def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | No
     if before and before.problem and not (behind and behind.problem):
         return before.address
     suspects = []
-    while before and before.in_it_block:
+    while is_access and before and before.in_it_block:
         suspects.append(before.address)
         before = table.instruction_before(before.address)
     return next((address for address in reversed(suspects) if inaccessible_at(address) is not None), pc)
@@ -81,9 +85,19 @@ def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | No
 def inaccessible(table: CodeTable, memory: GuestMemory, register: Callable[[str], int], pc: int) -> int | None:
     """The address that the instruction at ``pc`` would access and must not, or None where it is another fault."""
     instruction = table.instruction_at(pc)
+    state = it_state(table, memory, pc)
+    if state and not _holds(state >> 4, register("cpsr")):
+        return None
     for access in instruction.accesses if instruction and not instruction.problem else ():
         registers = {name: register(name) for name in (access.base, access.index) if name}
         for address, size_bytes in evaluate(access, registers):
             if not memory.allows(address, size_bytes, is_write=access.kind is not AccessKind.LOAD):
                 return address
     return None
+
+
+def _holds(condition: int, flags: int) -> bool:
+    """Whether a condition of ARM holds (ARM ARM DDI 0100I, A3.2)."""
+    n, z, c, v = (bool(flags >> bit & 1) for bit in (31, 30, 29, 28))
+    holds = (z, c, n, v, c and not z, n == v, n == v and not z, True)[condition >> 1]
+    return holds != bool(condition & 1) or condition >= _ALWAYS

@@ -480,7 +480,7 @@ class Machine:
         except EngineFault as fault:
             self._check_stop()
             look = partial(inaccessible, self._table, self.memory, self._engine.read_register)
-            pc = culprit(self._table, self._engine.program_counter, look)
+            pc = culprit(self._table, self._engine.program_counter, look, is_access=fault.is_access)
             self._observer.settle(pc)
             if not any(pc in code for code in self._image.code):
                 raise outside(pc) from fault

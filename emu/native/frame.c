@@ -260,8 +260,10 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     if (frame->observes) {
         observer->block_row = rows->first_row;
         observer->block_behind = observer->fetched_row = rows->behind_row;
-        if (observer->has_icache || (setup->unified_cache && observer->has_dcache))
-            observer->icache.counts.read_hits -= undone; /* the engine fetches them again */
+        if (setup->unified_cache && observer->has_dcache && frame->observes == WP_OBSERVES_DATA)
+            observer->icache.counts.read_hits -= wp_observer_fetches(observer, row, rows->behind_row); /* anew */
+        else
+            observer->left_row = row, observer->left_behind = rows->behind_row;
     }
     wp_observer_settle(observer, frame->pc);
 }

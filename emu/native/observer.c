@@ -83,6 +83,7 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->icache.counts = observer->dcache.counts = (struct wp_cache_counts){0};
     observer->branch_behind = observer->branch_cycles = 0;
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
+    observer->left_row = observer->left_behind = 0;
     observer->stack_pointer_pending = observer->in_operation = observer->claims.in_call = false;
     observer->claims.active = NULL;
     observer->sets.operation = NULL;
@@ -169,6 +170,17 @@ static void fetch_rows(struct wp_observer *observer, struct wp_cache *cache, uin
         cache->counts.read_hits += fetches - 1; /* the line is the newest now: further fetches change nothing */
         row = next;
     }
+}
+
+/* How many fetches such rows are: of instructions, and once more of each that straddles a boundary of lines. */
+uint64_t wp_observer_fetches(const struct wp_observer *observer, uint32_t first, uint32_t behind)
+{
+    const struct wp_instruction *const table = observer->setup.instructions;
+    const uint32_t shift = observer->setup.unified_cache ? observer->dcache.line_shift : observer->icache.line_shift;
+    uint64_t fetches = table[behind].instructions_before - table[first].instructions_before;
+    for (uint32_t row = first + 1; row < behind; row++)
+        fetches += !((observer->setup.code_base + 2 * row) & ((1u << shift) - 1)) && !table[row].previous_bytes;
+    return fetches;
 }
 
 /* Unified cache: fetch what the block under way still waits for below a row. The counts of fetches are kept apart. */
@@ -327,6 +339,15 @@ static bool spend(struct wp_observer *observer, uc_engine *engine, uint32_t firs
     return false;
 }
 
+/* The first row of a block that translated code has not fetched, which was left in the middle of its own block. */
+static uint32_t first_unfetched(struct wp_observer *observer, uint32_t first, uint32_t behind)
+{
+    if (first != observer->left_row || first >= observer->left_behind)
+        return observer->left_behind = first;
+    observer->left_row = behind;
+    return behind < observer->left_behind ? behind : observer->left_behind;
+}
+
 /* Engine callback: a translation block is about to run. */
 WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t size_bytes, void *user)
 {
@@ -358,7 +379,9 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];
     observer->branch_cycles = last->flags & WP_CONDITIONAL_BRANCH ? last->taken_cycles : 0;
     observer->branch_behind = behind;
-    observer->block_row = observer->fetched_row = first;
+    const uint32_t unfetched = first_unfetched(observer, first, behind);
+    observer->block_row = first;
+    observer->fetched_row = unfetched;
     observer->block_behind = behind;
     setup->entered[first]++;
     setup->left[behind]++;
@@ -367,7 +390,7 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         setup->path[2 * counts->path_length - 1] = behind;
     }
     if (observer->has_icache)
-        fetch_rows(observer, &observer->icache, first, behind);
+        fetch_rows(observer, &observer->icache, unfetched, behind);
     wp_loops_block(&observer->loops, first, behind);
 }
 

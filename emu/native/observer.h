@@ -97,6 +97,7 @@ struct wp_observer {
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
     uint32_t fetched_row;                  /* unified cache: rows of the block below it are fetched */
+    uint32_t left_row, left_behind; /* translated code was left there, with the rows to left_behind fetched */
     struct wp_operation_counts *operations; /* replay: what each operation counted */
     uint32_t operation_capacity;
     int32_t result_register; /* the engine's id */
@@ -112,6 +113,7 @@ void wp_observer_call(struct wp_observer *observer, uc_engine *engine, uint32_t 
 void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write);
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc);
+uint64_t wp_observer_fetches(const struct wp_observer *observer, uint32_t first, uint32_t behind);
 
 static inline uint32_t wp_page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }
 

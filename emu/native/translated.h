@@ -226,7 +226,8 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         const struct wp_known_line *const slot = wp_slot(fixed->lines, address / WP_DATA_LINE);
         const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | (bytes - 1));
         ++*count;
-        if (WP_UNLIKELY(bytes > 4 || key != (is_store ? slot->store_key : slot->load_key)))
+        /* Lines are longer than such accesses, or the key of the last byte of all would be that of no line. */
+        if (WP_UNLIKELY(bytes > 4 || bytes >= WP_DATA_LINE || key != (is_store ? slot->store_key : slot->load_key)))
             return is_store ? wp_far_store(frame, pc, address, bytes) : wp_far_load(frame, pc, address, bytes);
         *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
         return wp_there((uint8_t *)(uintptr_t)(slot->memory + address));

@@ -256,6 +256,8 @@ class Statement:
         undo = self._undo(k, "inside" if noted or not self._counts_data else "disagreed")
         counter = "stores" if is_store else "loads"
         head = self._observe(k) if self._several and self._counts_data and k == self._memory[0] else ""
+        if self._access is not None and self._access.kind is AccessKind.LOAD_STORE and k == self._memory[0]:
+            head = f"if (WP_UNLIKELY({address} & {size_bytes - 1}u)) {self._undo(k)} {head}"  # the engine refuses it
         return (
             f"{head}uint8_t *const p{k} = wp_access(frame, &fixed, {self._one.address:#x}u, {address}, {size_bytes}, "
             f"{int(is_store)}, {self._likely()}, {int(noted)}, watches, &{counter}); "
