@@ -1,6 +1,6 @@
 """How much of our own bounds the checker checks in full: a row for each allocator, core and operation.
 
-Run with ``python -m bench.checks [--print | --again] [--heap SIZE] [--target NAME ...] [--lines] [ALLOCATOR ...]``. What
+Run with ``python -m bench.checks [--print | --again] [--heap SIZE] [--target NAME] [--lines] [ALLOCATOR ...]``. What
 is not in ``build/checks`` yet is proved and checked, cheap allocators first; a run can be stopped and goes on where it
 was. ``--again`` proves nothing: it holds the certificates that are kept against their binaries once more, which shows
 what a changed rule of the checker does to the same certificates. ``--print`` only prints. The table counts the lines of

@@ -1,6 +1,5 @@
-"""A source loop that became loops in each other: what its fact says of the inner one is checked, and no more than that."""
+"""A source loop that became loops in each other: what its fact says of the inner one is checked, and no more."""
 
-import re
 from dataclasses import replace
 
 import pytest
@@ -9,7 +8,6 @@ from tests.certificate.forgeries import solved_again
 from tests.certificate.mutants import specimen
 from wcet_probe.certificate.asserted import loop_behind, read_asserted, runs_once_an_entry
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.errors import VerificationError
 
 SPLIT = ("btree-best-fit", "cortex-m4", "malloc")
 
@@ -59,12 +57,8 @@ def test_the_bound_of_a_split_loop_is_checked_in_full():
 def test_a_forged_limit_of_a_split_loop_is_not_shown(change):
     document, binary = specimen(*SPLIT)
     forged = solved_again(document, changed(change))
-    try:
-        found = {one.check: one for one in check_bound(forged, binary).findings}
-    except VerificationError as error:
-        assert re.search("fact:0|not bounded|not limited", str(error))
-    else:
-        assert "fact:0" in found["constraints in instructions"].found
+    found = {one.check: one for one in check_bound(forged, binary).findings}
+    assert "fact:0" in found["constraints in instructions"].found
 
 
 SOURCE = """
