@@ -12,7 +12,6 @@ never that of a stack address.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,18 +30,9 @@ from wcet_probe.certificate.congruences import (
 from wcet_probe.certificate.coverage import Code, Coverage, edges_of
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
+from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.model.instruction import Instruction, Shift
-
-_COMPUTES = re.compile(
-    "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
-    r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
-    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)(?:, (lsl|lsr|asr|ror) #((?:0x)?[0-9a-f]+))?"
-)
-_NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
-_MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
-_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
-_ALWAYS = 14
 
 
 class Claim(NamedTuple):
@@ -268,7 +258,7 @@ class Tracer:
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
                     if name.base.startswith("@"):
-                        one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
+                        one, other = (class_of(alignments, named, str(part)) for part in (access.base, access.index))
                         is_left = access.shift is Shift.LSL
                         other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
                         zero = Congruence(MOST_MODULUS, 0)
@@ -347,11 +337,11 @@ class Tracer:
 
     def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
         """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
-        found = _COMPUTES.fullmatch(instruction.text)
-        is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+        found = COMPUTES.fullmatch(instruction.text)
+        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
         if found is None or not is_plain or place not in instruction.writes:
             return None
-        operands = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+        operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
         if operands[0] != place:
             return None
         if operands[0] not in instruction.reads or len(operands) > 2:
@@ -375,11 +365,11 @@ class Tracer:
         """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
         if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
             return UNALIGNED
-        operands = _operands(instruction, place)
+        operands = operands_of(instruction, place)
         if operands is None:
             return self._asserted(number)
         name, words, bits = operands
-        values = [_class(alignments, before, word) for word in words]
+        values = [class_of(alignments, before, word) for word in words]
         values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
         if len(values) == 1:
             return values[0] if name != "neg" else difference(Congruence(MOST_MODULUS, 0), values[0])
@@ -410,7 +400,7 @@ class Tracer:
                 same = values.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
                 demand(own == same, f"{place} at {edge.target} is not {symbol} and {offset} behind {edge.name}")
                 if symbol in begins:
-                    self._check_class(symbol, own, traced, edge)
+                    self._checkclass_of(symbol, own, traced, edge)
             if found and values != found:
                 found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
             else:
@@ -421,7 +411,7 @@ class Tracer:
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
         return Passage(begins, {base: tuple(own) for base, own in moved.items()})
 
-    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
+    def _checkclass_of(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
         wanted = self.names.homes[symbol][2]
         if value.is_number:
             known = Congruence(MOST_MODULUS, value.low % MOST_MODULUS)
@@ -437,37 +427,6 @@ def _text(value: Value) -> str:
     return f"{value.base}+{value.low}"
 
 
-def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str], int | None] | None:
-    """What a sum, difference or product in ``place`` is of: its name, operands, and how far the last is shifted left.
-
-    None of anything else. Facts about pointers speak of what is added once to an address, and not of a multiple of it.
-    """
-    found = _COMPUTES.fullmatch(instruction.text)
-    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
-    if _MULTIPLIES.match(instruction.text):
-        return "mul", [], None
-    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
-        return None
-    words = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
-    if words[0] != place:
-        return None
-    if found[1] in {"lsl", "slwi"}:
-        last = words.pop()
-        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(_NUMBER, last) else None
-    bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
-    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
-
-
-def _class(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
-    """What is known of an operand modulo a power of two."""
-    if re.fullmatch(_NUMBER, word):
-        return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
-    value = before.read(word)
-    if value.base.startswith("@"):
-        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
-    return residue_of(value) if value.is_number else UNALIGNED
-
-
 def _written_back(executed: Executed) -> Value | None:
     """The named address that an access leaves in its base register, which is the only one written besides a load."""
     instruction, addresses = executed
@@ -475,7 +434,7 @@ def _written_back(executed: Executed) -> Value | None:
     if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
         return None
     name = addresses[0][0].name
-    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block
+    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
     return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
 
 
