@@ -400,7 +400,7 @@ class Tracer:
                 same = values.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
                 demand(own == same, f"{place} at {edge.target} is not {symbol} and {offset} behind {edge.name}")
                 if symbol in begins:
-                    self._checkclass_of(symbol, own, traced, edge)
+                    self._check_class(symbol, own, traced, edge)
             if found and values != found:
                 found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
             else:
@@ -411,7 +411,7 @@ class Tracer:
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
         return Passage(begins, {base: tuple(own) for base, own in moved.items()})
 
-    def _checkclass_of(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
+    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
         wanted = self.names.homes[symbol][2]
         if value.is_number:
             known = Congruence(MOST_MODULUS, value.low % MOST_MODULUS)
