@@ -13,7 +13,7 @@ never that of a stack address.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
@@ -32,6 +32,7 @@ from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joine
 from wcet_probe.certificate.numbers import TOP, Value, constant
 from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
 from wcet_probe.model.instruction import Instruction, Shift
 
 
@@ -90,11 +91,13 @@ class Names:
         homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge
             out of it; and the class of its values.
         asserted: what facts say of the numbers that addresses are computed from.
+        shown: by node, classes of symbols that hold where it begins, whatever code asks: an access has shown them.
     """
 
     claims: Mapping[str, Mapping[Place, Claim]]
     homes: Mapping[str, tuple[str, str, Congruence]]
     asserted: Pointers
+    shown: Mapping[str, Mapping[str, Congruence]] = field(default_factory=dict)
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
@@ -141,11 +144,15 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names."""
+    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names.
+
+    The ``shown`` ones hold behind it of all code; the others are cut down to what facts say of the code of an access.
+    """
 
     executed: tuple[Executed, ...]
     leaving: Mapping[str, tuple[State, ...]]
     alignments: Mapping[str, Congruence]
+    shown: Mapping[str, Congruence]
 
 
 class Tracer:
@@ -162,6 +169,7 @@ class Tracer:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
         self._terms: dict[str, int] = {}
+        self._shown = Shown(frozenset())
         self.parts: dict[str, frozenset[str]] = {}
         """By the name of a term, the symbols that it is made of, if nothing else is in it."""
         self.linear: dict[str, Mapping[str, int]] = {}
@@ -175,6 +183,7 @@ class Tracer:
         """
         entry = self._graph.entry
         claims = self.names.claims.get(entry, {})
+        demand(not self.names.shown.get(entry), "no access has shown anything where the call begins")
         symbols = [claim.symbol for claim in claims.values()]
         demand(len(set(symbols)) == len(symbols), "one symbol is claimed of two places where the call begins")
         for place, (symbol, offset) in claims.items():
@@ -197,6 +206,8 @@ class Tracer:
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
+        self._shown = Shown(frozenset(f"@{symbol}" for symbol in self.names.homes))
+        self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()
         block, before, known = self._coverage.instructions[node], named, list[Outcome]()
@@ -214,7 +225,7 @@ class Tracer:
             self._rename(block[-1], before, outcome.state, numbers, alignments, _written_back(executed[-1]))
             for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
-        return Traced(tuple(executed), leaving, alignments)
+        return Traced(tuple(executed), leaving, alignments, self._shown.classes)
 
     def _edges(self, node: str, outcome: Outcome) -> Iterable[Edge]:
         return () if outcome.address is None else edges_of(self._graph, node, outcome)
@@ -264,11 +275,14 @@ class Tracer:
                         zero = Congruence(MOST_MODULUS, 0)
                         sum_of = difference(one, other if access.subtract_index else difference(zero, other))
                         alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                        if is_left:
+                            self._shown.add_sum(name, named, access, offset)
                 of_base = alignments.get(name.base, UNALIGNED)
                 of_base = of_base.coarser(self.names.asserted.divisor(instruction.address))
-                of_base = max(of_base, residue_of(number).moved(-name.low))
+                of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
                 words.append(Address(number, name, of_base.moved(name.low), of_base))
             found.append(tuple(words))
+        self._shown.see(instruction, [(one.number, one.name, one.of_base) for words in found for one in words])
         return Executed(instruction, tuple(found))
 
     def _rename(
@@ -297,6 +311,7 @@ class Tracer:
             found = residue_of(number) if number.is_number else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
             alignments[base] = max(found, computed).moved(-low)
+            self._shown.add(base, max(found, self._shown.computed(instruction, place, before)).moved(-low))
 
     def _sum(self, one: Value, other: Value, shift: str, bits: int, *, is_less: bool = False) -> Value:
         """The name of ``one`` and ``other``, which is shifted and may be subtracted; TOP if one has no name."""
@@ -405,11 +420,20 @@ class Tracer:
                 found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
             else:
                 found = values
+        self._check_shown(edge, traced, begins, found)
         moved: dict[str, list[tuple[str, int]]] = {}
         for symbol, value in sorted(found.items()):
             if symbol in begins and value.base.startswith("@"):
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
         return Passage(begins, {base: tuple(own) for base, own in moved.items()})
+
+    def _check_shown(
+        self, edge: Edge, traced: Traced, begins: Collection[str], found: Mapping[str, Value]
+    ) -> None:
+        """Each class that is said to be shown where ``edge`` leads to is that of what its symbol is then."""
+        for symbol, wanted in self.names.shown.get(edge.target, {}).items():
+            known = shown_behind(traced.shown, symbol, begins, found)
+            demand(implies(known, wanted), f"no access has shown the class of {symbol} behind {edge.name}")
 
     def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
         wanted = self.names.homes[symbol][2]
