@@ -427,9 +427,7 @@ class Tracer:
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
         return Passage(begins, {base: tuple(own) for base, own in moved.items()})
 
-    def _check_shown(
-        self, edge: Edge, traced: Traced, begins: Collection[str], found: Mapping[str, Value]
-    ) -> None:
+    def _check_shown(self, edge: Edge, traced: Traced, begins: Collection[str], found: Mapping[str, Value]) -> None:
         """Each class that is said to be shown where ``edge`` leads to is that of what its symbol is then."""
         for symbol, wanted in self.names.shown.get(edge.target, {}).items():
             known = shown_behind(traced.shown, symbol, begins, found)
