@@ -21,10 +21,15 @@ from wcet_probe.certificate.walk import between_blocks
 from wcet_probe.model.instruction import AccessKind
 
 _MOST_VISITS = 4
-_FLAGS = ("nzcv", *(f"cr{number}" for number in range(8)))
+_FLAGS = frozenset({"nzcv", *(f"cr{number}" for number in range(8))})
 """What flags are called that may be known from one node to the next."""
 _EXECUTION = 30
 """Steps that the execution of a node counts for."""
+
+
+_Key = tuple[str, frozenset[tuple[Place, Value]], frozenset[tuple[str, Comparison]]]
+_Way = tuple[Edge | None, State, State]
+"""An edge, or None out of the function; what is gained behind it; and all that holds there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,7 @@ class Gains:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self._left = steps
         self._nodes: dict[str, _Node] = {}
-        self._on_edges: dict[str, State] = {}
+        self._ways: dict[_Key, tuple[_Way, ...] | None] = {}
 
     @property
     def is_spent(self) -> bool:
@@ -127,39 +132,35 @@ class Gains:
             Their names; None if that takes too long, or a stack address is stored that nobody knew of.
         """
         walk = _Walk(inside, stop, order, self._gain)
-        machine = Machine(self._code.image, self._coverage.escapes)
         found = set[str]()
-        walk.arrive(first, self._on_edge(first))
+        walk.arrive(first, self._gain(first.target, between_blocks(self._coverage.taken[first.name])))
         for node, state in walk:
-            is_executed = self._looks_at(node, state)
-            if not self.go(_EXECUTION * is_executed + 1 + len(self._graph.leading[node])):
+            known = self._looked_at(node, state)
+            ways = self._ways_of(node, known)
+            if ways is None or not self.go(1 + len(ways)):
                 return None
-            ways = self._executed(machine, node, state) if is_executed else self._passed(walk, node, state)
-            for edge, after in ways:
+            for edge, own, after in ways:
                 found.add(edge.name if edge is not None else f"{LEAVE}{node}")
-                if edge is not None and after is not None:
-                    walk.arrive(edge, after)
-            if machine.found_escape > self._coverage.escapes:
-                return None
+                if edge is not None and walk.follows(edge):
+                    walk.arrive(edge, self._behind(edge, own, after, state, known))
         return found
 
-    def _executed(self, machine: Machine, node: str, state: State) -> Iterator[tuple[Edge | None, State | None]]:
-        """The edges that are taken out of ``node``, and what is gained there; None is the way out."""
-        known = {**self._invariants[node], **state.values}
-        block = run_block(self._code, machine, self._graph, node, State(known, {}, dict(state.flags)))
-        for one in block.outcomes:
-            if one.address is None or one.is_assumed:
-                yield None, None
-            for edge in self._taken(node, one):
-                yield edge, self._gain(edge.target, between_blocks(one.state))
-
-    def _passed(self, walk: _Walk, node: str, state: State) -> Iterator[tuple[Edge | None, State | None]]:
-        """As `_executed`, of a node that looks at nothing of ``state``."""
-        if node in self._coverage.leaving:
-            yield None, None
-        for edge in self._graph.leading[node]:
-            if edge.name in self._coverage.taken:
-                yield edge, self._kept(node, edge, state) if walk.follows(edge) else None
+    def _ways_of(self, node: str, known: State) -> tuple[_Way, ...] | None:
+        """What executing ``node`` leads to where ``known`` was gained; None if it stores a stack address anew."""
+        key = node, frozenset(known.values.items()), frozenset(known.flags.items())
+        if key not in self._ways:
+            self.go(_EXECUTION)
+            machine = Machine(self._code.image, self._coverage.escapes)
+            values = {**self._invariants[node], **known.values}
+            block = run_block(self._code, machine, self._graph, node, State(values, {}, dict(known.flags)))
+            ways: list[_Way] = []
+            for one in block.outcomes:
+                if one.address is None or one.is_assumed:
+                    ways.append((None, one.state, one.state))
+                edges = self._taken(node, one)
+                ways += [(edge, self._gain(edge.target, between_blocks(one.state)), one.state) for edge in edges]
+            self._ways[key] = None if machine.found_escape > self._coverage.escapes else tuple(ways)
+        return self._ways[key]
 
     def _taken(self, node: str, outcome: Outcome) -> list[Edge]:
         if outcome.is_assumed:
@@ -176,37 +177,46 @@ class Gains:
         }
         return State(gained, {}, state.flags)
 
-    def _on_edge(self, edge: Edge) -> State:
-        """What is gained by taking ``edge``, whatever was known before."""
-        if edge.name not in self._on_edges:
-            self._on_edges[edge.name] = self._gain(edge.target, between_blocks(self._coverage.taken[edge.name]))
-        return self._on_edges[edge.name]
-
-    def _looks_at(self, node: str, state: State) -> bool:
-        """Whether executing ``node`` may show more than is known of its edges and of what was gained."""
+    def _looked_at(self, node: str, state: State) -> State:
+        """That of ``state`` which executing ``node`` may show more by."""
         if node not in self._nodes:
             self._nodes[node] = self._node(node)
-        treats = self._nodes[node]
-        if state.flags and (treats.looks or not state.flags.keys() <= set(_FLAGS)):
-            return True
-        words = {place for place in (*state.values, *_operands(state)) if isinstance(place, int)}
-        # A store to a word that nobody knows of leaves no trace where the graph was covered.
-        if words and (treats.loads or (treats.stores and not words <= self._invariants[node].keys())):
-            return True
-        return not treats.reads.isdisjoint(state.values.keys())
+        treats, values = self._nodes[node], state.values
+        compared = {place for one in state.flags.values() for place in (one.left, one.right, one.difference)}
+        words = {place for place in (*values, *compared) if isinstance(place, int)}
+        # A store to a word that nobody knows of leaves no trace.
+        is_lost = treats.stores and not words <= self._invariants[node].keys()
+        flags = state.flags if is_lost or treats.looks or not state.flags.keys() <= _FLAGS else {}
+        reads = treats.reads | compared if flags else treats.reads
+        has_words = is_lost or treats.loads or bool(flags)
+        known = {
+            place: one for place, one in values.items() if place in reads or (has_words and isinstance(place, int))
+        }
+        return State(known, {}, flags)
 
-    def _kept(self, node: str, edge: Edge, state: State) -> State:
-        """What was gained where ``node`` began, of which it looks at nothing, where ``edge`` arrives."""
-        after, own = self._coverage.taken[edge.name], self._on_edge(edge)
-        kept = self._nodes[node].kept[edge.name]
-        flags = {key: one for key, one in state.flags.items() if key in kept}
+    def _behind(self, edge: Edge, own: State, after: State, state: State, known: State) -> State:
+        """What is gained behind ``edge``: what executing its source shows, and what that leaves as it was.
+
+        Args:
+            edge: that is taken.
+            own: what was gained by the execution.
+            after: all that then holds.
+            state: what was gained where the source began.
+            known: that of it which was executed.
+        """
+        kept = self._nodes[edge.source].kept[edge.name]
+        flags = {key: one for key, one in state.flags.items() if key in kept and key not in known.flags}
         values = {
             place: value
             for place, value in state.values.items()
-            if after.name(place) == place and not (place in own.values and within(own.values[place], value))
+            if place not in known.values
+            and after.name(place) == place
+            and not (place in own.values and within(own.values[place], value))
         }
         if flags:  # they name what they compare by where it stood: it may have been moved
             flags = between_blocks(State(after.values, after.names, flags)).flags
+        elif not values:
+            return own
         return self._gain(edge.target, State({**own.values, **values}, {}, {**own.flags, **flags}))
 
     def _node(self, node: str) -> _Node:
@@ -237,9 +247,3 @@ class Gains:
         stores = any(access.kind != AccessKind.LOAD for access in accesses)
         fixed = {name: frozenset(keys) for name, keys in kept.items()}
         return _Node(frozenset(registers), loads, stores, looks, fixed)
-
-
-def _operands(state: State) -> Iterator[object]:
-    """What the flags of ``state`` speak of."""
-    for one in state.flags.values():
-        yield from (one.left, one.right, one.difference)
