@@ -9,12 +9,20 @@ Sources: C06 §2 and table 1, M06 §2; the worst states are derived in the READM
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, cycle, product, takewhile
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, largest_fast
+from wcet_probe.scenarios.dlmalloc27.heap import (
+    GRANULE_BYTES,
+    LARGE_BYTES,
+    MINIMUM_BYTES,
+    OVERHEAD_BYTES,
+    PAGE_BYTES,
+    largest_fast,
+)
 from wcet_probe.scenarios.dlmalloc27.script import (
     MINIMUM_HEAP_BYTES,
     Order,
@@ -36,6 +44,10 @@ _SMALL_BYTES = 40
 """A chunk that no fast bin in use here, no small bin and no rest of top serves."""
 _LARGE_BYTES, _SERVER_BYTES = 320, 344
 """A chunk of the second large bin, and the least region there that serves it and is split."""
+_LEAST_PAGES = 5
+"""Fewer fit into four ways."""
+_ORDERS_OF_PAGES = (Order.SCATTERED, Order.IN_SWEEPS)
+"""By address neighbours are merged while they are in the cache."""
 _LEAST_SORTED_HEAP_BYTES = 2048
 """In smaller heaps the fences of many regions cost more than sorting them does, by far."""
 
@@ -50,6 +62,10 @@ _WHY_SORT = (
     "It is the first large bin, whose chunks are smallest: the number of chunks counts squared.",
 )
 _WHY_STRADDLED = "Each merged chunk has its tag in one cache line and its links in the next: passing it loads both."
+_WHY_PAGED = (
+    f"Each {PAGE_BYTES} bytes hold the same regions at the same places, so that those of a size share a few sets of "
+    "the cache: they are evicted before a walk passes them again, where all of them together would fit into the cache."
+)
 _WHY_NO_SORT = "In a heap this small the fences of many regions would cost more than sorting them does."
 _PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / 460)^2"
 _PASSED_STRADDLED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin"
@@ -128,6 +144,7 @@ class _Shape:
     Attributes:
         order: in which order the chunks of a fast bin are merged.
         is_sorted: many regions of the first large bin, in descending order behind one of its least size; else one.
+        is_paged: the regions lie in each page as in every other, see ``PAGE``.
         straddled_bytes: where not 0, regions start so that their first two words end a cache line of so many bytes.
         alternates: for a small request, where every second chunk is no fast chunk but a free one that malloc must sort
             before it consolidates; else for a large one, which consolidates at once and sorts but once.
@@ -136,6 +153,7 @@ class _Shape:
 
     order: Order
     is_sorted: bool
+    is_paged: bool
     straddled_bytes: int
     alternates: bool
     is_refused: bool
@@ -151,6 +169,7 @@ class _Deferred:
         unsorted: chunks in the unsorted bin.
         regions: how many free chunks there will be.
         passed: nodes that sorting them will pass.
+        fewest_at_place: of the places in a page where regions of ``SORTED_BYTES`` start, the fewest regions at one.
     """
 
     script: Script
@@ -158,6 +177,24 @@ class _Deferred:
     unsorted: int
     regions: int
     passed: int
+    fewest_at_place: int
+
+
+def _laid_in_order(budget_bytes: int, line: int) -> list[tuple[int, int]]:
+    counts = region_counts(budget_bytes, line)
+    return [(size, fence_bytes(size, line)) for size, count in counts.items() for _ in range(count)]
+
+
+def _laid_regions(budget_bytes: int, shape: _Shape) -> list[tuple[int, int]]:
+    """Sizes of the regions of ``SORTED_BYTES`` and of the fences behind them, in address order."""
+    line = shape.straddled_bytes
+    if not shape.is_paged:
+        return _laid_in_order(budget_bytes, line)
+    page = _laid_in_order(PAGE_BYTES, line)
+    size, fence = page[-1]
+    page[-1] = size, fence + PAGE_BYTES - sum(map(sum, page))
+    ends = takewhile(lambda end: end <= budget_bytes, accumulate(map(sum, cycle(page))))
+    return [region for _, region in zip(ends, cycle(page), strict=False)]
 
 
 def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
@@ -169,20 +206,23 @@ def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
     server_bytes = 0 if shape.alternates or shape.is_refused else _SERVER_BYTES
     if shape.straddled_bytes:
         script.cut(pad_bytes(shape.straddled_bytes))
-    counts = dict.fromkeys(SORTED_BYTES, 0)
-    sizes: list[int] = []
+    laid: list[tuple[int, int]] = []
     if shape.is_sorted:
-        least_bytes = LARGE_BYTES + fence_bytes(LARGE_BYTES, shape.straddled_bytes)
-        counts = region_counts(script.room_bytes - reserve - least_bytes - server_bytes, shape.straddled_bytes)
-        sizes = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
+        laid = [(LARGE_BYTES, fence_bytes(LARGE_BYTES, shape.straddled_bytes))]
+        laid += _laid_regions(script.room_bytes - reserve - sum(laid[0]) - server_bytes, shape)
+    sizes = [size for size, _ in laid]
+    counts = {size: sizes.count(size) for size in SORTED_BYTES}
     regions: list[list[int]] = []
-    marks: list[int] = []
-    for size in sizes:
+    marks: list[tuple[int, int]] = []
+    places: Counter[int] = Counter()
+    for size, fence in laid:
+        places[script.used_bytes % PAGE_BYTES] += size != LARGE_BYTES
         marks_here = 1 if (size - MARK_BYTES) % MINIMUM_BYTES == 0 else 2
         least = (size - marks_here * MARK_BYTES) // MINIMUM_BYTES
         regions.append([script.cut(MINIMUM_BYTES) for _ in range(least)])
-        marks += [script.cut(MARK_BYTES) for _ in range(marks_here)]
-        script.cut(fence_bytes(size, shape.straddled_bytes))
+        marks += [(size, script.cut(MARK_BYTES)) for _ in range(marks_here)]
+        script.cut(fence)
+    marks.sort(key=lambda mark: (mark[0] != LARGE_BYTES, -mark[0]))
     rest = [script.cut(MINIMUM_BYTES) for _ in range((script.room_bytes - reserve) // MINIMUM_BYTES)]
     pair = [script.cut(MINIMUM_BYTES), script.cut(MINIMUM_BYTES)]
     script.cut(MINIMUM_BYTES)
@@ -203,7 +243,7 @@ def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
     kept = set(free)
     fast = [slot for region in (*regions, rest) for slot in region if slot not in kept]
     # Fast bins are last in, first out: what is to be merged first is freed last.
-    script.free(list(reversed(marks)))
+    script.free([slot for _, slot in reversed(marks)])
     script.free(list(reversed(ordered(fast, shape.order))))
     pair_is_fast = largest_fast(request.allocator.values) >= pair_bytes
     return _Deferred(
@@ -211,6 +251,7 @@ def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
         fast=len(fast) + len(marks) + (shape.alternates and pair_is_fast),
         unsorted=len(free) + (shape.alternates and not pair_is_fast),
         regions=len(sizes) + 1,
+        fewest_at_place=min(filter(None, places.values()), default=0),
         passed=nodes_passed_with_rest(counts, rest_bytes, is_last=shape.alternates and pair_is_fast),
     )
 
@@ -228,7 +269,9 @@ def _shapes(request: HeapRequest, *, is_refused: bool) -> Iterator[_Shape]:
         # Where sorting is most of the cost: the dearest of these in instructions, and in cycles behind a cache.
         is_extreme = is_sorted and (is_refused or alternates == (line == 0))
         if request.heap_bytes >= least_bytes and (is_extreme or tries_all(request)):
-            yield _Shape(order, is_sorted, line, alternates, is_refused)
+            yield _Shape(order, is_sorted, False, line, alternates, is_refused)
+            if is_sorted and line and order in _ORDERS_OF_PAGES and request.heap_bytes >= _LEAST_PAGES * PAGE_BYTES:
+                yield _Shape(order, is_sorted, True, line, alternates, is_refused)
 
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -257,6 +300,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
                 f"malloc({size})",
                 f"{what} merged {shape.order.value}",
                 *(("across lines",) if shape.straddled_bytes else ()),
+                *(("each page as every other",) if shape.is_paged else ()),
             )
         ),
         trace=state.script.trace(),
@@ -271,6 +315,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
             *((_WHY_ALTERNATE,) if state.unsorted else ()),
             *(_WHY_SORT if shape.is_sorted else (_WHY_NO_SORT,)),
             *((_WHY_STRADDLED,) if shape.straddled_bytes else ()),
+            *((_WHY_PAGED,) if shape.is_paged else ()),
             "C06 table 1 claims O(H/M); that is the state of paper-alloc.",
         ),
         prediction={
@@ -279,6 +324,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
             "chunks in fast bins": state.fast,
             "unsorted chunks": state.unsorted,
             "bytes of top": state.script.heap_bytes - state.script.used_bytes,
+            **({"fewest regions at a place in a page": state.fewest_at_place} if shape.is_paged else {}),
         },
         driver=passed if shape.is_sorted else _MERGED,
         driver_value=state.passed if shape.is_sorted else merged,
