@@ -10,7 +10,7 @@ from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.dlmalloc27.heap import MINIMUM_BYTES
-from wcet_probe.scenarios.dlmalloc27.script import Order, ordered, orders, pad_bytes, script_for
+from wcet_probe.scenarios.dlmalloc27.script import WHY_BY_PAGES, Order, ordered, pad_bytes, script_for
 from wcet_probe.scenarios.families import HeapRequest
 
 _NO_FAST_BYTES = 96
@@ -71,7 +71,9 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             f"The heap is too small for a free that consolidates: that needs {threshold} free bytes and a fast bin."
         )
         return _constant_frees(request, "worst-free", remark)
-    tried = tuple(Order) if request.heap_bytes <= _FEW_BYTES else orders(request)
+    tried = tuple(Order) if request.heap_bytes <= _FEW_BYTES else (Order.IN_SWEEPS, Order.BY_PAGES)
+    if not request.data_line_bytes:
+        tried = tuple(order for order in tried if order is not Order.BY_PAGES)
     return tuple(
         _consolidating_free(request, threshold, order, line) for order, line in product(tried, _lines(request))
     )
@@ -188,6 +190,7 @@ def _consolidating_free(request: HeapRequest, threshold: int, order: Order, line
         why=(
             f"The freed chunk and its free neighbours are {merged_bytes} bytes: free consolidates all fast bins.",
             "All else of the heap is in a fast bin, in least chunks: each is merged with its neighbours.",
+            *((WHY_BY_PAGES,) if order is Order.BY_PAGES else ()),
             "C06 table 1 claims O(1) for free. It is O(H/M).",
         ),
         prediction={

@@ -25,6 +25,7 @@ from wcet_probe.scenarios.dlmalloc27.heap import (
 )
 from wcet_probe.scenarios.dlmalloc27.script import (
     MINIMUM_HEAP_BYTES,
+    WHY_BY_PAGES,
     Order,
     Script,
     ordered,
@@ -44,10 +45,8 @@ _SMALL_BYTES = 40
 """A chunk that no fast bin in use here, no small bin and no rest of top serves."""
 _LARGE_BYTES, _SERVER_BYTES = 320, 344
 """A chunk of the second large bin, and the least region there that serves it and is split."""
-_LEAST_PAGES = 5
-"""Fewer fit into four ways."""
-_ORDERS_OF_PAGES = (Order.SCATTERED, Order.IN_SWEEPS)
-"""By address neighbours are merged while they are in the cache."""
+_PAGE = range(PAGE_BYTES // MINIMUM_BYTES)
+"""The least chunks of a page."""
 _LEAST_SORTED_HEAP_BYTES = 2048
 """In smaller heaps the fences of many regions cost more than sorting them does, by far."""
 
@@ -144,7 +143,6 @@ class _Shape:
     Attributes:
         order: in which order the chunks of a fast bin are merged.
         is_sorted: many regions of the first large bin, in descending order behind one of its least size; else one.
-        is_paged: the regions lie in each page as in every other, see ``PAGE``.
         straddled_bytes: where not 0, regions start so that their first two words end a cache line of so many bytes.
         alternates: for a small request, where every second chunk is no fast chunk but a free one that malloc must sort
             before it consolidates; else for a large one, which consolidates at once and sorts but once.
@@ -153,10 +151,14 @@ class _Shape:
 
     order: Order
     is_sorted: bool
-    is_paged: bool
     straddled_bytes: int
     alternates: bool
     is_refused: bool
+
+    @property
+    def is_paged(self) -> bool:
+        """Whether regions lie in each page as in every other."""
+        return self.is_sorted and self.order is Order.BY_PAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,23 +230,26 @@ def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
     script.cut(MINIMUM_BYTES)
     rest_bytes = MINIMUM_BYTES * len(rest) + pair_bytes
     free: list[int] = []
+    if not shape.alternates:
+        rest += pair
+    # The page's regions come first: what is to be merged is counted in pages from there.
+    merged = [*regions[1:], *regions[:1], rest]
+    in_page = regions[1 : 1 + len(_laid_in_order(PAGE_BYTES, shape.straddled_bytes))] if shape.is_paged else [_PAGE]
     if shape.alternates:
         # Each chunk of a fast bin then stands between two of these, but for the first one perhaps and the last one.
         # The one before the pair must stay used here, or the pair would merge with it.
-        free = [slot for region in regions for slot in region[(len(region) + 1) % 2 :: 2]] + rest[
-            len(rest) % 2 : -1 : 2
-        ]
-        script.free(list(reversed(ordered(free, shape.order))))
+        free = [slot for region in merged[:-1] for slot in region[(len(region) + 1) % 2 :: 2]]
+        free += rest[len(rest) % 2 : -1 : 2]
+        free_in_page = sum((len(region) + 1) // 2 for region in in_page)
+        script.free(list(reversed(ordered(free, shape.order, free_in_page))))
         script.free(pair)
-        pair = [script.malloc(pair_bytes)]
-        script.free(pair)
-    else:
-        rest += pair
+        script.free([script.malloc(pair_bytes)])
     kept = set(free)
-    fast = [slot for region in (*regions, rest) for slot in region if slot not in kept]
+    fast = [slot for region in merged for slot in region if slot not in kept]
+    fast_in_page = sum(len(region) // (2 if shape.alternates else 1) for region in in_page)
     # Fast bins are last in, first out: what is to be merged first is freed last.
     script.free([slot for _, slot in reversed(marks)])
-    script.free(list(reversed(ordered(fast, shape.order))))
+    script.free(list(reversed(ordered(fast, shape.order, fast_in_page))))
     pair_is_fast = largest_fast(request.allocator.values) >= pair_bytes
     return _Deferred(
         script=script,
@@ -263,15 +268,15 @@ def _shapes(request: HeapRequest, *, is_refused: bool) -> Iterator[_Shape]:
     lines = (0, request.data_line_bytes) if request.data_line_bytes else (0,)
     requests = (False,) if is_refused else (True, False)
     for is_sorted, order, line, alternates in product((False, True), orders(request), lines, requests):
+        if order is Order.BY_PAGES and not line:
+            continue
         least_bytes = MINIMUM_HEAP_BYTES + 2 * line + (0 if alternates or is_refused else _SERVER_BYTES)
         if is_sorted:
             least_bytes = _LEAST_SORTED_HEAP_BYTES
         # Where sorting is most of the cost: the dearest of these in instructions, and in cycles behind a cache.
         is_extreme = is_sorted and (is_refused or alternates == (line == 0))
         if request.heap_bytes >= least_bytes and (is_extreme or tries_all(request)):
-            yield _Shape(order, is_sorted, False, line, alternates, is_refused)
-            if is_sorted and line and order in _ORDERS_OF_PAGES and request.heap_bytes >= _LEAST_PAGES * PAGE_BYTES:
-                yield _Shape(order, is_sorted, True, line, alternates, is_refused)
+            yield _Shape(order, is_sorted, line, alternates, is_refused)
 
 
 def worst_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
@@ -315,6 +320,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
             *((_WHY_ALTERNATE,) if state.unsorted else ()),
             *(_WHY_SORT if shape.is_sorted else (_WHY_NO_SORT,)),
             *((_WHY_STRADDLED,) if shape.straddled_bytes else ()),
+            *((WHY_BY_PAGES,) if shape.order is Order.BY_PAGES else ()),
             *((_WHY_PAGED,) if shape.is_paged else ()),
             "C06 table 1 claims O(H/M); that is the state of paper-alloc.",
         ),
