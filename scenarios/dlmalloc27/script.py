@@ -35,8 +35,8 @@ class Order(Enum):
 
 
 WHY_BY_PAGES = (
-    "A page after another merges one more chunk, all at the same place of the page: what a merge touches of its page and "
-    "of those beside it in the unsorted list shares a few sets of the cache, and other pages have evicted it since."
+    "A page after another merges one more chunk, all at the same place of the page: what a merge touches of its page "
+    "and of those beside it in the unsorted list shares a few sets of the cache, and other pages have evicted it since."
 )
 
 
