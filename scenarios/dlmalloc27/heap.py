@@ -212,7 +212,14 @@ def _neighbours(heap: _Heap, own: int) -> Mapping[str, int | str]:
     at = offsets.index(own)
     before, behind = offsets[at - 1], offsets[at + 1]
     bins = [next((chunks for chunks in heap.bins.values() if offset in chunks), ()) for offset in (before, behind)]
+    around = [
+        chunks[(chunks.index(offset) + step) % len(chunks)]
+        for offset, chunks in zip((before, behind), bins, strict=True)
+        for step in (-1, 1)
+        if chunks
+    ]
     return {
+        "places in a page of chunks beside the neighbours": len({offset % PAGE_BYTES for offset in around}),
         "bytes before": heap.sizes[before] if bins[0] else 0,
         "bytes behind": heap.sizes[behind] if bins[1] else 0,
         "bytes that merge at the block": sum(heap.sizes[offset] for offset in (before, own, behind)),

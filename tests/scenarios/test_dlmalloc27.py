@@ -101,6 +101,13 @@ def test_regions_that_share_sets_miss_where_all_of_them_fit_into_the_cache() -> 
     assert report.measurement.cycles > 2.6 * max(one.cycles for one in others)
 
 
+def test_a_free_in_constant_time_misses_most_where_its_chunks_share_a_set() -> None:
+    report = observed("worst-free", "mpc603e", 64 * KIB)
+    assert report.plan.prediction["places in a page of chunks beside the neighbours"] == 1
+    others = [one for one in report.candidates if "page" not in one.variant]
+    assert report.measurement.cycles > 1.09 * max(one.cycles for one in others)
+
+
 @pytest.mark.parametrize(("target", "factor"), [("mpc603e", 1.6), ("arm926ej-s", 1.2)])
 def test_free_misses_most_where_pages_merge_in_turn(target: str, factor: float) -> None:
     report = observed("worst-free", target, 256 * KIB)
