@@ -70,7 +70,7 @@ class Violation:
     Attributes:
         requirement: ``sets`` or ``start``; ``lemma``: an instruction went to the own block, which is proved not to;
             ``alignment``: the block is not aligned as the manifest says; ``invariant``: the allocator's own check
-            found an invariant of the heap broken; ``stray``: an instruction accessed memory that is none of the guest's.
+            found an invariant of the heap broken; ``stray``: an instruction accessed what is no memory of the guest.
         where: the state or workload, and the number of the operation in it, from 0 on.
         operation: what was called.
         block: what it returned, or was given.
