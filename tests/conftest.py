@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tests.covering import covering, numbered, one_of
+from tests.following import IN_TESTS, follow_at_most
 from tests.run_folder import run_folder
 from wcet_probe.cli import COLLECTED_EVERY
 
@@ -17,6 +18,9 @@ TESTS = Path(__file__).parent
 
 # What is tested is the proof, not what an earlier test left in the cache.
 os.environ["WCET_PROBE_PROVE_ANEW"] = "1"
+
+# A nest that has no end here is followed to the limit, for nothing.
+follow_at_most(IN_TESTS)
 
 # The same examples in every run, so that a failure is the change's and not the day's.
 settings.register_profile("ci", derandomize=True, deadline=None, database=None)

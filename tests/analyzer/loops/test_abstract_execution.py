@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.analyzer.firmware_code import checked, of
+from tests.analyzer.firmware_code import checked, of, refused
+from tests.following import IN_TESTS, PRODUCT, following
 from tests.support import TARGETS
 
 CONSTANT = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
@@ -53,3 +54,16 @@ def test_what_may_be_changed_is_not_constant(target, entry, worst):
     runs = [checked(proof, (number,)) for number in (0, 1, 3, 7)]
     assert max(runs) == checked(proof, (worst,)) <= proof.bound.instructions
     assert min(runs) < max(runs)
+
+
+LONG = """typedef unsigned u; volatile u o;
+void f(void) { for (u i = 1; i <= 512; i *= 2) for (u j = 0; j < 512; j += i) o = j; }
+"""
+
+
+def test_a_nest_is_followed_up_to_the_limit():
+    proof = of("cortex-m4", LONG, "f", ".c")
+    executed = checked(proof, ())
+    assert executed == proof.bound.instructions < IN_TESTS < PRODUCT
+    with following(executed // 2):
+        assert "no bound for the loop at f+" in refused("cortex-m4", LONG, "f", ".c")
