@@ -78,7 +78,9 @@ def test_no_edge_is_forgotten(name):
     order = {node: number for number, node in enumerate(postorder(targets, graph.entry)[::-1])}
     known = more = 0
     for edge in graph.edges:
-        for stop in {None, *(one.target for one in graph.edges if order[one.source] >= order[one.target])} - {edge.target}:
+        for stop in {None, *(one.target for one in graph.edges if order[one.source] >= order[one.target])} - {
+            edge.target
+        }:
             if edge.name not in coverage.taken:
                 continue
             machine = Machine(code.image, coverage.escapes)
