@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.answer.falsifying_states import with_falsifying_states
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.dcache.invariants import access_ranges
@@ -98,7 +99,16 @@ class Setting:
 
 
 PLAIN = Setting()
-OTHER_SETTINGS: Mapping[str, tuple[Setting, ...]] = {}
+OTHER_SETTINGS: Mapping[str, tuple[Setting, ...]] = {
+    # Least blocks of 8 bytes: their links and buckets lie at odd multiples of four.
+    "djgpp-carve": (Setting(preset="l11"),),
+    "djgpp-sbrk": (Setting(preset="l11"),),
+    # Blocks at odd multiples of four.
+    "avl-best-fit": (Setting(values=(("alignment", 4), ("granule", 4))),),
+    "buddy-fibonacci": (Setting(preset="p02"),),
+    # A chunk of the threshold, from which on free consolidates, fits into a small heap.
+    "dlmalloc27": (Setting(values=(("consolidation-threshold", 4096),), heaps_bytes=(1 << 14,)),),
+}
 """Settings that single allocators need besides, and why."""
 
 
@@ -106,6 +116,8 @@ def settings(name: str, number: Number) -> Iterator[Setting]:
     """In which settings ``number`` of the facts of ``name`` is tried, the default one first."""
     yield PLAIN
     allocator = load_allocator(name)
+    if number.kind == "pointers" and name == "quick-fit":
+        return  # its pages are aligned: on a moved heap its states look beyond the end
     if number.kind == "pointers":
         # The least step into a line, and the greatest: there what ends with a line elsewhere begins another one.
         cache_config, step = load_target(PLAIN.target_name).dcache, allocator.alignment_bytes
@@ -229,7 +241,8 @@ def verdict(name: str, number: Number) -> str:
 def verdict_in(setting: Setting, name: str, number: Number) -> str:
     """The verdict of the runs of one setting."""
     is_idle, allocator, target = True, setting.allocator(name), setting.target()
-    builders = family(name).builders
+    chosen = with_falsifying_states(name, family(name))
+    builders = chosen.builders
     runs = [(scenario, 0) for scenario in builders if scenario.startswith("worst")]
     runs += [("random", seed) for seed in SEEDS if "random" in builders]
     if number.kind == "pointers":
@@ -252,7 +265,8 @@ def verdict_in(setting: Setting, name: str, number: Number) -> str:
                 cross_check=False, cache_dir=images_dir(), prove=True,
             )  # fmt: skip
             try:
-                probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
+                with patch("wcet_probe.answer.probe.family_of", lambda _: chosen):
+                    probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
             except ContradictionError:
                 where = f"{scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
                 return f"reported by {where}{f', {setting}' if setting != PLAIN else ''}"
