@@ -342,8 +342,10 @@ static bool spend(struct wp_observer *observer, uc_engine *engine, uint32_t firs
 /* The first row of a block that translated code has not fetched, which was left in the middle of its own block. */
 static uint32_t first_unfetched(struct wp_observer *observer, uint32_t first, uint32_t behind)
 {
-    if (first != observer->left_row || first >= observer->left_behind)
-        return observer->left_behind = first;
+    if (first != observer->left_row || first >= observer->left_behind) {
+        observer->left_row = observer->left_behind = 0;
+        return first;
+    }
     observer->left_row = behind;
     return behind < observer->left_behind ? behind : observer->left_behind;
 }
