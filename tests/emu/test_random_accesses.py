@@ -36,10 +36,10 @@ def random_cache(draw: random.Random, *, of_code: bool) -> CacheConfig:
 
 def random_target(draw: random.Random, name: str) -> Target:
     """A core with any caches, and perhaps a region that is not cached, which ends in the middle of lines."""
-    target = replace(load_target(name), unified_cache=draw.random() < 0.25)
-    if target.unified_cache:
-        target = replace(target, icache=random_cache(draw, of_code=False))
-        target = replace(target, dcache=target.icache)
+    target = replace(load_target(name), unified_cache=False)
+    if draw.random() < 0.25:
+        cache = random_cache(draw, of_code=False)
+        target = replace(target, icache=cache, dcache=cache, unified_cache=True)
     else:
         icache = random_cache(draw, of_code=True) if draw.random() < 0.8 else None
         target = replace(target, icache=icache, dcache=random_cache(draw, of_code=False) if draw.random() < 0.8 else None)
