@@ -74,8 +74,8 @@ def _arm(draw: random.Random) -> str:
         f"ldrs{draw.choice('bh')}{when} r{value}, [r{base}, #{near}]",
         f"{kind}d{when} r4, r5, [r{base}, #{near}]",
         f"{kind}d{when} r6, r7, [r{base}], #8",
-        f"{draw.choice(('ldm', 'stm'))}{way}{when} r{base}{draw.choice(('', '!'))}, "
-        f"{{{_several(draw, ('r4', 'r5', 'r6', 'r7', 'r8', 'r12'))}}}",
+        (f"{draw.choice(('ldm', 'stm'))}{way}{when} r{base}{draw.choice(('', '!'))}, "
+        f"{{{_several(draw, ('r4', 'r5', 'r6', 'r7', 'r8', 'r12'))}}}"),
         f"{draw.choice(('ldm', 'stm'))}{way}{when} r{base}, {{{_several(draw, ('r0', 'r1', 'r2', 'r3', 'r7'))}}}",
         f"stm{way}{when} r{base}!, {{r{base}, r7, r8}}" if base < 3 else f"swp r4, r5, [r{base}]",
         f"swp{draw.choice(('', 'b'))} r4, r{value}, [r{base}]",
@@ -100,8 +100,8 @@ def _thumb(draw: random.Random) -> str:
         f"ldrs{draw.choice('bh')}? r{value}, [r{base}, #{near}]",
         f"{kind}d? r4, r7, [r{base}, #{near // 4 * 4}]",
         f"{kind}d? r6, r5, [r{base}], #8",
-        f"{several}{draw.choice(('ia', 'db'))}?.w r{base}{draw.choice(('', '!'))}, "
-        f"{{{_several(draw, ('r4', 'r5', 'r6', 'r7', 'r8', 'r12'))}}}",
+        (f"{several}{draw.choice(('ia', 'db'))}?.w r{base}{draw.choice(('', '!'))}, "
+        f"{{{_several(draw, ('r4', 'r5', 'r6', 'r7', 'r8', 'r12'))}}}"),
         f"{several}{draw.choice(('ia', 'db'))}?.w r{base}, {{{_several(draw, ('r0', 'r1', 'r2', 'r3', 'r7'))}}}",
         f"ldrex? r4, [r{base}]",
         "push? {r4-r7}",

@@ -42,7 +42,9 @@ def random_target(draw: random.Random, name: str) -> Target:
         target = replace(target, icache=cache, dcache=cache, unified_cache=True)
     else:
         icache = random_cache(draw, of_code=True) if draw.random() < 0.8 else None
-        target = replace(target, icache=icache, dcache=random_cache(draw, of_code=False) if draw.random() < 0.8 else None)
+        target = replace(
+            target, icache=icache, dcache=random_cache(draw, of_code=False) if draw.random() < 0.8 else None
+        )
     if draw.random() < 0.5:
         return target
     layout = target.memory_map
@@ -114,7 +116,9 @@ def test_the_last_byte_of_all_is_in_no_line_that_is_known():
     with twins(used) as (engine, translated):
         for function in "fg":
             for address in (0xFFFFFFFF, 0xFFFFFFFC, 0xFFFFFFFD, 0):
-                assert_equal(engine, translated, lambda m, f=function: m.call(f, engine.heap.base_address), observed=False)
+                assert_equal(
+                    engine, translated, lambda m, f=function: m.call(f, engine.heap.base_address), observed=False
+                )
                 ask = lambda m, f=function, a=address: m.measure(f, (a,), COLD).result  # noqa: E731
                 assert not ask_both(engine, translated, "measure", ask)
 
@@ -150,7 +154,7 @@ def test_what_translated_code_fetched_is_not_fetched_again(lines):
 
 
 def test_an_exception_is_not_blamed_on_an_it_block_before_it():
-    """A word that a skipped instruction would have read, or an executed one steps behind, and then an unaligned ldrex."""
+    """A word that a skipped instruction would have read, or one steps behind, and then an unaligned ldrex."""
     target = load_target("cortex-m4")
     skipped = "it hi\nldrdhi r4, r7, [r1, #12]\nldrex r4, [r2]\nbx lr"
     stepped = "it ls\nldrls r4, [r3], #4096\nldrex r4, [r2]\nbx lr"
