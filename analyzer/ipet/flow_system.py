@@ -269,8 +269,9 @@ def _is_solution(system: FlowSystem, solution: Mapping[str, Fraction]) -> bool:
     """Whether it is an integer solution, exactly."""
     if any(value < 0 or value.denominator != 1 for value in solution.values()):
         return False
+    counts = {name: value.numerator for name, value in solution.items()}
     for constraint in system.constraints:
-        value = sum(factor * solution.get(name, Fraction(0)) for name, factor in constraint.coefficients.items())
+        value = sum(factor * counts.get(name, 0) for name, factor in constraint.coefficients.items())
         if value > constraint.constant or (constraint.relation == "=" and value != constraint.constant):
             return False
     return True

@@ -315,6 +315,7 @@ def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:
     return ops
 
 
+@cache
 def _name(opcode: pypcode.OpCode) -> str:
     return str(opcode).removeprefix("OpCode.")
 
@@ -326,6 +327,7 @@ def _description(language: str) -> pypcode.ArchLanguage | None:
 
 
 # Kept until the interpreter is gone, pypcode would tell on stderr of objects that were not freed.
+atexit.register(_name.cache_clear)
 atexit.register(_description.cache_clear)
 atexit.register(_first_lifter.cache_clear)
 

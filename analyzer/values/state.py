@@ -11,6 +11,7 @@ Locations that are not in the state hold anything, registers that were never wri
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
@@ -218,10 +219,15 @@ class State:
             self._part_bases.clear()
         if not self._cache:
             return
-        part, symbols = self.terms.symbols(term), self.terms.symbols
-        for stale in self._evaluated(self._cache, term):
-            if stale >= term and part <= symbols(stale):
-                del self._cache[stale]
+        cache, symbols = self._cache, self.terms.symbols
+        part, wholes = symbols(term), self.terms.wholes(term)
+        if wholes is None or len(cache) <= len(wholes):
+            stale = [whole for whole in cache if whole >= term and part <= symbols(whole)]
+        else:
+            later = wholes[bisect_left(wholes, term) :]
+            stale = [whole for whole in later if whole in cache and part <= symbols(whole)]
+        for whole in stale:
+            del cache[whole]
 
     def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
         """The terms of ``cache`` that ``term`` may be a part of."""
@@ -380,14 +386,14 @@ class State:
         """The numbers that ``term`` may be; of a stack address, its offset from the stack pointer at entry."""
         found = self._cache.get(term)
         if found is None:
-            found = self._cache[term] = self._evaluate(term)
+            found = self.terms.intervals.get(term)
+            if found is None:
+                found = self._cache[term] = self._evaluate(term)
         return found
 
     def _evaluate(self, term: Term) -> StridedInterval:
         node = self.terms[term]
         known = self._known.get(term)
-        if node.opcode == "const":
-            return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
         if node.opcode == "leaf":
             return known if known is not None else strided.top(node.bits)
         operands = self.terms.operands(term)

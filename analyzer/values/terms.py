@@ -9,10 +9,12 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
@@ -47,6 +49,8 @@ class Terms:
     Attributes:
         overlaps: the locations that states have held terms in.
         given: the symbols of registers at entry.
+        intervals: of each constant, what it may be.
+        symbols: the symbols that a term is made of; a look-up in a list, as nothing is asked for more often.
     """
 
     def __init__(self) -> None:
@@ -54,6 +58,7 @@ class Terms:
         self._nodes: list[Node] = []
         self._index: dict[Node, Term] = {}
         self._symbols: list[frozenset[Term]] = []
+        self.symbols: Callable[[Term], frozenset[Term]] = self._symbols.__getitem__
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
         self._has_low_bits: list[bool] = []
@@ -61,6 +66,7 @@ class Terms:
         self._meeting: dict[object, set[Term]] = {}
         self._speaking: dict[object, set[Term]] = {}
         self.given: set[Term] = set()
+        self.intervals: dict[Term, StridedInterval] = {}
         self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
 
     def __len__(self) -> int:
@@ -68,10 +74,6 @@ class Terms:
 
     def __getitem__(self, term: Term) -> Node:
         return self._nodes[term]
-
-    def symbols(self, term: Term) -> frozenset[Term]:
-        """The symbols that ``term`` is made of."""
-        return self._symbols[term]
 
     def meeting(self, place: SymbolName) -> Collection[Term]:
         """The symbols for what arrives where paths meet at ``place``."""
@@ -84,7 +86,7 @@ class Terms:
     def wholes(self, term: Term) -> Sequence[Term] | None:
         """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
 
-        None where it is made of no symbol.
+        None where it is made of no symbol. A whole is a later term than what it is made of, and they are in order.
         """
         found = [self._wholes[symbol] for symbol in self._symbols[term]]
         return min(found, key=len) if found else None
@@ -126,9 +128,11 @@ class Terms:
     def apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where the term would be too deep."""
         key = opcode, arguments, bits
-        if key not in self._applied:
-            self._applied[key] = self._apply(opcode, arguments, bits)
-        return self._applied[key]
+        try:
+            return self._applied[key]
+        except KeyError:
+            found = self._applied[key] = self._apply(opcode, arguments, bits)
+            return found
 
     def _apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         values = [self.value(argument) for argument in arguments]
@@ -223,6 +227,8 @@ class Terms:
                         self._speaking.setdefault(node.arguments[1], set()).add(term)
                     elif node.arguments[0] == "in":
                         self.given.add(term)
+                else:
+                    self.intervals[term] = strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
                 self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
                 self._depth.append(0)
                 self._has_low_bits.append(False)
