@@ -35,15 +35,38 @@ def _plan(variant: str, trace: Trace, measured: Operation) -> ScenarioPlan:
     )
 
 
+def _sizes(request: HeapRequest) -> list[int]:
+    """Sizes of the most free blocks that all differ, a least block between any two, from the least size on."""
+    count = 1
+    while (2 * count + 1) * _LEAST_BYTES + _STEP_BYTES * count * (count + 1) // 2 <= request.heap_bytes - 8:
+        count += 1
+    return [_LEAST_BYTES + _STEP_BYTES * number for number in range(count)]
+
+
+def _one_path(request: HeapRequest) -> Iterable[ScenarioPlan]:
+    """btree-best-fit: all nodes on a path to the right, and the last one as large as the heap allows.
+
+    A search for a size between the last two nodes ends below the last one; that for a freed neighbour, at it.
+    """
+    sizes = _sizes(request)
+    count, wanted = len(sizes), sizes[-1] + _STEP_BYTES
+    sizes[-1] = request.heap_bytes - 8 - sum(sizes[:-1]) - (count - 1) * _LEAST_BYTES
+    blocks = [size for free in sizes for size in (free, _LEAST_BYTES)][:-1]
+    trace = trace_of_layout([size - _OVERHEAD_BYTES for size in blocks], range(0, 2 * count, 2))
+    if wanted < sizes[-1]:
+        size = wanted - _OVERHEAD_BYTES
+        yield _plan("malloc at the end of a path of all nodes", trace, Operation(OperationKind.MALLOC, 2, size))
+    free = Operation(OperationKind.FREE, 2 * count - 3, 0)
+    yield _plan("free beside the end of a path of all nodes", trace, free)
+
+
 def _far_successor(request: HeapRequest) -> Iterable[ScenarioPlan]:
     """btree-best-fit: the node that leaves has a lesser child, and all greater ones on a path down from the greatest.
 
     Its successor is at the end of that path. The node leaves as the one that fits, or as the neighbour of a freed one.
     """
-    count = 1
-    while (2 * count + 1) * _LEAST_BYTES + _STEP_BYTES * count * (count + 1) // 2 <= request.heap_bytes - 8:
-        count += 1
-    sizes = [_LEAST_BYTES + _STEP_BYTES * number for number in range(count)]
+    sizes = _sizes(request)
+    count = len(sizes)
     left = request.heap_bytes - 8 - sum(sizes) - (count - 1) * _LEAST_BYTES
     blocks = [size for free in sizes for size in (free, _LEAST_BYTES)][:-1]
     if left >= _LEAST_BYTES:
@@ -53,7 +76,9 @@ def _far_successor(request: HeapRequest) -> Iterable[ScenarioPlan]:
     yield _plan("free beside a node far from its successor", trace, Operation(OperationKind.FREE, 3, 0))
 
 
-_STATES: Mapping[str, Callable[[HeapRequest], Iterable[ScenarioPlan]]] = {"btree-best-fit": _far_successor}
+_STATES: Mapping[str, tuple[Callable[[HeapRequest], Iterable[ScenarioPlan]], ...]] = {
+    "btree-best-fit": (_far_successor, _one_path),
+}
 
 
 def with_falsifying_states(name: str, family: Family) -> Family:
@@ -62,7 +87,7 @@ def with_falsifying_states(name: str, family: Family) -> Family:
         return family
 
     def plans(kind: OperationKind, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        return tuple(plan for plan in _STATES[name](request) if plan.measured.kind is kind)
+        return tuple(plan for states in _STATES[name] for plan in states(request) if plan.measured.kind is kind)
 
     own = {scenario: partial(plans, kind) for scenario, kind in SCENARIOS.items()}
     return replace(family, builders=MappingProxyType({**family.builders, **own}))
