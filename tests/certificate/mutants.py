@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import re
 import sys
+import time
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from unittest import mock
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
@@ -471,21 +474,55 @@ def tally(one, seeds):
     return Counter(verdict_of(document, binary, seed) for seed in seeds)
 
 
-def main():
-    """``python -m tests.certificate.mutants FIRST SEEDS``: the tally of that many mutants of each specimen."""
-    first, seeds, total, accepted = int(sys.argv[1]), int(sys.argv[2]), Counter(), 0
-    for start in range(first, first + seeds, 50):
-        for one in SPECIMENS:
-            found = tally(one, range(start, min(start + 50, first + seeds)))
-            for (name, verdict), count in found.items():
-                total[verdict] += count
-                if verdict == "less":
-                    accepted += count
-                    sys.stdout.write(f"ACCEPTED {' '.join(one)} {name} of seeds {start}+\n")
+def _verdicts(one, seeds):
+    """How often each verdict was reached, and the seeds and operators of mutants that claim less and are accepted."""
+    document, binary = specimen(*one)
+    assert check_bound(document, binary).is_full
+    found, accepted = Counter(), []
+    for seed in seeds:
+        name, verdict = verdict_of(document, binary, seed)
+        found[verdict] += 1
+        accepted += [f"{seed} {name}"] if verdict == "less" else []
+    return {"verdicts": dict(sorted(found.items())), "accepted": accepted}
+
+
+def _lines(file):
+    """The lines of a tally; one that was cut off is none."""
+    lines = file.read_text("utf-8").splitlines(keepends=True) if file.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}\n")]
+
+
+def main(arguments=None):
+    """Draw the mutants of seeds, go on where the tally ends, and tell the sum of the tally; 1 if one is accepted."""
+    parser = argparse.ArgumentParser(prog="python -m tests.certificate.mutants", description=__doc__)
+    parser.add_argument("--from", dest="first", type=int, required=True, metavar="SEED", help="the first seed")
+    parser.add_argument("--to", type=int, required=True, metavar="SEED", help="the seed behind the last one")
+    parser.add_argument("--tally", type=Path, metavar="FILE", help="a line of JSON for each specimen and 50 seeds")
+    parser.add_argument("--only", nargs="+", metavar="ALLOCATOR", help="of these specimens", default=())
+    parser.add_argument("--without", nargs="+", metavar="ALLOCATOR", help="of all but these", default=())
+    asked = parser.parse_args(arguments)
+    chosen = [one for one in SPECIMENS if (not asked.only or one[0] in asked.only) and one[0] not in asked.without]
+    told = _lines(asked.tally) if asked.tally else []
+    done = {(tuple(line["specimen"]), line["from"], line["to"]) for line in told}
+    for start in range(asked.first, asked.to, 50):
+        end = min(start + 50, asked.to)
+        for one in chosen:
+            if (one, start, end) in done:
+                continue
+            began = time.process_time()
+            line = {"specimen": one, "from": start, "to": end, **_verdicts(one, range(start, end))}
+            line["cpu_seconds"] = round(time.process_time() - began, 2)
+            told.append(line)
+            if asked.tally:
+                with asked.tally.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
+            for each in line["accepted"]:
+                sys.stdout.write(f"ACCEPTED {' '.join(one)}: {each}\n")
+        total = sum((Counter(line["verdicts"]) for line in told), Counter())
         words = ", ".join(f"{count} {verdict}" for verdict, count in sorted(total.items()))
-        sys.stdout.write(f"seeds {first} to {start + 49}: {sum(total.values())} mutants: {words}\n")
+        sys.stdout.write(f"seeds up to {end - 1}: {sum(total.values())} mutants: {words}\n")
         sys.stdout.flush()
-    return bool(accepted)
+    return int(any(line["accepted"] for line in told))
 
 
 if __name__ == "__main__":
