@@ -51,6 +51,7 @@ class ClaimWatch:
         loops: Sequence[str],
     ) -> None:
         cache, memory = target.dcache, target.memory
+        self._row_count = table.row_count
         self._lines = _LineTable(regions, cache.line_bytes if cache else 1)
         self._entries = [
             _Entry(bound, table.row(address), _Guest(table, regions, target, self._lines.count), loops)
@@ -84,8 +85,12 @@ class ClaimWatch:
 
     @property
     def event_tables(self) -> list[Any]:
-        """Running sums over the rows of the code: where one grows, flow claims count."""
-        return [entry.events_before for entry in self._entries]
+        """Running sums over the rows of the code: where one grows, the core is told of the block.
+
+        That is where flow claims count; and everywhere, where calls are followed through the points of a proof.
+        """
+        followed = [range(self._row_count + 1)] if any(entry.layout.ways.point_count for entry in self._entries) else []
+        return [entry.events_before for entry in self._entries] + followed
 
     def calls(self) -> tuple[HeldCalls, ...]:
         """What was counted, for each of the bounds."""

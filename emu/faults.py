@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED
 from wcet_probe.emu.tables import CodeTable
-from wcet_probe.errors import EmulationError
+from wcet_probe.errors import EmulationError, StrayAccessError
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind
@@ -49,9 +49,8 @@ def outside(address: int) -> EmulationError:
 def stray(image: Image, pc: int, address: int | None, reason: str) -> EmulationError:
     """The instruction at ``pc`` accessed ``address``, or faulted otherwise."""
     what = f"stray access to {address:#010x}" if address is not None else "fault"
-    return EmulationError(
-        f"{what} at pc {pc:#010x} in {image.location(pc)}: {reason}; check the call's arguments and the heap."
-    )
+    message = f"{what} at pc {pc:#010x} in {image.location(pc)}: {reason}; check the call's arguments and the heap."
+    return EmulationError(message) if address is None else StrayAccessError(message, pc, address)
 
 
 def culprit(table: CodeTable, pc: int, inaccessible_at: Callable[[int], int | None]) -> int:

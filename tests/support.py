@@ -70,10 +70,10 @@ class Guest:
         """A machine that runs on the engine, whatever the environment says: for what looks into the engine."""
         return self.machine(heap_bytes, translations=None, translates_calls=False)
 
-    def translated(self, detail: Detail, _operations: int = 1) -> Path:
-        """The library of the image translated, which is made if it is not there."""
+    def translated(self, detail: Detail, _operations: int = 1, *, folder: Path | None = None) -> Path:
+        """The library of the image translated, which is made if it is not there, in the run's folder or another."""
         program = Program(tlsf(), self.target, self.image, self.instructions, self.costs)
-        library = compiled_library(program, detail, images_dir())
+        library = compiled_library(program, detail, folder or images_dir())
         assert library is not None
         return library
 

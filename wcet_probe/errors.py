@@ -53,6 +53,19 @@ class EmulationError(WcetProbeError):
     """The engine failed, or the guest made an access that its memory map does not allow."""
 
 
+class StrayAccessError(EmulationError):
+    """The guest accessed memory that is none of its own.
+
+    Attributes:
+        pc: address of the instruction.
+        address: that it accessed.
+    """
+
+    def __init__(self, message: str, pc: int, address: int) -> None:
+        super().__init__(message)
+        self.pc, self.address = pc, address
+
+
 class StateError(WcetProbeError):
     """A scenario did not reach the state that it predicted, or a heap invariant is broken."""
 

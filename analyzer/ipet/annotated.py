@@ -10,10 +10,11 @@ resident, by the checker's own transfer functions. From the analysis comes only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
+from wcet_probe.analyzer.ipet.shown import with_shown
 from wcet_probe.analyzer.ipet.wanted import taking, wanted_lines
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.charge import node_cost
@@ -252,8 +253,8 @@ def find_caches(
     target: Target,
     asserted: Pointers,
     crosses_no_line: Callable[[int], bool],
-) -> tuple[Names, Caches]:
-    """Names of values, and the accesses of the graph by them.
+) -> Iterator[tuple[Names, Caches]]:
+    """Names of values, and the accesses of the graph by them; then with what accesses have shown of names, if anything.
 
     Args:
         code: the image.
@@ -271,7 +272,11 @@ def find_caches(
     """
     names = _Numbering(code, graph, invariants, coverage, asserted).run()
     tracer = Tracer(code, graph, invariants, coverage, names)
-    return names, caches_of(target, graph, coverage, tracer, crosses_no_line)
+    yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
+    names = with_shown(code, graph, invariants, coverage, names)
+    if names.shown:
+        tracer = Tracer(code, graph, invariants, coverage, names)
+        yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
 
 
 def resident(caches: Caches, side: Side) -> dict[str, Must]:
@@ -381,13 +386,34 @@ def cache_annotations(
     *Soundness:* none is claimed.
     """
     nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(graph.nodes))
+    best = nothing
     try:
         coverage = cover(code, graph, invariants, arguments)
-        names, caches = find_caches(
+        for names, caches in find_caches(
             code, graph, invariants, coverage, target=target, asserted=asserted, crosses_no_line=crosses_no_line
-        )
+        ):
+            found = _annotated(problem, solution, names, caches, coverage, costs=costs, counted=counted)
+            if best is nothing or len(found.unchecked) < len(best.unchecked):
+                best = found
+            if not best.unchecked:  # what accesses have shown is told where something is not followed without it
+                break
     except VerificationError:
-        return nothing
+        pass
+    return best
+
+
+def _annotated(
+    problem: FlowProblem,
+    solution: Solution,
+    names: Names,
+    caches: Caches,
+    coverage: Coverage,
+    *,
+    costs: Mapping[int, InstructionCost],
+    counted: CountedMisses,
+) -> Annotations:
+    """What is said of caches by ``names``, and the nodes that charge less than the checker then asks for."""
+    graph = caches.graph
     auxiliaries = {auxiliary.name for auxiliary in problem.auxiliaries}
     known = auxiliaries | counted.paid.keys()
     misses = {
@@ -418,7 +444,7 @@ def cache_annotations(
             held[constraint.name] = left
     found = replace(found, held=held)
     needed = {node: caches.needed(node, found) for node in graph.nodes}
-    least = {node: node_cost(coverage.instructions[node], costs, target, "cycles") for node in graph.nodes}
+    least = {node: node_cost(coverage.instructions[node], costs, caches.target, "cycles") for node in graph.nodes}
     unchecked = {node for node, (_, cost) in graph.nodes.items() if cost < least[node] + needed[node].cycles}
     gone = [(edge.source, edge.cost) for edge in graph.edges if edge.name in coverage.gone]
     for node, cost in (*gone, *graph.exits.items()):

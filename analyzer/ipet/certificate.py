@@ -28,7 +28,7 @@ numbers are integers or fractions in lowest terms. The records, in this order:
                                         to), or any (0; perhaps derived from the stack pointer). A register that is not
                                         listed is a number, which is not derived from the stack pointer
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
-    symbol, name, miss, paid, must, held, unchecked
+    symbol, name, shown, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md
 """
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wcet_probe.cache_sets.run import SetRun, Violation
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport
+    from wcet_probe.model.allocator import Allocator
 
 _VIOLATIONS_SHOWN = 8
 _SITES_SHOWN = 8
@@ -45,6 +46,7 @@ def sets_document(report: SetReport) -> Document:
         "dcache": {"sets": allowed.sets, "line_bytes": allowed.line_bytes},
         "allowed_sets": sorted(allowed.reserved),
         "promised_by": specified.source if specified and allowed.is_specified else None,
+        "argument": _argument_document(asked.allocator),
         "verdict": report.status.value,
         "promises": [
             {"promise": p.text, "verdict": p.status.value, "established_by": p.established_by, "seen": p.seen}
@@ -152,6 +154,8 @@ def _against(report: SetReport, width: int) -> Iterator[Line]:
 def _refutation(report: SetReport, key: str, wrong: Violation) -> str:
     if key == "invariant":
         return f"{wrong.where}: {wrong.operation}, an invariant of the heap is broken that lemmas rest on"
+    if key == "stray":
+        return f"{wrong.location} accessed {wrong.address:#010x}, which is no memory; {wrong.operation} went astray"
     where = f"{wrong.location} accessed {wrong.address:#010x}" if wrong.location else "it starts there"
     if key == "alignment":
         where += f", and not at a multiple of {report.request.allocator.alignment_bytes}"
@@ -216,9 +220,26 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
         yield from paragraph("", text + (f" and {more} more; --json has all" if more > 0 else ""), width)
     if lemmas:
         yield from paragraph("", _checked(report), width)
+        yield from paragraph("Argument", _argument(report.request.allocator), width)
     assumed = dict.fromkeys(name for proof in report.proofs.values() for name in proof.assumptions)
     if others := [name for name in assumed if name not in lemmas]:
         yield from paragraph("Assumed", ", ".join(others), width)
+
+
+def _argument(allocator: Allocator) -> str:
+    promise = allocator.promise
+    if promise is None or not promise.argument:
+        return "none: no document of the allocator argues that the lemmas hold."
+    if promise.argument_sha256 != allocator.sources_sha256:
+        return f"none of these sources: {promise.argument} is of another version of them."
+    return f"{promise.argument} argues for the lemmas store by store, of these sources; by hand, for review, no proof."
+
+
+def _argument_document(allocator: Allocator) -> Document | None:
+    promise = allocator.promise
+    if promise is None or not promise.argument:
+        return None
+    return {"document": promise.argument, "is_of_these_sources": promise.argument_sha256 == allocator.sources_sha256}
 
 
 def _by_sites(report: SetReport, lemmas: Iterable[str]) -> dict[tuple[str, ...], list[str]]:

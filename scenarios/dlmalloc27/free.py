@@ -9,12 +9,20 @@ from dataclasses import dataclass
 from itertools import product
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.dlmalloc27.heap import MINIMUM_BYTES
-from wcet_probe.scenarios.dlmalloc27.script import Order, ordered, orders, pad_bytes, script_for
+from wcet_probe.scenarios.dlmalloc27.heap import MINIMUM_BYTES, PAGE_BYTES
+from wcet_probe.scenarios.dlmalloc27.script import WHY_BY_PAGES, Order, ordered, pad_bytes, script_for
 from wcet_probe.scenarios.families import HeapRequest
 
 _NO_FAST_BYTES = 96
 """More than any fast bin takes."""
+_HELPER_BYTES = 128
+"""Another size that no fast bin takes."""
+_WHY_ONE_PLACE = (
+    f"The chunks beside the neighbours lie at the same place of {PAGE_BYTES} bytes, so in one set of the cache: the "
+    "links of the chunk before and the tag of the one behind have been evicted when they are written."
+)
+_PAGES = 12
+"""Least heap in pages for a state whose chunks lie at one place of a page."""
 _FEW_BYTES = 1 << 20
 """Largest heap in bytes for which all orders of consolidation are tried."""
 
@@ -71,7 +79,9 @@ def worst_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
             f"The heap is too small for a free that consolidates: that needs {threshold} free bytes and a fast bin."
         )
         return _constant_frees(request, "worst-free", remark)
-    tried = tuple(Order) if request.heap_bytes <= _FEW_BYTES else orders(request)
+    tried = tuple(Order) if request.heap_bytes <= _FEW_BYTES else (Order.IN_SWEEPS, Order.BY_PAGES)
+    if not request.data_line_bytes:
+        tried = tuple(order for order in tried if order is not Order.BY_PAGES)
     return tuple(
         _consolidating_free(request, threshold, order, line) for order, line in product(tried, _lines(request))
     )
@@ -83,9 +93,12 @@ def _lines(request: HeapRequest) -> tuple[int, ...]:
 
 def _constant_frees(request: HeapRequest, scenario: str, remark: str) -> tuple[ScenarioPlan, ...]:
     """The neighbours alone in their bins; where there is room, between others, and across lines too."""
+    line = request.data_line_bytes
+    paged = () if line is None else (_paged_free(request, scenario, remark, line),)
     shapes = [_Shape(_Sizes(line), others, fast) for line in _lines(request) for others in (0, 2) for fast in (0, 1)]
     fitting = [shape for shape in shapes if _constant_bytes(shape) <= request.heap_bytes]
-    return tuple(_constant_free(request, scenario, remark, shape) for shape in fitting or shapes[:1])
+    plans = [_constant_free(request, scenario, remark, shape) for shape in fitting or shapes[:1]]
+    return (*plans, *(plan for plan in paged if plan))
 
 
 def _constant_bytes(shape: _Shape) -> int:
@@ -161,6 +174,52 @@ def _constant_free(request: HeapRequest, scenario: str, remark: str, shape: _Sha
     )
 
 
+def _paged_free(request: HeapRequest, scenario: str, remark: str, line: int) -> ScenarioPlan | None:
+    """As ``_constant_free``, where all that free touches twice has been evicted in between; None: there is no room."""
+    script = script_for(request)
+    page, small, large = PAGE_BYTES, _NO_FAST_BYTES, PAGE_BYTES
+    if request.heap_bytes < _PAGES * page:
+        return None
+    script.cut(pad_bytes(line))
+    # Links of the chunk before, tags of the one behind and of the next lie at one place of a page.
+    before_slot, slot, after_slot = (script.cut(size) for size in (small, page + line - small, large))
+    script.cut(page - line)
+    beside: list[int] = []
+    for size in (small, large, small, large, _HELPER_BYTES, _HELPER_BYTES):
+        beside.append(script.cut(size))
+        script.cut(-size % page or page)
+    *beside, helper, first = beside
+    script.free([*beside[:2], before_slot, after_slot, *beside[2:], helper])
+    script.malloc(_HELPER_BYTES)
+    script.free([first])
+    return ScenarioPlan(
+        scenario=scenario,
+        variant="no consolidation, neighbours between others of their bins, at one place of a page",
+        trace=script.trace(),
+        measured=Operation(OperationKind.FREE, slot),
+        initial_cache=InitialCache.DIRTY,
+        state=(
+            f"a used chunk of {page + line - small} bytes between free ones of {small} and {large} bytes, between "
+            f"others of their bins; free merges them into {page + line + large} bytes"
+        ),
+        why=(
+            "Too large for a fast bin, and both neighbours are free: two chunks leave their bins, two merges are made.",
+            _WHY_ONE_PLACE,
+            remark,
+        ),
+        prediction={
+            "bytes before": small,
+            "bytes behind": large,
+            "others in the bin before": 2,
+            "others in the bin behind": 2,
+            "unsorted chunks": 1,
+            "places in a page of chunks beside the neighbours": 1,
+        },
+        driver="",
+        driver_value=None,
+    )
+
+
 def _consolidating_free(request: HeapRequest, threshold: int, order: Order, line: int) -> ScenarioPlan:
     """All but the chunks that merge into ``threshold`` bytes goes to a fast bin."""
     script = script_for(request)
@@ -188,6 +247,7 @@ def _consolidating_free(request: HeapRequest, threshold: int, order: Order, line
         why=(
             f"The freed chunk and its free neighbours are {merged_bytes} bytes: free consolidates all fast bins.",
             "All else of the heap is in a fast bin, in least chunks: each is merged with its neighbours.",
+            *((WHY_BY_PAGES,) if order is Order.BY_PAGES else ()),
             "C06 table 1 claims O(1) for free. It is O(H/M).",
         ),
         prediction={

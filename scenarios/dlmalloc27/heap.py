@@ -27,6 +27,8 @@ MINIMUM_BYTES = 16
 """The least chunk."""
 LARGE_BYTES = 256
 """The least chunk of a large bin."""
+PAGE_BYTES = 4096
+"""What one way of most data caches holds: lines that are a multiple of it apart share a set."""
 
 # Offsets in struct dlmalloc27_control, see the README of the allocator.
 _FAST, _FAST_COUNT, _TOP, _HEADS, _FIRST = 4, 10, 44, 52, 836
@@ -173,6 +175,20 @@ def _nodes_passed(heap: _Heap, numbers: Mapping[int, int], regions: Sequence[int
     return passed
 
 
+def _fewest_at_place(heap: _Heap, numbers: Mapping[int, int], regions: Sequence[int]) -> int:
+    """Of the places in a page where regions of the first large bin start, but for its least: the fewest at one."""
+    starts = {numbers[offset]: offset for offset in reversed(heap.sizes) if offset in numbers}
+    end = sum(heap.sizes.values())
+    places = Counter(
+        start % PAGE_BYTES
+        for region, start in starts.items()
+        if regions[region] > LARGE_BYTES
+        and bin_of(regions[region]) == bin_of(LARGE_BYTES)
+        and start + regions[region] < end
+    )
+    return min(places.values(), default=0)
+
+
 def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
     """Facts of the guest's heap, from its chunks, its fast bins and its bins."""
     heap = _read_heap(guest)
@@ -184,6 +200,7 @@ def state(guest: GuestHeap, plan: ScenarioPlan) -> Mapping[str, int | str]:
         "regions to merge": len(regions),
         "bytes of top": heap.top_bytes,
         "nodes passed while sorting": _nodes_passed(heap, numbers, regions),
+        "fewest regions at a place in a page": _fewest_at_place(heap, numbers, regions),
     }
     if plan.scenario in ("worst-free", "paper-free"):
         facts |= _neighbours(heap, guest.slot(plan.measured.slot) - _HEADER_BYTES - guest.heap.base_address)
@@ -195,7 +212,14 @@ def _neighbours(heap: _Heap, own: int) -> Mapping[str, int | str]:
     at = offsets.index(own)
     before, behind = offsets[at - 1], offsets[at + 1]
     bins = [next((chunks for chunks in heap.bins.values() if offset in chunks), ()) for offset in (before, behind)]
+    around = [
+        chunks[(chunks.index(offset) + step) % len(chunks)]
+        for offset, chunks in zip((before, behind), bins, strict=True)
+        for step in (-1, 1)
+        if chunks
+    ]
     return {
+        "places in a page of chunks beside the neighbours": len({offset % PAGE_BYTES for offset in around}),
         "bytes before": heap.sizes[before] if bins[0] else 0,
         "bytes behind": heap.sizes[behind] if bins[1] else 0,
         "bytes that merge at the block": sum(heap.sizes[offset] for offset in (before, own, behind)),

@@ -9,14 +9,23 @@ Sources: C06 §2 and table 1, M06 §2; the worst states are derived in the READM
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import accumulate, cycle, product, takewhile
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, LARGE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, largest_fast
+from wcet_probe.scenarios.dlmalloc27.heap import (
+    GRANULE_BYTES,
+    LARGE_BYTES,
+    MINIMUM_BYTES,
+    OVERHEAD_BYTES,
+    PAGE_BYTES,
+    largest_fast,
+)
 from wcet_probe.scenarios.dlmalloc27.script import (
     MINIMUM_HEAP_BYTES,
+    WHY_BY_PAGES,
     Order,
     Script,
     ordered,
@@ -36,6 +45,8 @@ _SMALL_BYTES = 40
 """A chunk that no fast bin in use here, no small bin and no rest of top serves."""
 _LARGE_BYTES, _SERVER_BYTES = 320, 344
 """A chunk of the second large bin, and the least region there that serves it and is split."""
+_PAGE = range(PAGE_BYTES // MINIMUM_BYTES)
+"""The least chunks of a page."""
 _LEAST_SORTED_HEAP_BYTES = 2048
 """In smaller heaps the fences of many regions cost more than sorting them does, by far."""
 
@@ -50,6 +61,10 @@ _WHY_SORT = (
     "It is the first large bin, whose chunks are smallest: the number of chunks counts squared.",
 )
 _WHY_STRADDLED = "Each merged chunk has its tag in one cache line and its links in the next: passing it loads both."
+_WHY_PAGED = (
+    f"Each {PAGE_BYTES} bytes hold the same regions at the same places, so that those of a size share a few sets of "
+    "the cache: they are evicted before a walk passes them again, where all of them together would fit into the cache."
+)
 _WHY_NO_SORT = "In a heap this small the fences of many regions would cost more than sorting them does."
 _PASSED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin, about (H / 460)^2"
 _PASSED_STRADDLED = "nodes passed = sum of n_i * n_j over the sizes i < j of a large bin"
@@ -140,6 +155,11 @@ class _Shape:
     alternates: bool
     is_refused: bool
 
+    @property
+    def is_paged(self) -> bool:
+        """Whether regions lie in each page as in every other."""
+        return self.is_sorted and self.order is Order.BY_PAGES
+
 
 @dataclass(frozen=True, slots=True)
 class _Deferred:
@@ -151,6 +171,7 @@ class _Deferred:
         unsorted: chunks in the unsorted bin.
         regions: how many free chunks there will be.
         passed: nodes that sorting them will pass.
+        fewest_at_place: of the places in a page where regions of ``SORTED_BYTES`` start, the fewest regions at one.
     """
 
     script: Script
@@ -158,6 +179,24 @@ class _Deferred:
     unsorted: int
     regions: int
     passed: int
+    fewest_at_place: int
+
+
+def _laid_in_order(budget_bytes: int, line: int) -> list[tuple[int, int]]:
+    counts = region_counts(budget_bytes, line)
+    return [(size, fence_bytes(size, line)) for size, count in counts.items() for _ in range(count)]
+
+
+def _laid_regions(budget_bytes: int, shape: _Shape) -> list[tuple[int, int]]:
+    """Sizes of the regions of ``SORTED_BYTES`` and of the fences behind them, in address order."""
+    line = shape.straddled_bytes
+    if not shape.is_paged:
+        return _laid_in_order(budget_bytes, line)
+    page = _laid_in_order(PAGE_BYTES, line)
+    size, fence = page[-1]
+    page[-1] = size, fence + PAGE_BYTES - sum(map(sum, page))
+    ends = takewhile(lambda end: end <= budget_bytes, accumulate(map(sum, cycle(page))))
+    return [region for _, region in zip(ends, cycle(page), strict=False)]
 
 
 def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
@@ -169,48 +208,55 @@ def _deferred(request: HeapRequest, shape: _Shape) -> _Deferred:
     server_bytes = 0 if shape.alternates or shape.is_refused else _SERVER_BYTES
     if shape.straddled_bytes:
         script.cut(pad_bytes(shape.straddled_bytes))
-    counts = dict.fromkeys(SORTED_BYTES, 0)
-    sizes: list[int] = []
+    laid: list[tuple[int, int]] = []
     if shape.is_sorted:
-        least_bytes = LARGE_BYTES + fence_bytes(LARGE_BYTES, shape.straddled_bytes)
-        counts = region_counts(script.room_bytes - reserve - least_bytes - server_bytes, shape.straddled_bytes)
-        sizes = [LARGE_BYTES, *(size for size, count in counts.items() for _ in range(count))]
+        laid = [(LARGE_BYTES, fence_bytes(LARGE_BYTES, shape.straddled_bytes))]
+        laid += _laid_regions(script.room_bytes - reserve - sum(laid[0]) - server_bytes, shape)
+    sizes = [size for size, _ in laid]
+    counts = {size: sizes.count(size) for size in SORTED_BYTES}
     regions: list[list[int]] = []
-    marks: list[int] = []
-    for size in sizes:
+    marks: list[tuple[int, int]] = []
+    places: Counter[int] = Counter()
+    for size, fence in laid:
+        places[script.used_bytes % PAGE_BYTES] += size != LARGE_BYTES
         marks_here = 1 if (size - MARK_BYTES) % MINIMUM_BYTES == 0 else 2
         least = (size - marks_here * MARK_BYTES) // MINIMUM_BYTES
         regions.append([script.cut(MINIMUM_BYTES) for _ in range(least)])
-        marks += [script.cut(MARK_BYTES) for _ in range(marks_here)]
-        script.cut(fence_bytes(size, shape.straddled_bytes))
+        marks += [(size, script.cut(MARK_BYTES)) for _ in range(marks_here)]
+        script.cut(fence)
+    marks.sort(key=lambda mark: (mark[0] != LARGE_BYTES, -mark[0]))
     rest = [script.cut(MINIMUM_BYTES) for _ in range((script.room_bytes - reserve) // MINIMUM_BYTES)]
     pair = [script.cut(MINIMUM_BYTES), script.cut(MINIMUM_BYTES)]
     script.cut(MINIMUM_BYTES)
     rest_bytes = MINIMUM_BYTES * len(rest) + pair_bytes
     free: list[int] = []
+    if not shape.alternates:
+        rest += pair
+    # The page's regions come first: what is to be merged is counted in pages from there.
+    merged = [*regions[1:], *regions[:1], rest]
+    in_page = regions[1 : 1 + len(_laid_in_order(PAGE_BYTES, shape.straddled_bytes))] if shape.is_paged else [_PAGE]
     if shape.alternates:
         # Each chunk of a fast bin then stands between two of these, but for the first one perhaps and the last one.
         # The one before the pair must stay used here, or the pair would merge with it.
-        free = [slot for region in regions for slot in region[(len(region) + 1) % 2 :: 2]] + rest[
-            len(rest) % 2 : -1 : 2
-        ]
-        script.free(list(reversed(ordered(free, shape.order))))
+        free = [slot for region in merged[:-1] for slot in region[(len(region) + 1) % 2 :: 2]]
+        free += rest[len(rest) % 2 : -1 : 2]
+        free_in_page = sum((len(region) + 1) // 2 for region in in_page)
+        script.free(list(reversed(ordered(free, shape.order, free_in_page))))
         script.free(pair)
-        pair = [script.malloc(pair_bytes)]
-        script.free(pair)
-    else:
-        rest += pair
+        script.free([script.malloc(pair_bytes)])
     kept = set(free)
-    fast = [slot for region in (*regions, rest) for slot in region if slot not in kept]
+    fast = [slot for region in merged for slot in region if slot not in kept]
+    fast_in_page = sum(len(region) // (2 if shape.alternates else 1) for region in in_page)
     # Fast bins are last in, first out: what is to be merged first is freed last.
-    script.free(list(reversed(marks)))
-    script.free(list(reversed(ordered(fast, shape.order))))
+    script.free([slot for _, slot in reversed(marks)])
+    script.free(list(reversed(ordered(fast, shape.order, fast_in_page))))
     pair_is_fast = largest_fast(request.allocator.values) >= pair_bytes
     return _Deferred(
         script=script,
         fast=len(fast) + len(marks) + (shape.alternates and pair_is_fast),
         unsorted=len(free) + (shape.alternates and not pair_is_fast),
         regions=len(sizes) + 1,
+        fewest_at_place=min(filter(None, places.values()), default=0),
         passed=nodes_passed_with_rest(counts, rest_bytes, is_last=shape.alternates and pair_is_fast),
     )
 
@@ -222,6 +268,8 @@ def _shapes(request: HeapRequest, *, is_refused: bool) -> Iterator[_Shape]:
     lines = (0, request.data_line_bytes) if request.data_line_bytes else (0,)
     requests = (False,) if is_refused else (True, False)
     for is_sorted, order, line, alternates in product((False, True), orders(request), lines, requests):
+        if order is Order.BY_PAGES and not line:
+            continue
         least_bytes = MINIMUM_HEAP_BYTES + 2 * line + (0 if alternates or is_refused else _SERVER_BYTES)
         if is_sorted:
             least_bytes = _LEAST_SORTED_HEAP_BYTES
@@ -257,6 +305,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
                 f"malloc({size})",
                 f"{what} merged {shape.order.value}",
                 *(("across lines",) if shape.straddled_bytes else ()),
+                *(("each page as every other",) if shape.is_paged else ()),
             )
         ),
         trace=state.script.trace(),
@@ -271,6 +320,8 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
             *((_WHY_ALTERNATE,) if state.unsorted else ()),
             *(_WHY_SORT if shape.is_sorted else (_WHY_NO_SORT,)),
             *((_WHY_STRADDLED,) if shape.straddled_bytes else ()),
+            *((WHY_BY_PAGES,) if shape.order is Order.BY_PAGES else ()),
+            *((_WHY_PAGED,) if shape.is_paged else ()),
             "C06 table 1 claims O(H/M); that is the state of paper-alloc.",
         ),
         prediction={
@@ -279,6 +330,7 @@ def _alloc_plan(request: HeapRequest, scenario: str, shape: _Shape) -> ScenarioP
             "chunks in fast bins": state.fast,
             "unsorted chunks": state.unsorted,
             "bytes of top": state.script.heap_bytes - state.script.used_bytes,
+            **({"fewest regions at a place in a page": state.fewest_at_place} if shape.is_paged else {}),
         },
         driver=passed if shape.is_sorted else _MERGED,
         driver_value=state.passed if shape.is_sorted else merged,

@@ -8,7 +8,7 @@ from enum import Enum
 
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.scenario import Trace
-from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES
+from wcet_probe.scenarios.dlmalloc27.heap import GRANULE_BYTES, MINIMUM_BYTES, OVERHEAD_BYTES, PAGE_BYTES
 from wcet_probe.scenarios.families import HeapRequest
 
 _HEADER_BYTES = 8
@@ -17,6 +17,10 @@ _MOST_RUNS = 4096
 _LEAST_RUN = 16
 MINIMUM_HEAP_BYTES = 80
 """Below it no state of an allocation is built."""
+_LEAST_PAGES = 5
+"""Fewer fit into four ways."""
+_MANY_PAGES_BYTES = 1 << 20
+"""Largest heap in bytes whose chunks are merged page by page before they are sorted."""
 _MANY_STATES_BYTES = 1 << 17
 """Largest heap in bytes for which all states are tried: beyond it sorting is most of the cost."""
 
@@ -27,6 +31,13 @@ class Order(Enum):
     BY_ADDRESS = "in address order"
     SCATTERED = "scattered"
     IN_SWEEPS = "in sweeps"
+    BY_PAGES = "page by page in turn"
+
+
+WHY_BY_PAGES = (
+    "A page after another merges one more chunk, all at the same place of the page: what a merge touches of its page "
+    "and of those beside it in the unsorted list shares a few sets of the cache, and other pages have evicted it since."
+)
 
 
 @dataclass(slots=True)
@@ -90,8 +101,8 @@ def too_small(heap_bytes: int) -> HeapTooSmallError:
     )
 
 
-def ordered(slots: Sequence[int], order: Order) -> list[int]:
-    """Neighbouring ``slots`` in an order."""
+def ordered(slots: Sequence[int], order: Order, per_page: int = PAGE_BYTES // MINIMUM_BYTES) -> list[int]:
+    """Neighbouring ``slots``, of which so many are in each page, in an order."""
     match order:
         case Order.BY_ADDRESS:
             return list(slots)
@@ -99,6 +110,8 @@ def ordered(slots: Sequence[int], order: Order) -> list[int]:
             return _scattered(slots)
         case Order.IN_SWEEPS:
             return _in_sweeps(slots)
+        case Order.BY_PAGES:
+            return _by_pages(slots, per_page)
 
 
 def _scattered(slots: Sequence[int]) -> list[int]:
@@ -132,6 +145,21 @@ def _in_sweeps(slots: Sequence[int]) -> list[int]:
     return found
 
 
+def _by_pages(slots: Sequence[int], length: int) -> list[int]:
+    """Runs of ``length`` neighbours, a page long, grow by one slot in turn.
+
+    All that a merge touches of its run, and of those beside it in the list, is at the same places of a page: in a few
+    sets of the cache, where other runs have evicted it since. Neighbours in the list have turns far apart in time.
+    """
+    runs = [slots[start : start + length] for start in range(0, len(slots), length)]
+    turn = list(range(len(runs)))
+    found: list[int] = []
+    for place in range(length):
+        found += [runs[run][place] for run in turn if place < len(runs[run])]
+        turn = _scattered(turn)
+    return found
+
+
 def tries_all(request: HeapRequest) -> bool:
     """Whether the heap is small enough for all states to be tried."""
     return request.heap_bytes <= _MANY_STATES_BYTES
@@ -143,5 +171,11 @@ def pad_bytes(line_bytes: int) -> int:
 
 
 def orders(request: HeapRequest) -> tuple[Order, ...]:
-    """Which orders are tried: in sweeps each merge moves a chunk in its list; others save misses or instructions."""
-    return tuple(Order) if tries_all(request) else (Order.IN_SWEEPS,)
+    """Which orders are tried: in sweeps each merge moves a chunk in its list; others save misses or instructions.
+
+    Page by page most is evicted, where there is a cache and pages are more than its ways; where sorting is most of the
+    cost, what that order gives to merging it takes from sorting.
+    """
+    tried = tuple(Order) if tries_all(request) else (Order.IN_SWEEPS, Order.BY_PAGES)
+    has_pages = request.data_line_bytes and _LEAST_PAGES * PAGE_BYTES <= request.heap_bytes <= _MANY_PAGES_BYTES
+    return tried if has_pages else tuple(order for order in tried if order is not Order.BY_PAGES)

@@ -1,8 +1,9 @@
 """Slightly false versions of every number in the facts of an allocator, and whether a run reports them.
 
 A number is made false by a program: a limit one less, a multiple twice as large, one set fewer. The claims that the
-false fact comes to replace those of the true bound, and states on small heaps are run against them. A false number that
-no run reports survives, with a reason in `survivors.toml`.
+false fact comes to replace those of the true bound, and states on small heaps are run against them: of the allocator as
+it is by default, then in other settings, with a heap that does not begin with a line of the cache, compiled for other
+cores, with the values of its presets. A false number that no run reports survives, with a reason in `survivors.toml`.
 
 ``python -m tests.answer.falsification TALLY.json [ALLOCATOR…]`` runs what the tally does not have yet, and keeps it.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.answer.falsifying_states import with_falsifying_states
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.dcache.invariants import access_ranges
@@ -33,13 +35,16 @@ from wcet_probe.answer.proving import allocator_facts, operation_request
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError
+from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Bound
+from wcet_probe.model.target import Target
 from wcet_probe.scenarios.lookup import family
 
-TARGET = "mpc603e"
 HEAPS_BYTES = (5_008, 1 << 14, 1 << 16)
 SEEDS = range(3)
 ROLES = ("malloc", "free")
+OTHER_TARGETS = ("cortex-m4", "arm926ej-s")
+"""Cores whose compiled code has other loops and points than the default one's."""
 
 _KEYS: Mapping[str, Mapping[str, str]] = {
     "loops": {"maximum": "({}) - 1", "total": "({}) - 1"},
@@ -59,6 +64,69 @@ _KEYS: Mapping[str, Mapping[str, str]] = {
     "recursions": {},
 }
 """What makes a number of a fact false, by kind and key."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How an allocator is compiled, and where its heap begins: so many bytes behind the target's own address of it."""
+
+    target_name: str = "mpc603e"
+    preset: str | None = None
+    values: tuple[tuple[str, int], ...] = ()
+    heap_offset_bytes: int = 0
+    heaps_bytes: tuple[int, ...] = HEAPS_BYTES
+
+    def __str__(self) -> str:
+        """What is not as by default, for tallies."""
+        plain, told = Setting(), [f"{name} {value}" for name, value in self.values]
+        if self.target_name != plain.target_name:
+            told.append(self.target_name)
+        if self.preset:
+            told.append(f"preset {self.preset}")
+        if self.heap_offset_bytes:
+            told.append(f"heap {self.heap_offset_bytes} bytes into a line")
+        return ", ".join(told)
+
+    def allocator(self, name: str) -> Allocator:
+        """The allocator ``name`` with the values of the setting."""
+        return load_allocator(name, dict(self.values), self.preset)
+
+    def target(self) -> Target:
+        """The target, its heap where the setting has it."""
+        target = load_target(self.target_name)
+        where = target.memory_map.heap_address + self.heap_offset_bytes
+        return replace(target, memory_map=replace(target.memory_map, heap_address=where))
+
+
+PLAIN = Setting()
+OTHER_SETTINGS: Mapping[str, tuple[Setting, ...]] = {
+    # Least blocks of 8 bytes: their links and buckets lie at odd multiples of four.
+    "djgpp-carve": (Setting(preset="l11"),),
+    "djgpp-sbrk": (Setting(preset="l11"),),
+    # Blocks at odd multiples of four.
+    "avl-best-fit": (Setting(values=(("alignment", 4), ("granule", 4))),),
+    "buddy-fibonacci": (Setting(preset="p02"),),
+    # A chunk of the threshold, from which on free consolidates, fits into a small heap.
+    "dlmalloc27": (Setting(values=(("consolidation-threshold", 4096),), heaps_bytes=(1 << 14,)),),
+}
+"""Settings that single allocators need besides, and why."""
+
+
+def settings(name: str, number: Number) -> Iterator[Setting]:
+    """In which settings ``number`` of the facts of ``name`` is tried, the default one first."""
+    yield PLAIN
+    allocator = load_allocator(name)
+    if number.kind == "pointers" and name == "quick-fit":
+        return  # its pages are aligned: on a moved heap its states look beyond the end
+    if number.kind == "pointers":
+        # The least step into a line, and the greatest: there what ends with a line elsewhere begins another one.
+        cache_config, step = load_target(PLAIN.target_name).dcache, allocator.alignment_bytes
+        for offset in (step, cache_config.line_bytes - step) if cache_config else ():
+            yield replace(PLAIN, heap_offset_bytes=offset)
+    else:
+        for target_name in OTHER_TARGETS:
+            yield replace(PLAIN, target_name=target_name)
+    yield from OTHER_SETTINGS.get(name, ())
 
 
 @dataclass(frozen=True)
@@ -119,25 +187,25 @@ def falsified(facts: Facts, number: Number) -> Facts:
 
 
 @cache
-def _program(name: str) -> Program:
-    return load_program(load_allocator(name), load_target(TARGET), "zig", images_dir())
+def _program(name: str, setting: Setting) -> Program:
+    return load_program(setting.allocator(name), setting.target(), "zig", images_dir())
 
 
 @cache
-def _true(name: str, role: str, heap_bytes: int) -> tuple[BoundRequest, Prepared, Bound]:
-    request = operation_request(_program(name), role, heap_bytes)
+def _true(name: str, role: str, heap_bytes: int, setting: Setting) -> tuple[BoundRequest, Prepared, Bound]:
+    request = operation_request(_program(name, setting), role, heap_bytes)
     prepared = prepare(request)
     with patch("wcet_probe.analyzer.bound.prepare", return_value=prepared):
         return request, prepared, prove(request)
 
 
-def false_bound(name: str, role: str, heap_bytes: int, number: Number) -> Bound:
+def false_bound(name: str, role: str, heap_bytes: int, number: Number, setting: Setting = PLAIN) -> Bound:
     """The true bound, with the claims of facts of which ``number`` is false.
 
     Raises:
         UsageError: the false fact is refused.
     """
-    request, prepared, bound = _true(name, role, heap_bytes)
+    request, prepared, bound = _true(name, role, heap_bytes, setting)
     facts = falsified(request.facts, number)
     changed = replace(request, facts=facts)
     parameters = parameter_values(facts, request.parameters)
@@ -160,32 +228,48 @@ def _claims(bound: Bound) -> tuple[object, ...]:
 
 def verdict(name: str, number: Number) -> str:
     """``reported by …``, or ``survived``; ``refused: …`` where the false fact is; ``idle`` where it claims the same."""
-    is_idle, allocator = True, load_allocator(name)
-    builders = family(name).builders
+    found = "idle"
+    for setting in settings(name, number):
+        one = verdict_in(setting, name, number)
+        if one.startswith(("reported", "refused")):
+            return one
+        if one == "survived":
+            found = one
+    return found
+
+
+def verdict_in(setting: Setting, name: str, number: Number) -> str:
+    """The verdict of the runs of one setting."""
+    is_idle, allocator, target = True, setting.allocator(name), setting.target()
+    chosen = with_falsifying_states(name, family(name))
+    builders = chosen.builders
     runs = [(scenario, 0) for scenario in builders if scenario.startswith("worst")]
     runs += [("random", seed) for seed in SEEDS if "random" in builders]
     if number.kind == "pointers":
         # The least calls take other call paths than the dearest do.
         runs += [(scenario, 0) for scenario in builders if scenario.startswith("best")]
-    for heap_bytes in HEAPS_BYTES:
+    for heap_bytes in setting.heaps_bytes:
         try:
-            bounds = {role: false_bound(name, role, heap_bytes, number) for role in ROLES}
+            bounds = {role: false_bound(name, role, heap_bytes, number, setting) for role in ROLES}
+            true = {role: _true(name, role, heap_bytes, setting)[2] for role in ROLES}
         except UsageError as error:
             return f"refused: {str(error).partition(': ')[2][:80]}"
         except AnalysisError:
             continue
-        if all(_claims(bounds[role]) == _claims(_true(name, role, heap_bytes)[2]) for role in ROLES):
+        if all(_claims(bounds[role]) == _claims(true[role]) for role in ROLES):
             continue
         is_idle = False
         for scenario, seed in runs:
             request = probe.ProbeRequest(
-                allocator, load_target(TARGET), scenario, heap_bytes, seed, None, "zig",
+                allocator, target, scenario, heap_bytes, seed, None, "zig",
                 cross_check=False, cache_dir=images_dir(), prove=True,
             )  # fmt: skip
             try:
-                probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
+                with patch("wcet_probe.answer.probe.family_of", lambda _: chosen):
+                    probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
             except ContradictionError:
-                return f"reported by {scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
+                where = f"{scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
+                return f"reported by {where}{f', {setting}' if setting != PLAIN else ''}"
             except (UsageError, StateError):
                 continue
     return "idle" if is_idle else "survived"

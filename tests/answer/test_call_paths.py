@@ -9,6 +9,7 @@ from functools import cache
 import pytest
 
 from tests.answer.test_proved_facts_in_runs import Caller
+from tests.emu.twins import assert_equal, twins
 from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
@@ -16,9 +17,12 @@ from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, refusal
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.answer.proving import prove_operation
-from wcet_probe.build.program import load_program
+from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
-from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.compiled import supply
+from wcet_probe.emu import machine
+from wcet_probe.emu.compiled import Detail, TranslatedCode
+from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.proof import Bound
@@ -40,8 +44,8 @@ def twice() -> tuple[Proved, Interpretation]:
 
 def run(made: Proved, *arguments: int) -> Interpretation:
     guest = made.guest
-    with guest.machine() as machine:
-        registers = machine.entry_registers(arguments)
+    with guest.machine() as used:
+        registers = used.entry_registers(arguments)
     return interpret_call(
         lifter_of(TARGET.pcode_language, TARGET.isa, guest.image.segments),
         made.memory,
@@ -60,13 +64,12 @@ def held(made: Proved, bound: Bound, done: Interpretation) -> None:
 
 
 def native(made: Proved, bound: Bound, *arguments: int) -> BrokenClaim | None:
-    """What the native core refuses of the same call."""
-    guest = made.guest
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, 4096, bounds=[bound]) as machine:
-        machine.measure("f", arguments, InitialCache.COLD)
-        (calls,) = machine.held_calls()
+    """What the native core refuses of the same call, be it made in the engine or in translated code."""
+    with twins(made.guest, bounds=[bound]) as (engine, translated):
+        assert_equal(engine, translated, lambda used: used.measure("f", arguments, InitialCache.COLD).cycles)
+        (calls,) = engine.held_calls()
         assert calls.calls == 1
-        return machine.broken_claim()
+        return engine.broken_claim()
 
 
 def with_claims(made: Proved, *changes: dict[str, object], is_store: bool = False) -> Bound:
@@ -197,10 +200,11 @@ def test_a_way_that_the_values_exclude_is_refused():
         assert "excludes it on this call path" in str(refusal(broken, made.guest.image, "a test"))
 
 
-def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
+def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction(monkeypatch):
     """Where a freed block does not merge, its start is computed from the payload, 8 bytes behind a multiple of 16.
 
-    Frees of the set-up take that path, and no second engine runs here.
+    Frees of the set-up take that path, and no second engine runs here. As a long one is, the set-up is replayed in
+    translated code too: the true facts hold there, and what is false is refused in the same words.
     """
     allocator = load_allocator("buddy-binary")
     ((name, text),) = allocator.facts
@@ -219,9 +223,26 @@ def test_a_fact_that_is_false_on_one_call_path_ends_in_a_contradiction():
         cache_dir=images_dir(),
     )
     place = r"the store at buddy_binary_free.* in the set-up of worst-free.* on this call path; the fact .* of it"
-    with pytest.raises(ContradictionError, match=place):
-        observe(request)
-    assert observe(replace(request, allocator=allocator)).bound
+    proofs: dict[object, Bound] = {}
+
+    def proving(program: Program, role: str, heap_bytes: int) -> Bound:
+        key = program.allocator.facts, role
+        proofs[key] = proofs.get(key) or prove_operation(program, role, heap_bytes)
+        return proofs[key]
+
+    with pytest.raises(ContradictionError, match=place) as refused:
+        observe(request, proving=proving)
+    answer = observe(replace(request, allocator=allocator), proving=proving)
+    assert answer.bound
+    monkeypatch.setattr(supply, "LEAST_OPERATIONS", 0)
+    monkeypatch.setattr(supply, "_COMPILED_FOR", dict.fromkeys(Detail, 0))
+    used = []
+    monkeypatch.setattr(machine, "TranslatedCode", lambda *given: used.append(given) or TranslatedCode(*given))
+    with pytest.raises(ContradictionError) as refused_too:
+        observe(request, proving=proving)
+    assert str(refused_too.value) == str(refused.value)
+    assert observe(replace(request, allocator=allocator), proving=proving) == answer
+    assert used
 
 
 NAMES = ["budgeted:tlsf" if name == "budgeted" else name for name in allocator_names()]

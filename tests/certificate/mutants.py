@@ -294,7 +294,7 @@ def said_to_be_excluded(draw, problem, derivations, followed):
     return without_edges(problem, [victim.name]), derivations, [*kept, f"excluded {victim.source} {target:#x}"]
 
 
-_CACHE_RECORDS = ("symbol", "name", "miss", "paid", "must", "held", "unchecked")
+_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "held", "unchecked")
 
 
 @operator
@@ -317,7 +317,7 @@ def other_annotation(draw, problem, derivations, followed):
         words[place] = str(max(0, int(words[place]) + draw.choice((-32, -4, -1, 1, 4, 32))))
     elif words[0] == "held":
         words[3:] = ["full"]
-    elif words[0] in {"must", "miss"} or way == 2:
+    elif words[0] in {"must", "miss", "shown"} or way == 2:
         words[place] = draw.choice(changed.nodes).name if place < 3 else draw.choice(("number", "stack", "s0", "t0"))
     else:
         del words[place]
@@ -443,6 +443,7 @@ SPECIMENS = (
     ("first-fit", "cortex-m7", "free"),
     ("buddy-fibonacci", "cortex-m7", "malloc"),
     ("half-fit", "arm926ej-s", "malloc"),
+    ("buddy-binary", "cortex-m7", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a nest that is followed round by round, core, function."""
 NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};

@@ -286,11 +286,11 @@ def test_few_operations_that_take_long_are_compiled_too(monkeypatch, tmp_path):
     assert built == [False, True]
 
 
-def test_a_library_is_taken_from_the_cache_and_never_half_written(monkeypatch):
+def test_a_library_is_taken_from_the_cache_and_never_half_written(monkeypatch, tmp_path):
     used = random_guest("mpc603e", 7, 1)
-    first = used.translated(Detail.NOTHING)
+    first = used.translated(Detail.NOTHING, folder=tmp_path)
     monkeypatch.setattr(library, "compile_texts", None)
-    assert used.translated(Detail.NOTHING) == first
+    assert used.translated(Detail.NOTHING, folder=tmp_path) == first
     assert list(first.parent.glob("build-*")) == []
 
 

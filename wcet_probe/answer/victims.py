@@ -16,8 +16,11 @@ MOST_TRIED = 64
 """Seeds of random replacement that are tried."""
 LEAST_TRIED = 16
 """Choices that are tried of each candidate state, of however many; of the extreme one then all."""
-TRIED_OF_ALL = 1024
-"""Choices that are tried of all candidate states together, if not more than ``LEAST_TRIED`` of each."""
+TRIED_OF_ALL = 4096
+"""Choices that are tried of all candidate states together, if not more than ``LEAST_TRIED`` of each.
+
+All of each, for as many states as scenarios have: with fewer the dearest state is not told from its neighbours.
+"""
 MOST_INSTRUCTIONS = 1 << 25
 """No further choice is tried when this many instructions were run: a count, so that results do not depend on time."""
 

@@ -19,7 +19,7 @@ from wcet_probe.cache_sets.specification import AllowedSets
 from wcet_probe.emu.compiled import Translations
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.set_watch import OperationSets
-from wcet_probe.errors import StateError, UsageError
+from wcet_probe.errors import StateError, StrayAccessError, UsageError
 from wcet_probe.model.scenario import Operation, OperationKind, Trace
 from wcet_probe.progress import Progress, silent
 from wcet_probe.scenarios.families import HeapRequest
@@ -70,7 +70,7 @@ class Violation:
     Attributes:
         requirement: ``sets`` or ``start``; ``lemma``: an instruction went to the own block, which is proved not to;
             ``alignment``: the block is not aligned as the manifest says; ``invariant``: the allocator's own check
-            found an invariant of the heap broken.
+            found an invariant of the heap broken; ``stray``: an instruction accessed what is no memory of the guest.
         where: the state or workload, and the number of the operation in it, from 0 on.
         operation: what was called.
         block: what it returned, or was given.
@@ -145,7 +145,7 @@ def run_operations(
 
     Raises:
         UsageError: the heap cannot hold a worst state.
-        EmulationError: the guest went astray.
+        EmulationError: the guest went astray, of an allocator that promises no sets, or not in an operation's code.
         StateError: an invariant of the heap was broken, of an allocator that promises no sets.
     """
     every = frozenset(range(allowed.sets))
@@ -155,21 +155,12 @@ def run_operations(
         regions = machine.memory.regions
         expected = {name: every if name.startswith(("stack", "code")) else allowed.reserved for name in regions}
         bench = _Bench(program, allowed, heap_bytes, machine, expected, own_block_code, SetRun())
-        _run_worst_states(bench, progress)
-        operations -= _run_guided(bench, operations // 2, progress)
-        shares = [operations // len(WORKLOADS)] * len(WORKLOADS)
-        shares[0] += operations - sum(shares)
-        done = 0
-        for number, (workload, share) in enumerate(zip(WORKLOADS, shares, strict=True)):
-            draw = random.Random(f"{seed}:{number}")  # noqa: S311  (a workload, no secret)
-            _initialise(bench)
-            at = 0
-            for trace in traces(workload, share, heap_bytes, allowed.sets, draw):
-                progress(f"running random operations: {workload.name}", done, operations)
-                _watch(bench, trace, f"seed {seed}, workload {number + 1} ({workload.name})", at)
-                at += len(trace)
-                done += len(trace)
-                _check(bench, workload.name)
+        try:
+            _run_worst_states(bench, progress)
+            operations -= _run_guided(bench, operations // 2, progress)
+            _run_random(bench, operations, seed, progress)
+        except StrayAccessError as error:
+            _keep_stray(bench, error)
     return bench.seen
 
 
@@ -223,6 +214,22 @@ def _run_guided(bench: _Bench, most: int, progress: Progress) -> int:
         _check(bench, name)
     bench.seen.guided = done
     return done
+
+
+def _run_random(bench: _Bench, operations: int, seed: int, progress: Progress) -> None:
+    shares = [operations // len(WORKLOADS)] * len(WORKLOADS)
+    shares[0] += operations - sum(shares)
+    done = 0
+    for number, (workload, share) in enumerate(zip(WORKLOADS, shares, strict=True)):
+        draw = random.Random(f"{seed}:{number}")  # noqa: S311  (a workload, no secret)
+        _initialise(bench)
+        at = 0
+        for trace in traces(workload, share, bench.heap_bytes, bench.allowed.sets, draw):
+            progress(f"running random operations: {workload.name}", done, operations)
+            _watch(bench, trace, f"seed {seed}, workload {number + 1} ({workload.name})", at)
+            at += len(trace)
+            done += len(trace)
+            _check(bench, workload.name)
 
 
 def _initialise(bench: _Bench) -> None:
@@ -353,6 +360,20 @@ def _keep(bench: _Bench, requirement: str, called: _Called, pc: int, address: in
             location=bench.program.image.location(pc) if pc else "",
             address=address,
         )
+
+
+def _keep_stray(bench: _Bench, error: StrayAccessError) -> None:
+    """Keep that code of an operation accessed memory that is none of the guest's: no operation is run behind that.
+
+    Raises:
+        StrayAccessError: it did so elsewhere, or nothing is promised.
+    """
+    image = bench.program.image
+    function = image.function_at(error.pc)
+    if not bench.allowed.is_specified or function is None or function.name.startswith("wp_replay"):
+        raise error
+    place, at = image.location(error.pc), bench.allowed.set_of(error.address)
+    bench.seen.violations["stray"] = Violation("stray", "", f"{function.name}()", 0, at, place, error.address)
 
 
 def _blocks(kinds: Sequence[int], found: OperationSets) -> Iterator[int]:

@@ -183,7 +183,7 @@ def _sets_requirement(role: str, allowed: AllowedSets, proof: SetProof, run: Set
     outside = run.outside[role] if run else 0
     seen = f"{outside:,} of {run.operations[role]:,} outside" if run else "-"
     status = _under(proof.lemmas) if proof.holds else Status.NOT_PROVEN
-    is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant"})
+    is_broken = run is not None and not run.violations.keys().isdisjoint({"alignment", "invariant", "stray"})
     if (outside or is_broken) and allowed.is_specified:
         status = Status.REFUTED
     return Requirement(f"{role} keeps to the allowed sets", status, _justification(proof), seen)

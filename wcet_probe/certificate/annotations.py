@@ -69,6 +69,8 @@ class Annotations:
         for node, claims in self.names.claims.items():
             for place, (symbol, offset) in sorted(claims.items(), key=lambda one: str(one[0])):
                 yield f"name {node} {text_of(place)} {symbol} {offset}"
+        for node, classes in self.names.shown.items():
+            yield from (f"shown {node} {symbol} {one.modulus} {one.residue}" for symbol, one in classes.items())
 
 
 def _balance_text(balance: Bound | str) -> str:
@@ -90,16 +92,19 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
     nodes = {name for name, _, _ in records["node"]}
     homes: dict[str, tuple[str, str, Congruence]] = {}
     for symbol, way, node, modulus_text, residue_text in records["symbol"]:
-        modulus, residue = int(modulus_text), int(residue_text)
-        is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
-        demand(is_class and node in nodes and symbol not in homes, f"the symbol {symbol} is none")
-        homes[symbol] = (way, node, Congruence(modulus, residue))
+        demand(node in nodes and symbol not in homes, f"the symbol {symbol} is none")
+        homes[symbol] = (way, node, _class(symbol, modulus_text, residue_text))
     claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
     for node, place_text, symbol, offset in records["name"]:
         place = place_of(place_text)
         is_new = node in nodes and symbol in homes and place not in claims[node]
         demand(is_new, f"the name of {place_text} at {node} is none")
         claims[node][place] = Claim(symbol, int(offset))
+    shown: dict[str, dict[str, Congruence]] = {}
+    for node, symbol, modulus_text, residue_text in records["shown"]:
+        is_new = node in nodes and symbol in homes and symbol not in shown.get(node, {})
+        demand(is_new, f"what is shown of {symbol} at {node} is told of twice, or of nothing")
+        shown.setdefault(node, {})[symbol] = _class(symbol, modulus_text, residue_text)
     misses: dict[str, dict[tuple[int, int], str]] = {}
     for node, address, number, name in records["miss"]:
         found = misses.setdefault(node, {})
@@ -113,13 +118,20 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
         found_must[spot] = YoungerSet(frozenset(younger.split()), int(others))
     return Annotations(
-        Names(claims, homes, asserted),
+        Names(claims, homes, asserted, shown),
         misses,
         {name: tuple(edges.split()) for name, edges in records["paid"]},
         must,
         _held(records, nodes),
         frozenset(name for (name,) in records["unchecked"]),
     )
+
+
+def _class(symbol: str, modulus_text: str, residue_text: str) -> Congruence:
+    modulus, residue = int(modulus_text), int(residue_text)
+    is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
+    demand(is_class, f"the symbol {symbol} is none")
+    return Congruence(modulus, residue)
 
 
 def _granule_bytes(text: str) -> int:

@@ -21,7 +21,7 @@ from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.certificate.pairs import Pairs
+from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
@@ -139,7 +139,7 @@ class _Check:
         self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
         self._parameters: Mapping[str, int] = {}
         self._coverage = Coverage()
-        self._pairs: Pairs | None = None
+        self._pairs, self._excluded = PairReader(graph), set[Pair]()
         self._open_constraints: list[str] = []
         self._cached: Cached | None = None
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
@@ -312,6 +312,7 @@ class _Check:
             yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound{rounds}")
         if asserted:
             yield Finding("told loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
+        self._excluded = self._excluded_pairs()
         for records, bound in zip(self._records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)
 
@@ -337,13 +338,13 @@ class _Check:
             list(self._open_constraints) if unit == self._bounds[0].unit else [],
         )
         for name, relation, constant, terms in records["constraint"]:
-            factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
+            factors = _factors(terms)
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
                 continue  # it limits no path, and perhaps events, see `cached`
             is_followed = name.startswith("executed:") and self._followed.limits(factors, int(constant))
             if relation == "<=" and is_followed:
                 followed += 1
-            elif relation == "<=" and self._excluded(factors, int(constant)):
+            elif relation == "<=" and self._pairs.pair_of(factors, int(constant)) in self._excluded:
                 shown += 1
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
@@ -383,30 +384,12 @@ class _Check:
             return None
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
-    def _excluded(self, factors: Mapping[str, int], constant: int) -> bool:
-        """Whether a constraint says of one or two edges that a call, or a round of a loop, takes one at most."""
-        taken = [name for name, factor in factors.items() if factor == 1]
-        passes = {name for name, factor in factors.items() if factor == -1}
-        if len(taken) not in {1, 2} or len(taken) + len(passes) != len(factors):
-            return False
-        header: str | None = None
-        if passes:
-            headers = {self._edges[name].target for name in passes if name in self._edges}
-            if "enter" in passes:
-                headers.add(self._graph.entry)
-            if len(headers) != 1 or constant != 0:
-                return False
-            (header,) = headers
-            into = {edge.name for edge in self._arriving.get(header, ())} | (
-                {"enter"} if header == self._graph.entry else set()
-            )
-            if into != passes:
-                return False
-        elif constant != 1:
-            return False
-        if self._pairs is None:
-            self._pairs = Pairs(self._code, self._graph, self._invariants, self._coverage)
-        return self._pairs.exclude(taken[0], taken[-1], header)
+    def _excluded_pairs(self) -> set[Pair]:
+        """The pairs of edges in constraints of all units that are shown to exclude each other."""
+        rows = {(terms, int(constant)) for records in self._records for _, _, constant, terms in records["constraint"]}
+        asked = (self._pairs.pair_of(_factors(terms), constant) for terms, constant in sorted(rows))
+        pairs = [pair for pair in asked if pair is not None]
+        return excluded_pairs(self._code, self._graph, self._invariants, self._coverage, pairs) if pairs else set()
 
     # ----------------------------------------------------------------------------------------------------- assumptions
 
@@ -467,6 +450,10 @@ class _Check:
             )
         if name == "timing-model":
             demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+
+
+def _factors(terms: str) -> dict[str, int]:
+    return {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
 
 
 def not_followed(section: Json, image: Image) -> str:

@@ -1,86 +1,167 @@
 # SPDX-License-Identifier: 0BSD
 """Pairs of edges that no execution takes both of, in one round of a loop or in the whole call.
 
-What holds on one of the edges is followed as far as the round goes; if it never reaches the other edge, and the same
-holds the other way round, no round takes both. That a round takes neither twice is read off the graph.
+What holds on one of the edges is followed as far as the round goes, or to where the last of the edges that it is paired
+with begins; if it never reaches the other edge, and the same holds the other way round, no round takes both. That a
+round takes neither twice is read off the graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Machine, Place, State
+from wcet_probe.certificate.gained import Gains
+from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.records import Graph
-from wcet_probe.certificate.walk import follow
+from wcet_probe.certificate.records import LEAVE, Graph
+from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.walk import arriving_edges
+
+Pair = tuple[str, str, str | None]
+"""Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
+
+_MOST_STEPS, _STEPS_EACH = 5_000_000, 1_000
 
 
-class Pairs:
+class PairReader:
+    """Reads pairs out of the constraints of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._entry, self._arriving = graph.entry, arriving_edges(graph)
+        self._targets = {edge.name: edge.target for edge in graph.edges} | {"enter": graph.entry}
+
+    def pair_of(self, factors: Mapping[str, int], constant: int) -> Pair | None:
+        """The pair of which a constraint says that a call, or a round, takes one at most; None of any other one.
+
+        Args:
+            factors: of the edges.
+            constant: the sum is no more than that.
+        """
+        taken = [name for name, factor in factors.items() if factor == 1]
+        passes = {name for name, factor in factors.items() if factor == -1}
+        if len(taken) not in {1, 2} or len(taken) + len(passes) != len(factors):
+            return None
+        if not passes:
+            return (taken[0], taken[-1], None) if constant == 1 else None
+        headers = {self._targets.get(name) for name in passes}
+        (header,) = headers if len(headers) == 1 else (None,)
+        if header is None or constant != 0:
+            return None
+        into = {edge.name for edge in self._arriving.get(header, ())}
+        into |= {"enter"} if header == self._entry else set()
+        return (taken[0], taken[-1], header) if into == passes else None
+
+
+def excluded_pairs(
+    code: Code,
+    graph: Graph,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    coverage: Coverage,
+    pairs: Collection[Pair],
+) -> set[Pair]:
+    """Those of ``pairs`` of which no round of the loop (no call) takes both edges, or one of them twice.
+
+    The way out of the function, ``leave:NODE``, is an edge whose source is the node. The work is bounded by the size of
+    the graph and the number of pairs; a pair that takes more is not found.
+    """
+    steps = _MOST_STEPS + _STEPS_EACH * (len(graph.nodes) + len(pairs))
+    found = _Pairs(graph, coverage, Gains(code, graph, invariants, coverage, steps), pairs)
+    return {pair for pair in pairs if found.exclude(*pair)}
+
+
+class _Pairs:
     """Answers about pairs of edges of one graph; what holds behind an edge is followed once."""
 
-    def __init__(
-        self, code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], coverage: Coverage
-    ) -> None:
-        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
+    def __init__(self, graph: Graph, coverage: Coverage, gains: Gains, pairs: Collection[Pair]) -> None:
+        self._graph, self._coverage, self._gains = graph, coverage, gains
         self._edges = {edge.name: edge for edge in graph.edges}
-        self._behind: dict[tuple[str, str | None], dict[str, State]] = {}
-        self._reached: dict[tuple[str, str | None], set[str]] = {}
+        self._arriving = arriving_edges(graph)
+        targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
+        self._order = {node: place for place, node in enumerate(postorder(targets, graph.entry)[::-1])}
+        self._part = self._parts()
+        self._before: dict[tuple[str, str], set[str]] = {}
+        self._regions: dict[str, set[str]] = {}
+        self._taken: dict[tuple[str, str | None], set[str] | None] = {}
+        self._others: dict[tuple[str, str | None], set[str]] = {}
+        self._paired: dict[str, set[str]] = {}
+        for first, second, header in pairs:
+            self._others.setdefault((first, header), set()).add(second)
+            self._others.setdefault((second, header), set()).add(first)
+            if header is not None:
+                self._paired.setdefault(header, set()).update((first, second))
 
-    def exclude(self, first: str, second: str, header: str | None) -> bool:
-        """Whether no round of the loop with ``header`` (None: no call) takes both edges, or one of them twice.
-
-        The way out of the function, ``leave:NODE``, is an edge whose source is the node.
-        """
-        names = list(dict.fromkeys((first, second)))
-        if not all(one in self._edges or one.startswith("leave:") for one in names):
-            return False
-        sources = {self._edges[one].source if one in self._edges else one.removeprefix("leave:") for one in names}
-        if header is not None and not sources.isdisjoint(self._nodes_before(header)):
-            return False  # it may be taken where the header was never passed
-        for one in names:
-            if one in self._edges and self._edges[one].source in self._nodes_behind(one, header):
-                return False
-        if len(names) == 1:
-            return True
-        return all(
-            one not in self._edges or not self._takes(one, other, header) for one, other in (names, reversed(names))
-        )
-
-    def _nodes_before(self, header: str) -> set[str]:
-        """Nodes that are reached from the entry without passing ``header``."""
-        return self._nodes_from(("enter", header), self._graph.entry)
-
-    def _nodes_behind(self, name: str, header: str | None) -> set[str]:
-        """Nodes that are reached behind an edge, without passing ``header``."""
-        return self._nodes_from((name, header), self._edges[name].target)
-
-    def _nodes_from(self, key: tuple[str, str | None], first: str) -> set[str]:
-        header = key[1]
-        if key not in self._reached:
-            found: set[str] = set()
-            waiting = [first]
+    def _parts(self) -> dict[str, int]:
+        """The strongly connected part of each node that is reached; none leads to one of a lower number."""
+        found: dict[str, int] = {}
+        for number, root in enumerate(self._order):
+            waiting = [root]
             while waiting:
                 node = waiting.pop()
-                if node != header and node not in found:
-                    found.add(node)
-                    waiting += [edge.target for edge in self._graph.leading[node]]
-            self._reached[key] = found
-        return self._reached[key]
+                if node in self._order and node not in found:
+                    found[node] = number
+                    waiting += [edge.source for edge in self._arriving.get(node, ())]
+        return found
+
+    def _source(self, name: str) -> str | None:
+        node = self._edges[name].source if name in self._edges else name.removeprefix(LEAVE)
+        return node if node in self._order and (name in self._edges or name.startswith(LEAVE)) else None
+
+    def _sources(self, names: Collection[str]) -> set[str]:
+        return {source for source in map(self._source, names) if source is not None}
+
+    def exclude(self, first: str, second: str, header: str | None) -> bool:
+        """Whether no round of the loop with ``header`` (None: no call) takes both edges, or one of them twice."""
+        names = list(dict.fromkeys((first, second)))
+        for one in names:
+            source = self._source(one)
+            if source is None or (header is not None and self._graph.entry in self._nodes_before(source, header)):
+                return False  # it may be taken where the header was never passed
+            if one in self._edges and self._is_repeated(source, self._edges[one].target, header):
+                return False
+        is_taken = len(names) > 1 and (self._takes(first, second, header) or self._takes(second, first, header))
+        return not is_taken and not self._gains.is_spent
+
+    def _is_repeated(self, source: str, target: str, header: str | None) -> bool:
+        """Whether ``source`` is reached from ``target`` without passing ``header``."""
+        if header is None:
+            return self._part[source] == self._part[target]
+        return target in self._nodes_before(source, header)
+
+    def _nodes_before(self, node: str, header: str) -> set[str]:
+        """Nodes from which ``node`` is reached without passing ``header``, of which neither is one."""
+        key = node, header
+        if key not in self._before:
+            self._before[key] = self._reaching({node}, header)
+        return self._before[key]
+
+    def _reaching(self, nodes: Collection[str], header: str) -> set[str]:
+        found: set[str] = set()
+        waiting = list(nodes)
+        while waiting:
+            one = waiting.pop()
+            if one != header and one not in found and self._gains.go():
+                found.add(one)
+                waiting += [edge.source for edge in self._arriving.get(one, ())]
+        return found
 
     def _takes(self, name: str, other: str, header: str | None) -> bool:
-        edge = self._edges[name]
-        state = self._coverage.taken.get(name)
-        if state is None or edge.target == header:
+        """Whether ``other`` may be taken behind ``name`` in the same round."""
+        if name not in self._edges or name not in self._coverage.taken or self._edges[name].target == header:
             return False
         key = name, header
-        if key not in self._behind:
-            inside = self._nodes_behind(name, header)
-            machine = Machine(self._code.image, self._coverage.escapes)
-            start = edge.target, state
-            self._behind[key] = follow(self._code, machine, self._graph, *start, inside, self._invariants, stop=header)
-            if machine.found_escape > self._coverage.escapes:
-                names = [each.name for each in self._graph.edges]
-                names += [f"leave:{node}" for node in self._graph.exits]
-                self._behind[key] = {each: State({}) for each in names}
-        return other in self._behind[key]
+        if key not in self._taken:
+            inside = self._inside(self._others[key], header)
+            reached = self._gains.reached(self._edges[name], inside, header, self._order)
+            self._taken[key] = None if reached is None else reached & self._others[key]
+        taken = self._taken[key]
+        return taken is None or other in taken
+
+    def _inside(self, others: Collection[str], header: str | None) -> Callable[[str], bool]:
+        """Whether one of ``others`` may be reached from a node; of a call: whether it is not behind them all."""
+        if header is None:
+            last = max((self._part[source] for source in self._sources(others)), default=-1)
+            return lambda node: self._part.get(node, last + 1) <= last
+        if header not in self._regions:
+            self._regions[header] = self._reaching(self._sources(self._paired[header]), header)
+        return self._regions[header].__contains__

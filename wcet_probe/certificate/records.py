@@ -47,6 +47,7 @@ _RECORDS = {
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
         "name": f"{_NAME} {_PLACE} {_NAME} {_INTEGER}",
+        "shown": f"{_NAME} {_NAME} {_NATURAL} {_NATURAL}",
         "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
         "paid": rf"{_NAME}((?: [^\s|]+)*)",
         "must": rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)",

@@ -12,9 +12,8 @@ never that of a stack address.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
@@ -31,18 +30,10 @@ from wcet_probe.certificate.congruences import (
 from wcet_probe.certificate.coverage import Code, Coverage, edges_of
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
+from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
 from wcet_probe.model.instruction import Instruction, Shift
-
-_COMPUTES = re.compile(
-    "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
-    r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
-    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)(?:, (lsl|lsr|asr|ror) #((?:0x)?[0-9a-f]+))?"
-)
-_NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
-_MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
-_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
-_ALWAYS = 14
 
 
 class Claim(NamedTuple):
@@ -100,11 +91,13 @@ class Names:
         homes: by symbol, whether it begins anew ``at`` a node, on each edge into it, or ``behind`` one, on each edge
             out of it; and the class of its values.
         asserted: what facts say of the numbers that addresses are computed from.
+        shown: by node, classes of symbols that hold where it begins, whatever code asks: an access has shown them.
     """
 
     claims: Mapping[str, Mapping[Place, Claim]]
     homes: Mapping[str, tuple[str, str, Congruence]]
     asserted: Pointers
+    shown: Mapping[str, Mapping[str, Congruence]] = field(default_factory=dict)
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
@@ -151,11 +144,15 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names."""
+    """One execution of a node: its instructions, the names on each edge that is taken, and classes of names.
+
+    The ``shown`` ones hold behind it of all code; the others are cut down to what facts say of the code of an access.
+    """
 
     executed: tuple[Executed, ...]
     leaving: Mapping[str, tuple[State, ...]]
     alignments: Mapping[str, Congruence]
+    shown: Mapping[str, Congruence]
 
 
 class Tracer:
@@ -172,6 +169,7 @@ class Tracer:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
         self._terms: dict[str, int] = {}
+        self._shown = Shown(frozenset())
         self.parts: dict[str, frozenset[str]] = {}
         """By the name of a term, the symbols that it is made of, if nothing else is in it."""
         self.linear: dict[str, Mapping[str, int]] = {}
@@ -185,6 +183,7 @@ class Tracer:
         """
         entry = self._graph.entry
         claims = self.names.claims.get(entry, {})
+        demand(not self.names.shown.get(entry), "no access has shown anything where the call begins")
         symbols = [claim.symbol for claim in claims.values()]
         demand(len(set(symbols)) == len(symbols), "one symbol is claimed of two places where the call begins")
         for place, (symbol, offset) in claims.items():
@@ -207,6 +206,8 @@ class Tracer:
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
+        self._shown = Shown(frozenset(f"@{symbol}" for symbol in self.names.homes))
+        self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()
         block, before, known = self._coverage.instructions[node], named, list[Outcome]()
@@ -224,7 +225,7 @@ class Tracer:
             self._rename(block[-1], before, outcome.state, numbers, alignments, _written_back(executed[-1]))
             for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
-        return Traced(tuple(executed), leaving, alignments)
+        return Traced(tuple(executed), leaving, alignments, self._shown.classes)
 
     def _edges(self, node: str, outcome: Outcome) -> Iterable[Edge]:
         return () if outcome.address is None else edges_of(self._graph, node, outcome)
@@ -268,17 +269,20 @@ class Tracer:
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
                     if name.base.startswith("@"):
-                        one, other = (_class(alignments, named, str(part)) for part in (access.base, access.index))
+                        one, other = (class_of(alignments, named, str(part)) for part in (access.base, access.index))
                         is_left = access.shift is Shift.LSL
                         other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
                         zero = Congruence(MOST_MODULUS, 0)
                         sum_of = difference(one, other if access.subtract_index else difference(zero, other))
                         alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                        if is_left:
+                            self._shown.add_sum(name, named, access, offset)
                 of_base = alignments.get(name.base, UNALIGNED)
                 of_base = of_base.coarser(self.names.asserted.divisor(instruction.address))
-                of_base = max(of_base, residue_of(number).moved(-name.low))
+                of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
                 words.append(Address(number, name, of_base.moved(name.low), of_base))
             found.append(tuple(words))
+        self._shown.see(instruction, [(one.number, one.name, one.of_base) for words in found for one in words])
         return Executed(instruction, tuple(found))
 
     def _rename(
@@ -307,6 +311,7 @@ class Tracer:
             found = residue_of(number) if number.is_number else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
             alignments[base] = max(found, computed).moved(-low)
+            self._shown.add(base, max(found, self._shown.computed(instruction, place, before)).moved(-low))
 
     def _sum(self, one: Value, other: Value, shift: str, bits: int, *, is_less: bool = False) -> Value:
         """The name of ``one`` and ``other``, which is shifted and may be subtracted; TOP if one has no name."""
@@ -347,11 +352,11 @@ class Tracer:
 
     def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
         """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
-        found = _COMPUTES.fullmatch(instruction.text)
-        is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
+        found = COMPUTES.fullmatch(instruction.text)
+        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
         if found is None or not is_plain or place not in instruction.writes:
             return None
-        operands = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+        operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
         if operands[0] != place:
             return None
         if operands[0] not in instruction.reads or len(operands) > 2:
@@ -375,11 +380,11 @@ class Tracer:
         """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
         if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
             return UNALIGNED
-        operands = _operands(instruction, place)
+        operands = operands_of(instruction, place)
         if operands is None:
             return self._asserted(number)
         name, words, bits = operands
-        values = [_class(alignments, before, word) for word in words]
+        values = [class_of(alignments, before, word) for word in words]
         values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
         if len(values) == 1:
             return values[0] if name != "neg" else difference(Congruence(MOST_MODULUS, 0), values[0])
@@ -415,11 +420,18 @@ class Tracer:
                 found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
             else:
                 found = values
+        self._check_shown(edge, traced, begins, found)
         moved: dict[str, list[tuple[str, int]]] = {}
         for symbol, value in sorted(found.items()):
             if symbol in begins and value.base.startswith("@"):
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
         return Passage(begins, {base: tuple(own) for base, own in moved.items()})
+
+    def _check_shown(self, edge: Edge, traced: Traced, begins: Collection[str], found: Mapping[str, Value]) -> None:
+        """Each class that is said to be shown where ``edge`` leads to is that of what its symbol is then."""
+        for symbol, wanted in self.names.shown.get(edge.target, {}).items():
+            known = shown_behind(traced.shown, symbol, begins, found)
+            demand(implies(known, wanted), f"no access has shown the class of {symbol} behind {edge.name}")
 
     def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
         wanted = self.names.homes[symbol][2]
@@ -437,37 +449,6 @@ def _text(value: Value) -> str:
     return f"{value.base}+{value.low}"
 
 
-def _operands(instruction: Instruction, place: Place) -> tuple[str, list[str], int | None] | None:
-    """What a sum, difference or product in ``place`` is of: its name, operands, and how far the last is shifted left.
-
-    None of anything else. Facts about pointers speak of what is added once to an address, and not of a multiple of it.
-    """
-    found = _COMPUTES.fullmatch(instruction.text)
-    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block and not instruction.accesses
-    if _MULTIPLIES.match(instruction.text):
-        return "mul", [], None
-    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
-        return None
-    words = [_ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
-    if words[0] != place:
-        return None
-    if found[1] in {"lsl", "slwi"}:
-        last = words.pop()
-        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(_NUMBER, last) else None
-    bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
-    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
-
-
-def _class(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
-    """What is known of an operand modulo a power of two."""
-    if re.fullmatch(_NUMBER, word):
-        return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
-    value = before.read(word)
-    if value.base.startswith("@"):
-        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
-    return residue_of(value) if value.is_number else UNALIGNED
-
-
 def _written_back(executed: Executed) -> Value | None:
     """The named address that an access leaves in its base register, which is the only one written besides a load."""
     instruction, addresses = executed
@@ -475,7 +456,7 @@ def _written_back(executed: Executed) -> Value | None:
     if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
         return None
     name = addresses[0][0].name
-    is_plain = instruction.condition == _ALWAYS and not instruction.in_it_block
+    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
     return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
 
 

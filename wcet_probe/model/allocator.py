@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,8 @@ class SetPromise:
         first_set, sets: names of the parameters that tell the reserved sets, where its data and descriptors lie.
         cache_sets, line_bytes: names of the parameters that tell the cache that it is built for.
         source: who promises it.
+        argument: the document that argues by hand for what lemmas take for granted; empty if there is none.
+        argument_sha256: of the sources that it was written for (`Allocator.sources_sha256`).
     """
 
     first_set: str
@@ -53,6 +56,8 @@ class SetPromise:
     cache_sets: str
     line_bytes: str
     source: str
+    argument: str = ""
+    argument_sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +144,10 @@ class Allocator:
     promise: SetPromise | None = None
     own: OwnBuild | None = None
     found: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def sources_sha256(self) -> str:
+        """The SHA-256 of names and texts of its C files, none of which is made: of which version a text speaks."""
+        kept = (source for source in self.sources if self.own is None or source[0] in self.own.paths)
+        parts = (part for source in kept for part in source)
+        return sha256("\0".join(parts).encode()).hexdigest()

@@ -1,0 +1,70 @@
+"""What accesses have shown of names where nodes begin, for the checker to test: the greatest fixpoint, as it sees it.
+
+*Soundness:* none is claimed. The checker tests the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from wcet_probe.certificate.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.coverage import Code, Coverage
+from wcet_probe.certificate.machine import Place
+from wcet_probe.certificate.numbers import TOP, Value
+from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.shown_classes import shown_behind
+from wcet_probe.certificate.symbols import Names, Traced, Tracer
+
+Classes = Mapping[str, Congruence]
+
+
+def with_shown(
+    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], coverage: Coverage, names: Names
+) -> Names:
+    """``names`` with the classes of symbols that accesses have shown, of those that a place holds where a node begins.
+
+    Args:
+        code: the image.
+        graph: of the flow problem.
+        invariants: of its nodes.
+        coverage: of the graph, by the checker.
+        names: without classes that are shown.
+
+    *Soundness:* none is claimed.
+    """
+    shown: dict[str, Classes] = {graph.entry: {}}
+    waiting = [graph.entry]
+    while waiting:
+        node = waiting.pop()
+        tracer = Tracer(code, graph, invariants, coverage, replace(names, shown={node: shown[node]}))
+        traced = tracer.trace(node)
+        for edge in graph.leading[node]:
+            if edge.name in coverage.taken and edge.target != graph.entry:
+                new, old = _behind(names, edge, traced), shown.get(edge.target)
+                joined = new if old is None else _joined(old, new)
+                if joined != old:
+                    shown[edge.target] = joined
+                    waiting.insert(0, edge.target)
+    return replace(names, shown={node: own for node, own in shown.items() if own})
+
+
+def _behind(names: Names, edge: Edge, traced: Traced) -> Classes:
+    begins = names.begins(edge)
+    found: dict[str, Congruence] = {}
+    for place, (symbol, offset) in names.claims.get(edge.target, {}).items():
+        values = {state.read(place) for state in traced.leaving.get(edge.name, ())}
+        value = values.pop() if len(values) == 1 else TOP
+        low = value.low - offset
+        own = {symbol: Value(value.base, low, low, 0)} if value.is_constant else {}
+        found[symbol] = max(found.get(symbol, UNALIGNED), shown_behind(traced.shown, symbol, begins, own))
+    return {symbol: one for symbol, one in found.items() if one != UNALIGNED}
+
+
+def _joined(one: Classes, other: Classes) -> Classes:
+    found = {}
+    for symbol in one.keys() & other.keys():
+        modulus = min(one[symbol].modulus, other[symbol].modulus)
+        apart = (one[symbol].residue - other[symbol].residue) % modulus
+        found[symbol] = one[symbol].coarser(min(modulus, apart & -apart or modulus))
+    return {symbol: found[symbol] for symbol in sorted(found) if found[symbol] != UNALIGNED}

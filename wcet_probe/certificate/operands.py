@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: 0BSD
+"""What an instruction computes from registers, as its text says: sums, differences, shifts and products."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, residue_of
+from wcet_probe.certificate.machine import Place, State
+from wcet_probe.model.instruction import Instruction, Shift
+
+COMPUTES = re.compile(
+    "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
+    r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
+    r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)(?:, (lsl|lsr|asr|ror) #((?:0x)?[0-9a-f]+))?"
+)
+_NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
+_MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
+ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
+ALWAYS = 14
+
+
+def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str], int | None] | None:
+    """What a sum, difference or product in ``place`` is of: its name, operands, and how far the last is shifted left.
+
+    None of anything else. Facts about pointers speak of what is added once to an address, and not of a multiple of it.
+    """
+    found = COMPUTES.fullmatch(instruction.text)
+    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
+    if _MULTIPLIES.match(instruction.text):
+        return "mul", [], None
+    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
+        return None
+    words = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+    if words[0] != place:
+        return None
+    if found[1] in {"lsl", "slwi"}:
+        last = words.pop()
+        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(_NUMBER, last) else None
+    bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
+    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
+
+
+def class_of(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
+    """What is known of an operand modulo a power of two."""
+    if re.fullmatch(_NUMBER, word):
+        return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
+    value = before.read(word)
+    if value.base.startswith("@"):
+        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
+    return residue_of(value) if value.is_number else UNALIGNED

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: 0BSD
+"""What accesses have shown of names: classes that hold of all code behind them, for as long as the name does.
+
+A fact about pointers speaks of addresses that code of some functions computes, and the class of a name that rests on it
+is cut down to that of the code that asks. But where such code has accessed memory, and the address is one symbol and a
+constant, the fact was about the value of that symbol: it holds of it behind, in code of other functions as well, until
+the symbol begins anew. So do classes that are computed: of sums, of shifts of constants.
+
+*Soundness:* an access that surely takes place is at the symbol's value and a constant, of which nothing else is known,
+and the fact says of its code that this value is in the class; a symbol has one value while it does not begin anew, and
+a name in a node one value in an execution of that. Where nodes begin the certificate says what is shown, nothing at the
+entry; on each edge it has to follow from what holds behind the node that is left. Not of the sum of two names, of which
+the fact shows the sum only, nor of an access that may be skipped. The run checks each address that shows something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wcet_probe.certificate.congruences import (
+    MOST_MODULUS,
+    UNALIGNED,
+    UNKNOWN_SPAN,
+    Congruence,
+    difference,
+    shifted,
+)
+from wcet_probe.certificate.machine import Place, State
+from wcet_probe.certificate.numbers import Value, constant
+from wcet_probe.certificate.operands import ALIASES, ALWAYS, class_of, operands_of
+from wcet_probe.model.instruction import Access, Instruction
+
+_SHIFTS = re.compile(r"(?:lsl|slw)(?:s|\.w|s\.w)? ([a-z]+[0-9]*), ([a-z]+[0-9]*), ([a-z]+[0-9]*)")
+
+
+@dataclass(slots=True)
+class Shown:
+    """Classes of names in one execution of a node.
+
+    Attributes:
+        symbols: the names of symbols, of which accesses show something.
+        classes: by name.
+    """
+
+    symbols: Collection[str]
+    classes: dict[str, Congruence] = field(default_factory=dict)
+
+    def of(self, base: str) -> Congruence:
+        """The class of a name."""
+        return self.classes.get(base, UNALIGNED)
+
+    def add(self, base: str, own: Congruence) -> None:
+        """A name is of a class, too."""
+        if base.startswith("@"):
+            self.classes[base] = max(self.of(base), own)
+
+    def see(self, instruction: Instruction, addresses: Sequence[tuple[Value, Value, Congruence]]) -> None:
+        """Accesses of ``instruction`` have taken place, unless it may be skipped.
+
+        Args:
+            instruction: it.
+            addresses: as numbers, by name, and the classes that the names have there.
+        """
+        if instruction.condition == ALWAYS and not instruction.in_it_block:
+            for number, name, of_base in addresses:
+                is_unknown = number.is_number and number.high - number.low >= UNKNOWN_SPAN
+                if is_unknown and name.base in self.symbols and name.is_constant:
+                    self.add(name.base, of_base)
+
+    def add_sum(self, name: Value, named: State, access: Access, offset: int) -> None:
+        """The class of the address of ``access``, base and index that is shifted left, by the classes of these."""
+        one, other = (class_of(self.classes, named, str(part)) for part in (access.base, access.index))
+        other = shifted(other, access.shift_bits, constant(0))
+        sum_of = difference(one, other if access.subtract_index else _negative(other))
+        self.add(name.base, sum_of.moved(offset - name.low))
+
+    def computed(self, instruction: Instruction, place: Place, before: State) -> Congruence:
+        """The class of what ``instruction`` leaves in ``place``, by those of its operands."""
+        shift = _SHIFTS.fullmatch(instruction.text)
+        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
+        if shift and is_plain and ALIASES.get(shift[1], shift[1]) == place:
+            known = class_of(self.classes, before, ALIASES.get(shift[2], shift[2]))
+            return Congruence(min(known.modulus, known.residue & -known.residue or known.modulus), 0)
+        found = operands_of(instruction, place)
+        if found is None or found[0] == "mul":
+            return UNALIGNED
+        name, words, bits = found
+        values = [class_of(self.classes, before, word) for word in words]
+        values[-1:] = [shifted(one, bits, constant(0)) for one in values[-1:]]
+        if len(values) == 1:
+            return _negative(values[0]) if name == "neg" else values[0]
+        if len(values) != 2:
+            return UNALIGNED
+        one, other = values if name not in {"rsb", "subf"} else values[::-1]
+        return difference(one, _negative(other) if name == "add" else other)
+
+
+def _negative(known: Congruence) -> Congruence:
+    return difference(Congruence(MOST_MODULUS, 0), known)
+
+
+def implies(known: Congruence, wanted: Congruence) -> bool:
+    """Whether all numbers of one class are of the other."""
+    return wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
+
+
+def shown_behind(
+    shown: Mapping[str, Congruence], symbol: str, begins: Collection[str], values: Mapping[str, Value]
+) -> Congruence:
+    """The class of a symbol behind an edge.
+
+    Args:
+        shown: classes of names behind the node that is left.
+        symbol: the symbol.
+        begins: the symbols that begin anew on the edge.
+        values: what these are, by the names of the node that is left; those of which it is known.
+    """
+    if symbol not in begins:
+        return shown.get(f"@{symbol}", UNALIGNED)
+    value = values.get(symbol)
+    if value is None:
+        return UNALIGNED
+    if value.is_number:
+        return Congruence(MOST_MODULUS, value.low % MOST_MODULUS)
+    return shown.get(value.base, UNALIGNED).moved(value.low)
