@@ -25,6 +25,7 @@ from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term
 
 Bit = tuple[Term, int]
@@ -35,6 +36,7 @@ _ONE: Bit = (-1, 0)
 _NONE = frozenset[Bit]()
 _MOST_ROUNDS = 256
 _MOST_BITS = 64
+_END_OF_BLOCK = (1 << 64, 0)
 
 _Sources = tuple[frozenset[Bit], ...]
 _Onward = dict[Bit, set[Bit]]
@@ -166,9 +168,7 @@ def most_rounds(values: Values, shape: LoopShape, edges: Sequence[EdgeValues], l
         return None
     rounds = _rounds(_moves(values, shape, symbols, lost), tested)
     found = [
-        _rounds_from(values, entry, symbols, rounds, going_on)
-        for entry in shape.entry_edges
-        for going_on in edges
+        _rounds_from(values, entry, symbols, rounds, going_on) for entry in shape.entry_edges for going_on in edges
     ]
     return None if None in found else max((one for one in found if one is not None), default=None)
 
@@ -216,9 +216,7 @@ def _symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Ter
     }
 
 
-def _tested_of(
-    symbols: Collection[Term], values: Values, edges: Sequence[EdgeValues]
-) -> frozenset[Bit]:
+def _tested_of(symbols: Collection[Term], values: Values, edges: Sequence[EdgeValues]) -> frozenset[Bit]:
     """The bits of ``symbols`` none of which is set where one of ``edges`` is taken."""
     tested = _tested(values, edges) if edges else _NONE
     return frozenset(bit for bit in tested if bit[0] in symbols)
@@ -272,7 +270,9 @@ def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[B
     """The iteration, 1 the first, in which the loop ends at the latest if this bit of a header's symbol is set."""
     found = dict.fromkeys(tested, 1)
     for number in range(2, _MOST_ROUNDS):
-        reached = [{bit for bit, targets in onward.items() if not targets.isdisjoint(found)} for onward in moves.values()]
+        reached = [
+            {bit for bit, targets in onward.items() if not targets.isdisjoint(found)} for onward in moves.values()
+        ]
         new = frozenset.intersection(*map(frozenset, reached)) - found.keys() if reached else _NONE
         if not new:
             break
@@ -281,7 +281,7 @@ def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[B
 
 
 def _moves(values: Values, shape: LoopShape, symbols: Mapping[Term, Location], lost: Lost) -> Mapping[Edge, _Onward]:
-    """For each way back, the bits of the header's symbols that are set in the next iteration if a bit of this one is."""
+    """For each way back, the bits of the header's symbols that are set in the next round if a bit of this one is."""
     iteration, found = _Iteration(values, shape.loop, lost), dict[Edge, _Onward]()
     for back in shape.back_edges:
         onward = found[back] = _Onward()
@@ -300,7 +300,7 @@ class _Iteration:
 
     def __init__(self, values: Values, loop: Loop, lost: Lost) -> None:
         self._values, self._loop, self._lost = values, loop, lost
-        self._plain = {part for part in loop.parts if not isinstance(part, Loop)} - {loop.header}
+        self._plain = {part for part in loop.parts if not isinstance(part, Loop)}
         self._into: dict[int, list[Edge]] = {}
         successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
         for edge in values.edges:
@@ -318,30 +318,53 @@ class _Iteration:
         if term is None or not _is_number(state, term) or self._values.terms[term].bits > _MOST_BITS:
             return None
         if edge not in self._on_edges:
-            passed, node = set[int](), edge.source
-            while node != self._loop.header:
-                passed.add(node)
-                node = self._above[node]
-            self._on_edges[edge] = Kept(state, lambda symbol: self._of_join(symbol, passed))
+            passed = self._passed(edge.source)
+            self._on_edges[edge] = Kept(state, lambda symbol: self._of_join(symbol, passed, _END_OF_BLOCK))
         return self._on_edges[edge](term)
 
-    def _of_join(self, symbol: Term, passed: Collection[int]) -> _Sources | None:
-        match self._values.terms[symbol].arguments:
-            case ("phi", (int(node),), Location() as location) if node in self._plain and node in passed:
+    def _passed(self, node: int) -> Sequence[int]:
+        """The nodes that each way to the end of ``node`` passes, that first and the header last."""
+        passed = [node]
+        while passed[-1] != self._loop.header:
+            passed.append(self._above[passed[-1]])
+        return passed
+
+    def _of_join(self, symbol: Term, passed: Sequence[int], now: tuple[int, int]) -> _Sources | None:
+        """The bits that set those of a symbol defined in the current iteration, before ``now`` in the first node."""
+        name = self._values.terms[symbol].arguments
+        match name:
+            case ("phi", (int(node), *within), Location() as location) if node in self._plain and node in passed:
                 pass
             case _:
                 return None
-        if any(at != node for at in self._lost.get(symbol, ())):
+        is_header = node == self._loop.header and not within
+        is_later = node == passed[0] and within and not is_defined_before(name, node, now)
+        if is_header or is_later or any(at != node for at in self._lost.get(symbol, ())):
             return None
         if symbol not in self._joined:
-            parts = [part for edge in self._into[node] if (part := self.kept(edge, location)) is not None]
-            is_known = len(parts) == len(self._into[node])
-            each = zip(*parts, strict=True)
+            parts = self._within(symbol, node) if within else [self.kept(edge, location) for edge in self._into[node]]
+            known = [part for part in parts if part is not None]
+            each = zip(*known, strict=True)
+            is_known = known and len(known) == len(parts)
             self._joined[symbol] = tuple(frozenset.intersection(*of_bit) for of_bit in each) if is_known else None
         return self._joined[symbol]
 
+    def _within(self, symbol: Term, node: int) -> Sequence[_Sources | None]:
+        """The bits that set those of what a symbol of a place within a block may be."""
+        match self._values.terms[symbol].arguments:
+            case ("phi", (int(), int(address), int(operation)), _):
+                passed, before = self._passed(node), (address, operation - 1)
+            case _:
+                return []
+        return [
+            Kept(state, lambda one: self._of_join(one, passed, before))(term)
+            if _is_number(state, term) and self._values.terms[term].bits <= _MOST_BITS
+            else None
+            for state, term in self._values.meetings(node).get(symbol, ())
+        ]
 
-def _rounds_from(  # noqa: PLR0917  the entry, and what is known of the loop
+
+def _rounds_from(
     values: Values,
     entry: Edge,
     symbols: Mapping[Term, Location],

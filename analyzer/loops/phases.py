@@ -20,9 +20,7 @@ from wcet_probe.analyzer.values.loop_shapes import LoopShape
 _MOST_WAYS_BACK = 4
 
 
-def most_in_phases(
-    values: Values, shape: LoopShape, lost: Lost, most: Callable[[LoopShape], int | None]
-) -> int | None:
+def most_in_phases(values: Values, shape: LoopShape, lost: Lost, most: Callable[[LoopShape], int | None]) -> int | None:
     """Most executions of the header for each entry of a loop, if its phases and their number tell it.
 
     Args:
@@ -38,9 +36,7 @@ def most_in_phases(
     return min(_each(values, shape, lost, most), default=None)
 
 
-def _each(
-    values: Values, shape: LoopShape, lost: Lost, most: Callable[[LoopShape], int | None]
-) -> Iterator[int]:
+def _each(values: Values, shape: LoopShape, lost: Lost, most: Callable[[LoopShape], int | None]) -> Iterator[int]:
     for ending in shape.back_edges:
         others = tuple(edge for edge in shape.back_edges if edge != ending)
         times = most_taken(values, shape, ending, lost)
