@@ -63,7 +63,47 @@ STALE_LIMIT = """
 """
 """The limit of a phase is set by the end of the last one: what the entry brings is that of the first phase only."""
 
+
+def predicated(count, last="orr r0, r0, r12, lsr #3"):
+    """A round that sets ``count`` bits of the result, each by predicated instructions; the last one is given."""
+    bit = """
+    subs lr, r6, r2
+    sbcs lr, r5, r3
+    ittt cs
+    subcs r6, r6, r2
+    movcs r5, lr
+    {}
+    lsrs r3, r3, #1
+    rrx r2, r2
+"""
+    name, operands = last.split(" ", 1)
+    bits = "".join(bit.format(f"orrcs r0, r0, r12, lsr #{1 + number}") for number in range(count - 1))
+    return f"""
+    push {{r4, r5, r6, lr}}
+    mov r5, r0
+    mov r6, r1
+    and r1, r1, #0x80000000
+    mov r0, #0x00100000
+    mov r12, #0x00080000
+1:  {bits}{bit.format(f"{name}cs {operands}")}
+    orrs lr, r5, r6
+    beq 3f
+    lsl r5, r5, #4
+    lsl r6, r6, #4
+    movs r12, r12, lsr #4
+    bne 1b
+    tst r1, #0x00100000
+    bne 3f
+    orr r1, r1, r0
+    mov r0, #0
+    mov r12, #0x80000000
+    b 1b
+3:  pop {{r4, r5, r6, pc}}
+"""
+
+
 BOUNDED = {
+    "predicated": (predicated(5), 5 + 8, [(0xFFFFFFFF, 0xFFFFFFFF, 1, 0), (1, 0, 0, 0)]),
     "two words": (TWO_WORDS_OF_A_RESULT, 5 + 8, [(0, 0, 9, 1), (0, 0x80100000, 1, 9), (0, 0, 1, 0)]),
     "three phases": (THREE_PHASES, 5 + 2 * 7, [(0,), (0xFFFFFFFF,)]),
 }
@@ -137,6 +177,8 @@ MOVED_BY_THE_OTHER_WAY = """
 """The rounds of a phase take back what its end has moved."""
 
 ENDLESS = {
+    "predicated, and lost at the last bit": predicated(5, "mov r0, r12"),
+    "predicated, and cleared at the last bit": predicated(5, "bic r0, r0, #0x00100000"),
     "lost in a phase": LOST_IN_A_PHASE,
     "shifted out": SHIFTED_OUT,
     "cleared by the end": CLEARED_BY_THE_END,
