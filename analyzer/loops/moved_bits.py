@@ -373,13 +373,8 @@ def _rounds_from(
 ) -> int | None:
     """The most iterations if the loop is entered by ``entry`` and its first iteration takes ``going_on``; None: any."""
     state = values.edges[entry].state.copy()
-    for symbol, location in symbols.items() if going_on is not None else ():
-        term, told = state.read(location), going_on.state.value(symbol)
-        if term is None or not told.is_constant or told.value > 1:
-            continue
-        is_number = _is_number(state, term) and _is_number(going_on.state, symbol)
-        if is_number and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
-            return 1
+    if going_on is not None and not _may_go_on(state, symbols, going_on.state):
+        return 1
     spread = Spread(state)
     from_bit: dict[Bit, int] = {}
     for symbol, location in symbols.items():
@@ -398,6 +393,24 @@ def _rounds_from(
         if (candidates := sources - zeros)
     ]
     return min((most for most in found if most < _MOST_ROUNDS), default=None)
+
+
+def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) -> bool:
+    """Whether a first iteration can go on; ``state``, of the entry, learns what it then knows.
+
+    Args:
+        state: changed.
+        symbols: of the loop's header.
+        going_on: where an iteration goes on.
+    """
+    for symbol, location in symbols.items():
+        term, told = state.read(location), going_on.value(symbol)
+        if term is None or not told.is_constant or told.value > 1:
+            continue
+        is_number = _is_number(state, term) and _is_number(going_on, symbol)
+        if is_number and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
+            return False
+    return True
 
 
 def _known_zeros(state: State, spread: Spread) -> Iterator[frozenset[Bit]]:

@@ -138,8 +138,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     memory = Memory(image, words, stack_escapes=called is not None and called.escapes)
     while True:
         try:
-            parts = image, lifter, graph, arguments, memory, ranges, rounds
-            return _Analysis(*parts, callees, called).values()
+            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds, callees, called).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -258,8 +257,7 @@ class _Analysis:
         stops: tuple[int, ...] = ()
         if number < _ROUNDS_WITH_THRESHOLDS:
             stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
-        wider = widened(former, grown, stops)
-        return self._within_ranges(node, wider)
+        return self._within_ranges(node, widened(former, grown, stops))
 
     def leq(self, one: State, other: State) -> bool:
         """See `joins.covers`."""
