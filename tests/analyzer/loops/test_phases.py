@@ -102,7 +102,35 @@ def predicated(count, last="orr r0, r0, r12, lsr #3"):
 """
 
 
+def of_three_ways(third):
+    """A round that comes together from three ways, the last of which does ``third``."""
+    return f"""
+    movs r1, #0
+    mov r0, #0x00100000
+    mov r12, #0x00080000
+1:  cmp r2, #1
+    beq 4f
+    cmp r2, #2
+    beq 5f
+    orr r0, r0, r12
+    b 6f
+4:  orr r0, r0, r12, lsr #1
+    b 6f
+5:  {third}
+6:  movs r12, r12, lsr #4
+    bne 1b
+    tst r1, #0x00100000
+    bne 3f
+    orr r1, r1, r0
+    mov r0, #0
+    mov r12, #0x80000000
+    b 1b
+3:  bx lr
+"""
+
+
 BOUNDED = {
+    "three ways": (of_three_ways("orr r0, r0, #1"), 5 + 8, [(0, 0, 1), (0, 0, 2), (0, 0, 3)]),
     "predicated": (predicated(5), 5 + 8, [(0xFFFFFFFF, 0xFFFFFFFF, 1, 0), (1, 0, 0, 0)]),
     "two words": (TWO_WORDS_OF_A_RESULT, 5 + 8, [(0, 0, 9, 1), (0, 0x80100000, 1, 9), (0, 0, 1, 0)]),
     "three phases": (THREE_PHASES, 5 + 2 * 7, [(0,), (0xFFFFFFFF,)]),
@@ -177,6 +205,8 @@ MOVED_BY_THE_OTHER_WAY = """
 """The rounds of a phase take back what its end has moved."""
 
 ENDLESS = {
+    "lost on one of three ways": of_three_ways("mov r0, #1"),
+    "predicated, and lost at the first bit": predicated(5).replace("orrcs r0, r0, r12, lsr #1", "movcs r0, r12"),
     "predicated, and lost at the last bit": predicated(5, "mov r0, r12"),
     "predicated, and cleared at the last bit": predicated(5, "bic r0, r0, #0x00100000"),
     "lost in a phase": LOST_IN_A_PHASE,
