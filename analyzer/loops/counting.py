@@ -20,7 +20,8 @@ from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
-from wcet_probe.analyzer.loops.moved_bits import most_rounds
+from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
+from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
@@ -88,11 +89,19 @@ class _Counter:
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
         if all(count.max_header > _BITS_OF_WORD for count in found):
             found += self._of_moved_bits()
-        most = None if found else most_advances(self._values, self._shape, self._killed)
+        most = None if found else most_in_phases(self._values, self._shape, self._lost(), self._most_of)
+        if not found and most is None:
+            most = most_advances(self._values, self._shape, self._killed)
         found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best
+
+    def _most_of(self, shape: LoopShape) -> int | None:
+        """Most executions of the header of this loop with other entries, or fewer ways back."""
+        own = {**self._counters, shape.loop.header: counters_of(self._values, shape)}
+        best = _Counter(self._values, shape, own, self._counts, self._known, self._killed).best()
+        return None if best is None else best.max_header
 
     def _of_moved_bits(self) -> Iterator[Count]:
         """Bounds of a loop that moves bits until one comes to a place that is tested."""
@@ -191,11 +200,14 @@ class _Counter:
                 found[symbol] = value
         return found
 
-    def _lost(self) -> frozenset[Term]:
-        """What edges within the loop kill."""
-        nodes, header = self._shape.loop.nodes, self._shape.loop.header
-        within = (e for e in self._values.edges if e.source in nodes and e.target in nodes - {header})
-        return frozenset[Term]().union(*(self._killed[edge] for edge in within))
+    def _lost(self) -> Lost:
+        """What edges within the loop kill, but for those to the header."""
+        nodes, found = self._shape.loop.nodes, dict[Term, set[int]]()
+        for edge, symbols in self._killed.items():
+            if edge.source in nodes and edge.target in nodes - {self._shape.loop.header}:
+                for symbol in symbols:
+                    found.setdefault(symbol, set()).add(edge.target)
+        return found
 
     def _name(self, location: Location) -> str:
         names = [name for name, place in self._values.registers.items() if place == location]

@@ -12,10 +12,10 @@ is set at its entry; where it is only known that one of several is, the greatest
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.graph.loop_forest import loops_of
+from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
@@ -25,6 +25,7 @@ from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.terms import Term
 
 Bit = tuple[Term, int]
@@ -35,8 +36,10 @@ _ONE: Bit = (-1, 0)
 _NONE = frozenset[Bit]()
 _MOST_ROUNDS = 256
 _MOST_BITS = 64
+_END_OF_BLOCK = (1 << 64, 0)
 
 _Sources = tuple[frozenset[Bit], ...]
+_Onward = dict[Bit, set[Bit]]
 
 
 class Spread:
@@ -77,8 +80,11 @@ class Spread:
             case "CHOICE" if (decided := self._state.value(operands[0])).is_constant:
                 found = self(operands[1 if decided.value else 2])
             case _:
-                found = self._truth(node.opcode, operands) or self._sum(term)
+                found = self._otherwise(term)
         return None if found is None else (*found, *[_NONE] * (node.bits - len(found)))
+
+    def _otherwise(self, term: Term) -> Sequence[frozenset[Bit]] | None:
+        return self._truth(self._terms[term].opcode, self._terms.operands(term)) or self._sum(term)
 
     def _truth(self, opcode: str, operands: Sequence[Term]) -> Sequence[frozenset[Bit]] | None:
         """A truth value that says whether one of some bits is set."""
@@ -107,6 +113,31 @@ class Spread:
         return tuple(found)
 
 
+class Kept(Spread):
+    """Bits of other terms each of which, if it is set, sets a bit: of a choice, those that both parts have.
+
+    Args:
+        state: on an edge within a loop.
+        joined: what is so kept by a symbol that several ways bring together before that edge; None where it tells none.
+
+    *Soundness:* a bit is not the OR of these, so what is asked of bits that are not set must not be asked here.
+    """
+
+    def __init__(self, state: State, joined: Callable[[Term], _Sources | None]) -> None:
+        super().__init__(state)
+        self._exact, self._joined = Spread(state), joined
+
+    def _otherwise(self, term: Term) -> Sequence[frozenset[Bit]] | None:
+        exact = self._exact(term)
+        match self._terms[term].opcode:
+            case "CHOICE":
+                return [one & other for one, other in zip(*map(self, self._terms.operands(term)[1:]), strict=True)]
+            case "leaf" if (joined := self._joined(term)) is not None:
+                return [one | other for one, other in zip(exact, joined, strict=True)]
+            case _:
+                return exact
+
+
 def _of_number(number: int, bits: int) -> _Sources:
     return tuple(frozenset({_ONE}) if number >> place & 1 else _NONE for place in range(bits))
 
@@ -115,34 +146,80 @@ def _union(parts: Iterable[frozenset[Bit]]) -> frozenset[Bit]:
     return _NONE.union(*parts)
 
 
-def most_rounds(values: Values, shape: LoopShape, edges: Sequence[EdgeValues], lost: Collection[Term]) -> int | None:
+Lost = Mapping[Term, Collection[int]]
+"""Symbols that edges within a loop kill, with the nodes that these edges lead to."""
+
+
+def most_rounds(values: Values, shape: LoopShape, edges: Sequence[EdgeValues], lost: Lost) -> int | None:
     """Most executions of the header of a loop each of whose iterations takes one of ``edges``, if bits tell it.
 
     Args:
         values: what is known of the function.
         shape: the loop.
         edges: ways on from a block that every iteration passes.
-        lost: symbols of the header that edges within the loop kill.
+        lost: what edges within the loop kill.
 
     *Soundness:* as said of the module. The first iteration goes on only if what an edge knows of symbols of the header
     is true of what the entry brings for them.
     """
-    symbols = {
-        symbol: location
-        for location, symbol in reversed([*values.states[shape.loop.header].locations.items()])
-        if values.terms[symbol].opcode == "leaf" and values.terms[symbol].arguments[:2] == ("phi", (shape.loop.header,))
-    }
-    tested = _tested(values, edges) if edges else _NONE
-    tested = frozenset(bit for bit in tested if bit[0] in symbols and bit[0] not in lost)
+    symbols = _symbols_of_header(values, shape, lost)
+    tested = _tested_of(symbols, values, edges)
     if not tested:
         return None
-    rounds = _rounds(values, shape, symbols, tested)
+    rounds = _rounds(_moves(values, shape, symbols, lost), tested)
     found = [
-        _rounds_from(values, entry, symbols, rounds, going_on, lost)
-        for entry in shape.entry_edges
-        for going_on in edges
+        _rounds_from(values, entry, symbols, rounds, going_on) for entry in shape.entry_edges for going_on in edges
     ]
     return None if None in found else max((one for one in found if one is not None), default=None)
+
+
+def most_taken(values: Values, shape: LoopShape, ending: Edge, lost: Lost) -> int | None:
+    """How often the way back ``ending`` of a loop is taken for each entry of the loop, if bits tell it.
+
+    Args:
+        values: what is known of the function.
+        shape: the loop.
+        ending: one of its back edges.
+        lost: what edges within the loop kill.
+
+    *Soundness:* of the bits of level 0 each is tested to be 0 in an iteration that ends so; of those of level n, each
+    may be, or is followed by one of a lower level where the iteration ends so. In any other iteration each is followed
+    by one of its level, or of a lower one. So by induction the edge is not taken more than n times behind an iteration
+    at whose begin a bit of level n is set.
+    """
+    symbols = _symbols_of_header(values, shape, lost)
+    moves = _moves(values, shape, symbols, lost)
+    last, others = moves[ending], [onward for back, onward in moves.items() if back != ending]
+    tested = _tested_of(symbols, values, [values.edges[ending]])
+    found: dict[Bit, int] = {}
+    for level in range(1, _MOST_ROUNDS):
+        before = {bit for bit, targets in last.items() if not targets.isdisjoint(found)}
+        new = (tested | before) - found.keys()
+        while lost_on := {
+            bit for bit in new for onward in others if onward.get(bit, set()).isdisjoint(new | found.keys())
+        }:
+            new -= lost_on
+        if not new:
+            break
+        found |= dict.fromkeys(new, level)
+    each = [_rounds_from(values, entry, symbols, found, None) for entry in shape.entry_edges]
+    return None if None in each else max((one - 1 for one in each if one is not None), default=None)
+
+
+def _symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Term, Location]:
+    """The symbols that a loop's header defines and that are not ``lost``, each with a location that holds it there."""
+    own = ("phi", (shape.loop.header,))
+    return {
+        symbol: location
+        for location, symbol in reversed([*values.states[shape.loop.header].locations.items()])
+        if symbol not in lost and values.terms[symbol].opcode == "leaf" and values.terms[symbol].arguments[:2] == own
+    }
+
+
+def _tested_of(symbols: Collection[Term], values: Values, edges: Sequence[EdgeValues]) -> frozenset[Bit]:
+    """The bits of ``symbols`` none of which is set where one of ``edges`` is taken."""
+    tested = _tested(values, edges) if edges else _NONE
+    return frozenset(bit for bit in tested if bit[0] in symbols)
 
 
 def _tested(values: Values, edges: Sequence[EdgeValues]) -> frozenset[Bit]:
@@ -189,25 +266,13 @@ def _is_number(state: State, term: Term) -> bool:
     return state.bases.keys().isdisjoint(state.terms.symbols(term))
 
 
-def _rounds(
-    values: Values, shape: LoopShape, symbols: Mapping[Term, Location], tested: Collection[Bit]
-) -> Mapping[Bit, int]:
+def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[Bit, int]:
     """The iteration, 1 the first, in which the loop ends at the latest if this bit of a header's symbol is set."""
-    moves = []
-    for back in shape.back_edges:
-        state, onward = values.edges[back].state, dict[Bit, set[Bit]]()
-        spread = Spread(state)
-        for symbol, location in symbols.items():
-            after = state.read(location)
-            if after is None or not _is_number(state, after) or values.terms[after].bits > _MOST_BITS:
-                continue
-            for place, sources in enumerate(spread(after)):
-                for source in sources:
-                    onward.setdefault(source, set()).add((symbol, place))
-        moves.append(onward)
     found = dict.fromkeys(tested, 1)
     for number in range(2, _MOST_ROUNDS):
-        reached = [{bit for bit, targets in onward.items() if not targets.isdisjoint(found)} for onward in moves]
+        reached = [
+            {bit for bit, targets in onward.items() if not targets.isdisjoint(found)} for onward in moves.values()
+        ]
         new = frozenset.intersection(*map(frozenset, reached)) - found.keys() if reached else _NONE
         if not new:
             break
@@ -215,23 +280,101 @@ def _rounds(
     return found
 
 
-def _rounds_from(  # noqa: PLR0917  the entry, and what is known of the loop
+def _moves(values: Values, shape: LoopShape, symbols: Mapping[Term, Location], lost: Lost) -> Mapping[Edge, _Onward]:
+    """For each way back, the bits of the header's symbols that are set in the next round if a bit of this one is."""
+    iteration, found = _Iteration(values, shape.loop, lost), dict[Edge, _Onward]()
+    for back in shape.back_edges:
+        onward = found[back] = _Onward()
+        for symbol, location in symbols.items():
+            for place, sources in enumerate(iteration.kept(back, location) or ()):
+                for source in sources:
+                    onward.setdefault(source, set()).add((symbol, place))
+    return found
+
+
+class _Iteration:
+    """What bits become within one iteration of a loop, where ways in it come together, too.
+
+    *Soundness:* only nodes are looked through that each way to the edge in question passes, and passes once.
+    """
+
+    def __init__(self, values: Values, loop: Loop, lost: Lost) -> None:
+        self._values, self._loop, self._lost = values, loop, lost
+        self._plain = {part for part in loop.parts if not isinstance(part, Loop)}
+        self._into: dict[int, list[Edge]] = {}
+        successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
+        for edge in values.edges:
+            if edge.source in loop.nodes and edge.target in loop.nodes and edge.target != loop.header:
+                successors[edge.source].append(edge.target)
+                self._into.setdefault(edge.target, []).append(edge)
+        self._above = dominators(successors, loop.header)
+        self._on_edges: dict[Edge, Kept] = {}
+        self._joined: dict[Term, _Sources | None] = {}
+
+    def kept(self, edge: Edge, location: Location) -> _Sources | None:
+        """The bits that set the bits of ``location`` on ``edge``."""
+        state = self._values.edges[edge].state
+        term = state.read(location)
+        if term is None or not _is_number(state, term) or self._values.terms[term].bits > _MOST_BITS:
+            return None
+        if edge not in self._on_edges:
+            passed = self._passed(edge.source)
+            self._on_edges[edge] = Kept(state, lambda symbol: self._of_join(symbol, passed, _END_OF_BLOCK))
+        return self._on_edges[edge](term)
+
+    def _passed(self, node: int) -> Sequence[int]:
+        """The nodes that each way to the end of ``node`` passes, that first and the header last."""
+        passed = [node]
+        while passed[-1] != self._loop.header:
+            passed.append(self._above[passed[-1]])
+        return passed
+
+    def _of_join(self, symbol: Term, passed: Sequence[int], now: tuple[int, int]) -> _Sources | None:
+        """The bits that set those of a symbol defined in the current iteration, before ``now`` in the first node."""
+        name = self._values.terms[symbol].arguments
+        match name:
+            case ("phi", (int(node), *within), Location() as location) if node in self._plain and node in passed:
+                pass
+            case _:
+                return None
+        is_header = node == self._loop.header and not within
+        is_later = node == passed[0] and within and not is_defined_before(name, node, now)
+        if is_header or is_later or any(at != node for at in self._lost.get(symbol, ())):
+            return None
+        if symbol not in self._joined:
+            parts = self._within(symbol, node) if within else [self.kept(edge, location) for edge in self._into[node]]
+            known = [part for part in parts if part is not None]
+            each = zip(*known, strict=True)
+            is_known = known and len(known) == len(parts)
+            self._joined[symbol] = tuple(frozenset.intersection(*of_bit) for of_bit in each) if is_known else None
+        return self._joined[symbol]
+
+    def _within(self, symbol: Term, node: int) -> Sequence[_Sources | None]:
+        """The bits that set those of what a symbol of a place within a block may be."""
+        match self._values.terms[symbol].arguments:
+            case ("phi", (int(), int(address), int(operation)), _):
+                passed, before = self._passed(node), (address, operation - 1)
+            case _:
+                return []
+        return [
+            Kept(state, lambda one: self._of_join(one, passed, before))(term)
+            if _is_number(state, term) and self._values.terms[term].bits <= _MOST_BITS
+            else None
+            for state, term in self._values.meetings(node).get(symbol, ())
+        ]
+
+
+def _rounds_from(
     values: Values,
     entry: Edge,
     symbols: Mapping[Term, Location],
     rounds: Mapping[Bit, int],
-    going_on: EdgeValues,
-    lost: Collection[Term],
+    going_on: EdgeValues | None,
 ) -> int | None:
-    """The most iterations if the loop is entered by ``entry`` and its first iteration takes ``going_on``."""
+    """The most iterations if the loop is entered by ``entry`` and its first iteration takes ``going_on``; None: any."""
     state = values.edges[entry].state.copy()
-    for symbol, location in symbols.items():
-        term, told = state.read(location), going_on.state.value(symbol)
-        if term is None or symbol in lost or not told.is_constant or told.value > 1:
-            continue
-        is_number = _is_number(state, term) and _is_number(going_on.state, symbol)
-        if is_number and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
-            return 1
+    if going_on is not None and not _may_go_on(state, symbols, going_on.state):
+        return 1
     spread = Spread(state)
     from_bit: dict[Bit, int] = {}
     for symbol, location in symbols.items():
@@ -250,6 +393,24 @@ def _rounds_from(  # noqa: PLR0917  the entry, and what is known of the loop
         if (candidates := sources - zeros)
     ]
     return min((most for most in found if most < _MOST_ROUNDS), default=None)
+
+
+def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) -> bool:
+    """Whether a first iteration can go on; ``state``, of the entry, learns what it then knows.
+
+    Args:
+        state: changed.
+        symbols: of the loop's header.
+        going_on: where an iteration goes on.
+    """
+    for symbol, location in symbols.items():
+        term, told = state.read(location), going_on.value(symbol)
+        if term is None or not told.is_constant or told.value > 1:
+            continue
+        is_number = _is_number(state, term) and _is_number(going_on, symbol)
+        if is_number and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
+            return False
+    return True
 
 
 def _known_zeros(state: State, spread: Spread) -> Iterator[frozenset[Bit]]:

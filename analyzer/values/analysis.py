@@ -33,6 +33,7 @@ from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location, register_locations
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
+from wcet_probe.analyzer.values.meetings import Meetings, meetings, no_meetings
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import State
@@ -85,6 +86,7 @@ class Values:
         forest: reachable points and their loops.
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
+        meetings: symbols that are defined where ways meet within the block of a point.
     """
 
     graph: Supergraph
@@ -101,6 +103,7 @@ class Values:
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
+    meetings: Meetings = no_meetings
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -135,8 +138,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     memory = Memory(image, words, stack_escapes=called is not None and called.escapes)
     while True:
         try:
-            parts = image, lifter, graph, arguments, memory, ranges, rounds
-            return _Analysis(*parts, callees, called).values()
+            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds, callees, called).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
 
@@ -171,10 +173,8 @@ class _Analysis:
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved = callees, saved_registers(lifter)
-        self._entry, self._is_called = (
-            self._entry_state(arguments, called.pointers if called else ()),
-            called is not None,
-        )
+        self._entry = self._entry_state(arguments, called.pointers if called else ())
+        self._is_called = called is not None
         self._thresholds = Thresholds(graph, self._order.loops)
 
     def values(self) -> Values:
@@ -202,6 +202,7 @@ class _Analysis:
             forest=self._order.forest,
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
+            meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
         )
 
     def _unwound(self, notes: _Notes) -> Unwinding:
@@ -256,8 +257,7 @@ class _Analysis:
         stops: tuple[int, ...] = ()
         if number < _ROUNDS_WITH_THRESHOLDS:
             stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
-        wider = widened(former, grown, stops)
-        return self._within_ranges(node, wider)
+        return self._within_ranges(node, widened(former, grown, stops))
 
     def leq(self, one: State, other: State) -> bool:
         """See `joins.covers`."""
