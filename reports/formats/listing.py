@@ -12,6 +12,9 @@ from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.proof import Bound, FlowGraph
 from wcet_probe.reports.formats.records import Document
 
+_LONGEST_LINE = 1_000
+"""Characters of a source line that are shown: a generated table may be one line."""
+
 
 def reached(
     instructions: Sequence[Instruction], bound: Bound | None, measurement: Measurement | None
@@ -135,4 +138,4 @@ def _source_lines(places: Iterable[tuple[str, int]], sources: Mapping[str, str])
 def _lines(numbers: Iterable[int], text: Sequence[str]) -> Iterator[tuple[str, str]]:
     for number in numbers:
         if 0 < number <= len(text):
-            yield str(number), text[number - 1].rstrip()
+            yield str(number), text[number - 1].rstrip()[:_LONGEST_LINE]

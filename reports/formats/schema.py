@@ -90,8 +90,8 @@ def _validate(document: object, *, of_any_version: bool) -> None:
     if not isinstance(name, str) or name not in FORMATS:
         raise UsageError("the document has no format of wcet-probe; give what --json printed.")
     try:
-        for path in _floats(document, "document"):
-            raise UsageError(f"{_shortened(path)} is no integer; give what --json printed.")
+        for problem in _unreadable(document, "document"):
+            raise UsageError(f"{_shortened(problem)}; give what --json printed.")
         _validator(FORMATS[name], of_any_version)(document)
     except fastjsonschema.JsonSchemaValueException as error:
         what = "" if of_any_version else " of this version of wcet-probe"
@@ -116,6 +116,8 @@ def _shortened(message: str) -> str:
 
 
 _MOST_SHOWN = 300
+_LONGEST_TEXT = 20_000
+"""Characters of a text other than a certificate: lines are broken in time that grows with the square."""
 
 
 @cache
@@ -136,16 +138,21 @@ def _of_any_version(part: Any) -> Any:  # noqa: ANN401  (a part of a schema)
     return {key: _of_any_version(one) for key, one in part.items() if key not in left_out}
 
 
-def _floats(value: object, path: str) -> Iterator[str]:
-    """Paths of the numbers that are not integers, which a schema takes for integers where their fraction is 0."""
+def _unreadable(value: object, path: str) -> Iterator[str]:
+    """What no schema says: numbers that are not integers, though their fraction is 0, and texts that nobody wrote."""
     if isinstance(value, float):
-        yield path
+        yield f"{path} is no integer"
+    elif isinstance(value, str) and len(value) > _LONGEST_TEXT:
+        yield f"{path} is longer than {_LONGEST_TEXT} characters"
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _floats(item, f"{path}.{key}")
+            if len(key) > _LONGEST_TEXT:
+                yield f"a key of {path} is longer than {_LONGEST_TEXT} characters"
+            if not f"{path}.{key}".endswith("bound.certificates"):
+                yield from _unreadable(item, f"{path}.{key}")
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _floats(item, f"{path}[{index}]")
+            yield from _unreadable(item, f"{path}[{index}]")
 
 
 # -------------------------------------------------------------------------------------------------------------- schemas

@@ -356,9 +356,11 @@ def test_verify_against_another_image(run, firmware, document, tmp_path):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"\xff", "is no JSON; give it what --json printed."),
-        (b"{", "is no JSON; give it what --json printed."),
-        (b"[" * 100_000, "is no JSON; give it what --json printed."),
+        (b"\xff", "is no JSON ('utf-8' codec can't decode byte 0xff in position 0: invalid start byte); give it "),
+        (b"{", "is no JSON (Expecting property name enclosed in double quotes: "),
+        (b"[" * 100_000, "is no JSON (it is nested too deeply); give it what --json printed."),
+        (b'{"version": 1, "version": 2}', "is no JSON (an object has a key twice); give it what --json printed."),
+        (b"1" * 10_000, "is no JSON (Exceeds the limit (4300 digits) for integer string conversion: "),
         (b"[]", "holds no results or bounds of version 1; "),
         (b'{"format": "wcet-probe-target", "version": 1}', "holds no results or bounds of version 1; "),
         (b'{"format": "wcet-probe-bound", "version": 2}', "holds no results or bounds of version 1; "),

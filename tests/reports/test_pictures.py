@@ -424,7 +424,10 @@ def test_a_replay_ends_with_the_measured_operation(run):
     [
         (("plot", "a.json", "--kind", "heat-strp"), "unknown kind of picture 'heat-strp': did you mean 'heat-strip'?"),
         (("plot", "none.json", "--kind", "heat-strip"), "cannot read none.json: No such file or directory; name a"),
-        (("plot", "text", "--kind", "heat-strip"), "text is no JSON; give it what --json printed."),
+        (
+            ("plot", "text", "--kind", "heat-strip"),
+            "text is no JSON (Expecting value: line 1 column 1 (char 0)); give it what --json printed.",
+        ),
         (("plot", "list.json", "--kind", "heat-strip"), "list.json is no document that can be drawn; give it what a"),
         (("plot", "a.json", "--kind", "gap-bars"), "nothing to draw: gap-bars needs a result of --why that has slack."),
         (("plot", "a.json", "--kind", "histogram"), "nothing to draw: histogram needs what wcet-probe replay --json"),

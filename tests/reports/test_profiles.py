@@ -223,7 +223,7 @@ def test_what_cannot_be_exported_is_one_sentence(run, tmp_path):
         ("one.json", "--format", "callgrind", "--path", "best"): "unknown path 'best'",
         ("two.json", "--format", "callgrind"): "two.json holds several results;",
         ("bad.json", "--format", "callgrind"): "document.heap_bytes must be integer;",
-        ("no.json", "--format", "callgrind"): "no.json is no JSON;",
+        ("no.json", "--format", "callgrind"): "no.json is no JSON (Expecting value: ",
         ("none.json", "--format", "callgrind"): "cannot read none.json: No such file or directory;",
     }
     for words, message in cases.items():

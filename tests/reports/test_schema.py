@@ -125,6 +125,8 @@ def test_no_number_may_be_a_float(path):
         (lambda d: d["bound"]["loops"][0].pop("max"), "document.bound.loops[0].max is missing; "),
         (lambda d: d["bound"]["loops"][0].update(max="3"), "document.bound.loops[0].max must be integer; "),
         (lambda d: d["observed"].update(path=[0, 1.0]), "document.observed.path[1] is no integer; "),
+        (lambda d: d.update(command="x" * 20_001), "document.command is longer than 20000 characters; "),
+        (lambda d: d["source_lines"].update({"x" * 20_001: {}}), "a key of document.source_lines is longer than"),
         (lambda d: d["image"].update(digest=""), "document.image.digest is no key of it; "),
         (lambda d: d.update({"\r\n": 1}), r"document.\x0d\x0a is no key of it; "),
         (lambda d: d.update({"y" * 10_000: 1}), "document." + "y" * 291 + "…; "),

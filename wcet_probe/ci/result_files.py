@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,6 +10,7 @@ from typing import Any
 
 from wcet_probe.ci.baseline import FORMAT, baseline_entries
 from wcet_probe.errors import UsageError
+from wcet_probe.json_text import read_json
 
 _RESULTS = ("wcet-probe-result", "wcet-probe-bound")
 _MOST_SHOWN = 200
@@ -27,12 +27,7 @@ def read_documents(file: Path, *, check: Callable[[object], None], baselines: bo
     Raises:
         UsageError: it cannot be read, or holds something else.
     """
-    try:
-        document = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    document = read_json(file)
     if baselines and isinstance(document, dict) and document.get("format") == FORMAT:
         tool = document.get("tool")
         return [{**asdict(one), "tool": tool} for one in baseline_entries(document, file)]

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import click
 
 from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.json_text import read_json
 from wcet_probe.output_files import write_whole
 from wcet_probe.reports.formats.profiles import FORMATS, PATHS, profile
 
@@ -56,12 +56,7 @@ def export(*, file: Path, name: str, path: str | None, output: Path | None) -> N
 
 def _result(file: Path) -> dict[str, Any]:
     """The one result, or bound, in ``file``."""
-    try:
-        document = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    document = read_json(file)
     name = document.get("format") if isinstance(document, dict) else None
     if name == "wcet-probe-results":
         raise UsageError(f"{file} holds several results; run with one target and one heap, and give it that result.")

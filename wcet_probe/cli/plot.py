@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import click
 
 from wcet_probe.ci.result_files import refusing_damage
 from wcet_probe.errors import ExitCode, UsageError, unknown_name
+from wcet_probe.json_text import read_json
 
 Document = dict[str, Any]
 
@@ -111,12 +111,7 @@ def _single(document: Document) -> Iterable[Document]:
 
 
 def _document(file: Path) -> Document:
-    try:
-        document = json.loads(file.read_bytes())
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{file} is no JSON; give it what --json printed.") from error
+    document = read_json(file)
     if isinstance(document, dict) and document.get("format") in _READABLE and document.get("version") == 1:
         from wcet_probe.reports.formats.schema import validate
 

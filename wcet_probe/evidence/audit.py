@@ -27,7 +27,7 @@ from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.verify import verify_result, verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
-from wcet_probe.evidence.container import Pack, parse_json, read_pack
+from wcet_probe.evidence.container import Pack, read_pack
 from wcet_probe.evidence.firmware import check_firmware, packed_firmware
 from wcet_probe.evidence.firmware_replay import MOST_CALLS, path_findings, replay_calls
 from wcet_probe.evidence.packing import (
@@ -45,6 +45,7 @@ from wcet_probe.evidence.sbom import TOOL, serial_number
 from wcet_probe.evidence.witness import plan_of, replay_witness
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import with_timing_problems
+from wcet_probe.json_text import parse_json
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
@@ -205,7 +206,7 @@ def _files(pack: Pack, root: ZipPath, results: list[Recorded | RecordedBound]) -
 
 
 def _bill(pack: Pack, results: list[Recorded | RecordedBound]) -> str:
-    bill = parse_json(pack.members[SBOM])
+    bill = parse_json(pack.members[SBOM].decode())
     demand((bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6"), f"{SBOM} is not of CycloneDX 1.6")
     demand(bill["serialNumber"] == serial_number(bill), f"the serial number of {SBOM} does not belong to its content")
     listed = [bill["metadata"]["component"], *bill["components"]]
@@ -347,7 +348,7 @@ def _candidates(program: Program, result: Recorded, most_instructions: int) -> s
 
 
 def _replay(pack: Pack, program: Program, result: Recorded, most_instructions: int) -> str:
-    plan = plan_of(parse_json(pack.members[witness_member(result)]), result)
+    plan = plan_of(parse_json(pack.members[witness_member(result)].decode()), result)
     seen = replay_witness(program, plan, result, most_instructions)
     return f"{OK}, {seen.instructions} instructions, {seen.cycles} cycles again"
 

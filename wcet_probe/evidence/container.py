@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 from zlib import crc32
 
 from wcet_probe import __version__
 from wcet_probe.errors import UsageError, VerificationError
+from wcet_probe.json_text import parse_json
 
 FORMAT = "wcet-probe-evidence"
 MANIFEST = "MANIFEST.json"
@@ -109,18 +109,6 @@ def read_pack_file(file: Path) -> bytes:
     return data
 
 
-def parse_json(data: bytes) -> Any:  # noqa: ANN401  (JSON)
-    """What the JSON text ``data`` says, in UTF-8; an object that has a key twice is refused, as it says two things.
-
-    Raises:
-        ValueError: it is no such text.
-    """
-    try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_object)
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-
-
 def json_bytes(value: object) -> bytes:
     """``value`` as JSON text: keys sorted, indented by one."""
     return (json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode()
@@ -132,13 +120,6 @@ def compact_json_bytes(value: Mapping[str, object]) -> bytes:
         f"{json.dumps(key)}: {json.dumps(value[key], sort_keys=True, ensure_ascii=False)}" for key in sorted(value)
     )
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
 
 
 def _entry(name: str, content: bytes) -> dict[str, object]:
@@ -154,7 +135,7 @@ def _manifest_bytes(members: Mapping[str, bytes], version: str) -> bytes:
 def _manifest(data: bytes) -> tuple[dict[str, dict[str, object]], str]:
     """Entries of the manifest by name, and the version of the tool that wrote it."""
     try:
-        document = parse_json(data)
+        document = parse_json(data.decode())
         listed = {str(entry["name"]): entry for entry in document["members"]}
         version = document["tool"]["version"]
         known = document["format"] == FORMAT and document["version"] == 1 and isinstance(version, str)

@@ -11,11 +11,12 @@ from wcet_probe.build.compilation import GUEST_FILES, build_image
 from wcet_probe.catalog.lookup import allocator_content, allocator_files, load_allocator, load_target
 from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import UsageError, VerificationError
-from wcet_probe.evidence.container import compact_json_bytes, json_bytes, parse_json
+from wcet_probe.evidence.container import compact_json_bytes, json_bytes
 from wcet_probe.evidence.firmware import Given, fact_name, firmware_members, source_name
 from wcet_probe.evidence.recorded import About, Recorded, RecordedBound, configured, file_stem, recorded_results
 from wcet_probe.evidence.sbom import TOOL, bill_of_materials, installed_packages
 from wcet_probe.evidence.witness import witness_document, witness_plan
+from wcet_probe.json_text import parse_json
 from wcet_probe.reports.formats.schema import validate
 
 SBOM = "sbom.cdx.json"
@@ -76,7 +77,7 @@ def valid_results(stem: str, content: bytes) -> tuple[Recorded | RecordedBound, 
         UsageError: it is not.
     """
     try:
-        validate(parse_json(content))
+        validate(parse_json(content.decode()))
     except ValueError as error:
         shown = "no text in UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)[:_MOST_SHOWN]
         raise UsageError(f"{stem}: no result document ({shown}); give it what --json printed.") from error

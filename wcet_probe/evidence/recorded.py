@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.errors import UsageError
-from wcet_probe.evidence.container import parse_json
+from wcet_probe.json_text import parse_json
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Target
 
@@ -135,7 +135,7 @@ def recorded_results(stem: str, data: bytes) -> tuple[Recorded | RecordedBound, 
         UsageError: it holds no results, or says two things of one question.
     """
     try:
-        document = parse_json(data)
+        document = parse_json(data.decode())
         several = document["format"] == _SEVERAL
         documents = document["results"] if several else [document]
         names = [f"{stem}-{number}" if several else stem for number in range(1, len(documents) + 1)]
