@@ -6,7 +6,7 @@ from tests.certificate.mutants import OPERATORS, SECTIONS, SPECIMENS, specimen, 
 
 SLICES = 20
 SEEDS_PER_SLICE = 417
-"""Times slices and specimens 100,080 mutants."""
+"""Times slices and specimens more than 100,000 mutants."""
 
 
 @pytest.mark.parametrize("one", [one for one in SPECIMENS if one[0] != "nest"], ids=" ".join)
