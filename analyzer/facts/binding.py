@@ -134,7 +134,8 @@ def _with_split(fact: BoundFact, analysed: Analysed, matches: Mapping[int, Sourc
 def _outermost(address: int, sites: Sequence[LoopSite], matches: Mapping[int, SourceLoop | None]) -> int:
     """The header of the outermost binary loop around ``address`` that comes from the same source loop."""
     outers = {site.header_address: site.outer for site in sites}
-    same = [each for each in ancestors(address, outers) if matches[each] == matches[address]]
+    source = matches[address]
+    same = [each for each in ancestors(address, outers) if source is not None and matches[each] == source]
     return same[-1] if same else address
 
 

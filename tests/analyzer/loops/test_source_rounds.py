@@ -185,30 +185,3 @@ def test_a_register_that_moves_by_more_than_is_seen_within_a_round_is_no_counter
     bound = proved(guest("cortex-m4", "-O2"), "table", sources={"guest.c": SOURCE}).bound
     (found,) = [loop for loop in bound.loops if loop.address == inner.address]
     assert found.expression == ("16" if refused else "(16) // 4")
-
-
-def test_a_register_that_moves_by_a_whole_round_at_once_is_no_counter(monkeypatch):
-    # One iteration each round: r5 is four times the counter, and the debug information calls it that.
-    source = """\
-unsigned words[256]; volatile unsigned sink;
-unsigned f(unsigned n, unsigned key)
-{
-    unsigned s = 0;
-    _Pragma("loopbound min 0 max 100")
-    _Pragma("clang loop unroll(disable)")
-    for (unsigned i = 0; i != n; i++) {
-        if (words[i] == key)
-            sink = s;
-        s = s * 3 + words[i];
-    }
-    return s;
-}
-"""
-    own = guest_of(source, load_target("mpc603e"), ".c")
-    (loop,) = proved(own, "f", sources={"guest.c": source}).bound.loops
-    place = (loop.address, loop.address + 64)
-    for register in (4, 5, 6):
-        told = VariableLocation("f", "i", 7, 1, *place, ((register, Fraction(1)),), Fraction(0))
-        monkeypatch.setattr(source_rounds, "variable_locations", lambda *_, told=told: (told,))
-        proof_of = proved(own, "f", sources={"guest.c": source})
-        assert attack(proof_of, 100, 5) <= proof_of.bound.instructions
