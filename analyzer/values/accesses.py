@@ -23,7 +23,7 @@ class Access:
     is known to be in a range. An access that is not ``is_certain`` may also not take place where its instruction is
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
     Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
-    of an access that goes to several lines are in the lines before, see `symbolic_lines.Lines.pieces`.
+    of an access that goes to several lines are in the lines before, see `symbolic_blocks.SymbolicBlocks.pieces`.
     """
 
     instruction_address: int

@@ -23,6 +23,7 @@ WIDE = {
     "third": ("mov r0, r2", "argument 2 (r2)"),
     "saved": ("mov r0, r6", "the value of r6 at entry"),
     "loaded": ("ldr r0, [r0]", "what is computed or loaded at loaded"),
+    "part": ("bic r0, r0, #0xc0000000", "argument 0 (r0)"),
     "shifted": ("lsrs r0, r0, #12", "argument 0 (r0)"),
 }
 KNOWN = {
