@@ -18,6 +18,7 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
 from wcet_probe.analyzer.graph.supergraph import Context, Supergraph, TooManyPointsError, build_supergraph, reducible
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable
+from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.prepared import BoundRequest
@@ -30,6 +31,9 @@ from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_p
 from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Symbol
+
+_FEWER, _NESTS = 40, 10
+"""To tell where stores go nests are followed for so many times fewer instructions than for a bound, but more nests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,10 @@ def _values_with(
     def analysed(graph: Supergraph, is_enough: Callable[[Values], bool] = lambda _: False) -> Values:
         effect = work.calls.effect
         work.calls.points += len(graph.points) if called else 0
-        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, work.analyze)
+        few = partial(executed_nests, share=_FEWER, nests=_NESTS)
+        follow = partial(few, exact=(), execution=work.constants, effect=effect)
+        analyze = work.analyze
+        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, analyze, follow)
 
     resolved = (
         resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)

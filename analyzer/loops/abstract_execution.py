@@ -24,7 +24,9 @@ from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Con
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 
 MOST_INSTRUCTIONS = 400_000
-"""Most instructions that are followed in all nests of one function: some 2 CPU seconds. Tests follow fewer."""
+"""Most instructions that are followed in one nest: some 2 CPU seconds; in all of a function twice as many."""
+_UNLIKELY = 4
+"""A nest whose first round is so many times longer than its bound has budget for is not followed further."""
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -53,6 +55,8 @@ def executed_nests(
     *,
     execution: ConstantExecution,
     effect: Callable[[CallKey], Effect],
+    share: int = 1,
+    nests: int = 2,
 ) -> tuple[ExecutedNest, ...]:
     """The nests of ``values`` that could be followed; where one is not, the loops in it.
 
@@ -62,12 +66,14 @@ def executed_nests(
         exact: headers of the loops whose bound is the same for each entry, and attained.
         execution: of the code.
         effect: of calls that are not expanded.
+        share: so many times fewer instructions are followed.
+        nests: so many nests are left alone at most.
 
     *Soundness:* as said of the module.
     """
     shapes = loop_shapes(values)
     inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
-    following = _Following(values, bounds, execution, effect)
+    following = _Following(values, bounds, execution, effect, most=MOST_INSTRUCTIONS // share, nests=nests)
     found: list[ExecutedNest] = []
     todo = [shape for shape in shapes if shape.parent is None][::-1]
     while todo and following.left > 0:
@@ -106,9 +112,12 @@ class _Following:
         bounds: Mapping[int, int],
         execution: ConstantExecution,
         effect: Callable[[CallKey], Effect],
+        *,
+        most: int,
+        nests: int,
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
-        self.left = MOST_INSTRUCTIONS
+        self._most, self.left = most, nests * most
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
@@ -126,6 +135,7 @@ class _Following:
         pending = {loop.header: state}
         self._most_rounds: dict[int, int] = {}
         self._cut: set[int] = set()
+        self._start, self._end, self._header = self.left, max(0, self.left - self._most), loop.header
         counts = self._rounds(loop, loop.nodes, pending)
         if pending:  # control went against the order of the parts
             raise _LeftAloneError
@@ -162,14 +172,21 @@ class _Following:
                     self._point(part, nodes, pending)
             _add(total, last, 1)
             rounds += 1
+            if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
+                raise _LeftAloneError
         self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
+
+    def _is_hopeless(self, rounds: int | None) -> bool:
+        """Whether the first of ``rounds`` of the nest has used more than its part by far."""
+        used = self._start - self.left
+        return rounds is not None and used * rounds > _UNLIKELY * self._most
 
     def _point(self, index: int, nodes: frozenset[int], pending: dict[int, Constants]) -> None:
         values = self._values
         block = values.graph.points[index].block
         self.left -= len(block.instructions)
-        if self.left <= 0:
+        if self.left <= self._end:
             raise _LeftAloneError
         leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
         for way in leaving:

@@ -3,7 +3,8 @@
 A copying loop counts how much is left and moves a pointer along. Widening loses where the pointer ends, since nothing
 compares it, and a store through it may then go anywhere in the stack: the caller's counters and saved registers are
 lost, and with them the bounds of the caller's loops. The number of rounds says where the pointer ends. So it does for
-a counter that is compared for equality alone, and chooses an entry of a table that is jumped through.
+a counter that is compared for equality alone, and chooses an entry of a table that is jumped through. Where nothing
+counts the rounds, they may follow from constants (`abstract_execution`).
 
 *Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
 and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
@@ -20,6 +21,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph
+from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -52,11 +54,12 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     called: CallKey | None = None,
     is_enough: Callable[[Values], bool] = lambda _: False,
     analyze: Callable[..., Values] = analyze_values,
+    follow: Callable[[Values, Mapping[int, int]], Sequence[ExecutedNest]] = lambda *_: (),
 ) -> Values:
     """The values of ``graph``, as of `analyze_values`, again where counters tell where stores or jumps go.
 
     Those without counters are returned where they are known to be enough, as ``is_enough`` tells. ``analyze`` is
-    `analyze_values`, or finds what that gave.
+    `analyze_values`, or finds what that gave. ``follow`` executes nests of values, given the bounds of loops.
 
     Raises:
         AnalysisError: as of `analyze_values`.
@@ -73,7 +76,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     refused: set[SymbolName] = set()
     values = again(ranges)
     for _ in range(0 if is_enough(values) else _MOST_ROUNDS):
-        found = _ranges(values) if _loses_places(values) else {}
+        found = _ranges(values, follow) if _loses_places(values) else {}
         added = _added(ranges, found, refused)
         if not added:
             break
@@ -149,35 +152,45 @@ def _loses_places(values: Values) -> bool:
     )
 
 
-def _ranges(values: Values) -> dict[Place, list[SymbolRange | SymbolSteps]]:
+def _ranges(
+    values: Values, follow: Callable[[Values, Mapping[int, int]], Sequence[ExecutedNest]]
+) -> dict[Place, list[SymbolRange | SymbolSteps]]:
     """What the counters of bounded loops can be, by the places where that is so."""
     shapes = loop_shapes(values)
-    counts = count_loops(values, shapes)
+    most = {header: count.max_header for header, count in count_loops(values, shapes).items()}
+    if len(most) < len(shapes):
+        for header, rounds in ((header, own) for nest in follow(values, most) for header, own in nest.rounds.items()):
+            most[header] = min(rounds, most.get(header, rounds))
     found: dict[Place, list[SymbolRange | SymbolSteps]] = {}
     for shape in shapes:
-        count = counts.get(shape.loop.header)
-        if count is None:
-            continue
-        going_on = list(_surely_repeated(values, shape))
-        steps: list[SymbolSteps] = []
-        for symbol, step in counters_of(values, shape).items():
-            start = _start(values, shape, step)
-            if step.shifts or start is None:
-                continue
-            everywhere = _reached(start[1], step, count.max_header - 1)
-            if everywhere is None:
-                continue
-            _add(found, [shape.loop.header], _asserted(values, symbol, start[0], everywhere))
-            if start[1].is_constant:
-                node = values.terms[symbol]
-                steps.append(SymbolSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
-            before_last = _reached(start[1], step, count.max_header - 2) if count.max_header >= 2 else None
-            if before_last is not None:
-                _add(found, going_on, _asserted(values, symbol, start[0], before_last))
-        for edge in values.edges if len(steps) > 1 else ():
-            if edge.source in shape.loop.nodes and edge.target not in shape.loop.nodes:
-                found[edge.source, edge.target] = [*found.get((edge.source, edge.target), ()), *steps]
+        if shape.loop.header in most:
+            _add_ranges(found, values, shape, most[shape.loop.header])
     return found
+
+
+def _add_ranges(
+    found: dict[Place, list[SymbolRange | SymbolSteps]], values: Values, shape: LoopShape, max_header: int
+) -> None:
+    """Add to ``found`` what the counters can be of a loop whose header is executed so often for each entry."""
+    going_on = list(_surely_repeated(values, shape))
+    steps: list[SymbolSteps] = []
+    for symbol, step in counters_of(values, shape).items():
+        start = _start(values, shape, step)
+        if step.shifts or start is None:
+            continue
+        everywhere = _reached(start[1], step, max_header - 1)
+        if everywhere is None:
+            continue
+        _add(found, [shape.loop.header], _asserted(values, symbol, start[0], everywhere))
+        if start[1].is_constant:
+            node = values.terms[symbol]
+            steps.append(SymbolSteps(node.arguments, node.bits, start[0], start[1].value, step.amount))
+        before_last = _reached(start[1], step, max_header - 2) if max_header >= 2 else None
+        if before_last is not None:
+            _add(found, going_on, _asserted(values, symbol, start[0], before_last))
+    for edge in values.edges if len(steps) > 1 else ():
+        if edge.source in shape.loop.nodes and edge.target not in shape.loop.nodes:
+            found[edge.source, edge.target] = [*found.get((edge.source, edge.target), ()), *steps]
 
 
 def _asserted(values: Values, symbol: Term, base: Base, value: StridedInterval) -> SymbolRange:

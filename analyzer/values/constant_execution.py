@@ -371,6 +371,8 @@ def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value 
     if len(values) == 1:
         return values[0] if opcode == "COPY" else None
     first, second = values
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return None if _is_bits(first) or _is_bits(second) else _between(opcode, first[0], second[0])
     if opcode == "INT_ADD" and isinstance(second, tuple):
         first, second = second, first
     if (
@@ -383,4 +385,17 @@ def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value 
         return (signed(32, moved % _WORD),)
     if opcode in _ZERO_DECIDES and 0 in (first, second):
         return 0
+    return None
+
+
+def _between(opcode: str, first: int, second: int) -> int | None:
+    """What is known of two addresses in the stack, by their offsets: which is less depends on where the stack is."""
+    apart = (first - second) % _WORD
+    match opcode:
+        case "INT_SUB":
+            return apart
+        case "INT_EQUAL":
+            return int(not apart)
+        case "INT_NOTEQUAL":
+            return int(bool(apart))
     return None

@@ -182,3 +182,44 @@ def test_two_loops_that_are_left_at_once_are_in_rounds_of_their_own(target):
     for number in range(5):
         attack(proof, number)
     assert {loop.max for loop in proof.bound.loops} == {3, 5}
+
+
+TRIANGLE = """
+    push {r4, r5, r6, r7, lr}
+    sub sp, sp, #320
+    mov r1, sp
+    add r2, sp, #4
+    add r3, sp, r0, lsl #2
+    1: mov r4, #0
+    mov r5, r1
+    2: ldr r6, [r5], #4
+    add r4, r4, r6
+    cmp r5, r2
+    bne 2b
+    str r4, [r2], #4
+    cmp r2, r3
+    bne 1b
+    add sp, sp, #320
+    pop {r4, r5, r6, r7, pc}
+"""
+CALLER = """
+    push {r4, r5, r6, lr}
+    mov r4, #0
+    ldr r5, =3000
+    1: mov r0, #7
+    bl fill
+    add r4, r4, #1
+    cmp r4, r5
+    bne 1b
+    pop {r4, r5, r6, pc}
+    .ltorg
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_rounds_that_follow_from_constants_tell_where_a_store_goes(target):
+    """Each end is an address in the stack, and the caller's 3,000 rounds are too many to be followed."""
+    core = load_target(target)
+    proof = proved(guest_of(assembler({"fill": TRIANGLE, "often": CALLER}, core), core), "often")
+    assert sorted(loop.max for loop in proof.bound.loops) == [6, 6, 3000]
+    assert attack(proof) == proof.bound.instructions
