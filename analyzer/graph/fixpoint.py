@@ -27,8 +27,12 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 _PLAIN_ROUNDS = 2
 """Rounds of a loop before widening: what first comes round may be all."""
 _NARROWING_ROUNDS = 2
-_PATIENCE = 24
-"""Rounds of a loop, over all that is around it, from which on widening is told to hurry."""
+_PATIENCE = 96
+"""Rounds of a loop, over all that is around it, from which on widening is told to hurry.
+
+In haste a place that holds another term than before is told by a symbol of its own, so that the counter of a loop around
+is lost there. An inner loop of two back edges, four deep, takes some 30 rounds before all is settled.
+"""
 
 Element = TypeVar("Element")
 Edge_ = TypeVar("Edge_", bound=Directed)

@@ -177,3 +177,58 @@ def test_the_bound_of_a_counting_loop_is_close(name, target):
     assert all(loop.origin is Origin.PROVED for loop in proof.bound.loops)
     longest = attack(proof, LONGEST[name])
     assert longest <= proof.bound.instructions <= 1.15 * longest + 3
+
+
+PATIENT = """
+    push {r4, r5, r6, r7, r8, r9, r10, r11, lr}
+    sub sp, sp, #12
+    mov r5, #0
+    ldr r11, [r0]
+    1: str r5, [sp]
+    mov r5, #0
+    2: str r5, [sp, #4]
+    mov r0, #1
+    mov r1, #0
+    mov r2, #0
+    mov r3, #1
+    mov r8, #64
+    3: lsr r4, r0, #1
+    lsr r7, r2, #1
+    orr r4, r4, r1, lsl #31
+    orr r7, r7, r3, lsl #31
+    lsr r9, r1, #1
+    lsr r6, r3, #1
+    tst r0, #1
+    beq 4f
+    and r10, r0, r11
+    add r0, r10, r4
+    adc r1, r9, r7, lsr #1
+    mov r2, r7
+    add r3, r6, #0x80000000
+    subs r8, r8, #1
+    bne 3b
+    b 5f
+    4: subs r8, r8, #1
+    mov r0, r4
+    mov r1, r9
+    mov r2, r7
+    mov r3, r6
+    bne 3b
+    5: ldr r5, [sp, #4]
+    add r5, r5, #1
+    cmp r5, #3
+    bne 2b
+    ldr r5, [sp]
+    add r5, r5, #1
+    cmp r5, #472
+    bne 1b
+    add sp, sp, #12
+    pop {r4, r5, r6, r7, r8, r9, r10, r11, pc}
+"""
+
+
+def test_a_counter_in_the_stack_outlives_the_rounds_of_the_loops_in_its_loop():
+    """The innermost loop settles slowly; a fixpoint that hurries there forgets what the outermost one has stored."""
+    target = load_target("cortex-m4")
+    proof = proved(guest_of(assembler({"f": PATIENT}, target), target), "f")
+    assert sorted(loop.max for loop in proof.bound.loops) == [3, 64, 472]
