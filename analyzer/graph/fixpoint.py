@@ -30,8 +30,8 @@ _NARROWING_ROUNDS = 2
 _PATIENCE = 96
 """Rounds of a loop, over all that is around it, from which on widening is told to hurry.
 
-In haste a place that holds another term than before is told by a symbol of its own, so that the counter of a loop around
-is lost there. An inner loop of two back edges, four deep, takes some 30 rounds before all is settled.
+In haste a place that holds another term than before is told by a symbol of its own, so that the counter of a loop
+around is lost there. An inner loop of two back edges, three deep, takes some 30 rounds before all is settled.
 """
 
 Element = TypeVar("Element")
