@@ -53,7 +53,8 @@ def test_control_falls_through_what_is_straight(name):
     }[name]
     found, _ = prepared(body, name)
     assert [one.is_straight for one in found] == [True, False, False, False, False]
-    assert not any(one.guard for one in found[2:])  # a branch to elsewhere skips nothing
+    branches = found[1:] if name == "powerpc" else found[2:]
+    assert not any(one.guard for one in branches)  # a branch to elsewhere skips nothing
     for one, after in pairwise(found):
         assert one.following == after.instruction.address
         assert one.end == (one.instruction.address, len(one.instruction.ops))

@@ -24,7 +24,7 @@ def grown(seed, steps=30):
         if new is not None and new[1] is not None:
             new[0].append(new[1:])
     for word, values in dag.words[:6]:  # what allocators align
-        mask = draw.choice((0x7F0, FULL - 31, FULL - 1023, 0xFFC00, 7))
+        mask = draw.choice((0x7F0, FULL - 511, FULL - 31, FULL - 1023, 0xFFC00, 7))
         masked = dag.terms.apply("INT_AND", (word, dag.terms.constant(mask, 32)), 32)
         if masked is not None:
             dag.words.append((masked, [value & mask for value in values]))
