@@ -12,7 +12,7 @@ from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning
 TRAPPED = "movs r1, #1\ncmp r0, #0\nbeq 2f\nbx lr\n2: adds r2, r2, #1\ncmp r1, #0\nbne 2b\nbx lr"
 
 
-def values_of(count, graph_edges, taken, calling=()):
+def values_of(count, graph_edges, taken, calling=(), unchecked=()):
     points = tuple(
         Point(
             number,
@@ -28,7 +28,8 @@ def values_of(count, graph_edges, taken, calling=()):
         reached |= {edge.target for edge in taken if edge.source in reached and edge.target != EXIT}
     edges = [edge for edge in taken if edge.source in reached]
     states = dict.fromkeys(sorted(reached))
-    return SimpleNamespace(graph=Supergraph(points, tuple(graph_edges), ()), states=states, edges=edges)
+    graph = Supergraph(points, tuple(graph_edges), ())
+    return SimpleNamespace(graph=graph, states=states, edges=edges, unchecked_returns=unchecked)
 
 
 def returns(edges, start):
@@ -91,6 +92,15 @@ def test_a_call_whose_callee_does_not_return_is_a_dead_end():
     found = returning_part(values_of(4, edges, edges, calling={1}))
     assert found.dead_ends == (4,)
     assert [point.block.address for point in found.points] == [0, 8]
+
+
+def test_a_return_that_is_not_checked_stays():
+    """That it goes to what never returns is assumed, and so the assumption is to be told."""
+    edges = [Edge(0, 1, "call", 4), Edge(1, 3, "return", None), Edge(3, 3, "jump", 12), Edge(0, 2, "jump", 8)]
+    edges.append(Edge(2, EXIT, "return", None))
+    found = returning_part(values_of(4, edges, edges, unchecked=(1,)))
+    assert [point.block.address for point in found.points] == [0, 4, 8]
+    assert found.dead_ends == (12,)
 
 
 def test_where_values_trap_control_the_call_is_assumed_to_return():
