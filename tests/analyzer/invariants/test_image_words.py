@@ -40,6 +40,14 @@ def test_a_number_is_an_address_where_the_image_has_data(value, kind):
     assert constants().kind_of(value) is kind
 
 
+def test_what_is_in_code_near_data_is_no_address_of_data():
+    image = small_image()
+    code, _ = image.segments
+    image.segments = (code, Segment(CODE + 0x100, b"", 64, writable=True, executable=False))
+    assert Constants(image).kind_of(CODE + 8) is Kind.ANY
+    assert Constants(image).kind_of(CODE + 0x108) is Kind.STATIC
+
+
 def test_data_that_lies_as_low_as_sizes_is_refused():
     image = small_image()
     low = Segment(0x1000, b"", 64, writable=True, executable=False)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.analyzer.invariants.small_memory import small_module
 from tests.analyzer.small_functions import lifter_of
-from wcet_probe.analyzer.invariants.operations import operation, require_expanded, returned_words
+from wcet_probe.analyzer.invariants.operations import operation, require_expanded, returned_words, surely_stored
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.errors import AnalysisError
@@ -61,6 +61,14 @@ def test_words_that_are_stored_on_every_way_to_success_are_told(module):
     head = module[0].address("head")
     assert of(module, "setup").surely_stored == {head, head + 4}  # the way without the store returns 1
     assert of(module, "unsure").surely_stored == frozenset()
+
+
+def test_a_store_that_may_not_happen_is_not_sure(module):
+    setup = of(module, "setup")
+    result = setup.values.registers["r3"]
+    assert set(surely_stored(setup.values, setup.moved, result)) == setup.surely_stored
+    unsure = [replace(one, is_certain=False) for one in setup.moved]
+    assert not set(surely_stored(setup.values, unsure, result))
 
 
 def test_a_counter_is_told_by_what_enters_its_loop_and_how_far_it_counts(module):
