@@ -14,7 +14,7 @@ from wcet_probe.model.image import Segment, Symbol
 
 CODE, DATA = 0x40000, 0x200000
 DATA_SECTION = (
-    ".pushsection .data\n.balign 8\n.globl head\n.type head, @object\nhead: .word 0, 0\n.size head, 8\n.popsection\n"
+    ".pushsection .data\n.balign 8\n.globl head\n.type head, @object\nhead: .long 0, 0\n.size head, 8\n.popsection\n"
 )
 
 

@@ -42,7 +42,8 @@ def test_an_answer_is_computed_for_what_the_symbols_are():
     assert {value for part in found for value in part.value.values()} == {12 + 8 * step for step in range(8)}
     question.answer = ()
     assert asked.answer(question, question.known) == ()  # not computed again
-    assert asked.answer(question, (NUMBER, NUMBER)) != found
+    again = asked.answer(question, (NUMBER, NUMBER))
+    assert {value for part in again for value in part.value.values()} >= {16, 128}
     assert not asked.is_cut
 
 

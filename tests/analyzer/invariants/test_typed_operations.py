@@ -20,6 +20,7 @@ BODIES = {
     "mask": HEAD + "lwz 5, 4(9)\nrlwinm 6, 5, 0, 0, 28\nstw 6, 4(9)\nblr",
     "plain": HEAD + "lwz 5, 4(9)\nstw 5, 0(9)\nblr",
     "give": "lwz 5, -4(3)\nlwz 6, 0(3)\nlwz 7, 8(3)\nstw 6, -8(3)\nblr",
+    "both": HEAD + "lwz 5, 0(9)\nlwz 6, 4(9)\nlwzx 7, 5, 6\nlwz 8, 0(5)\nrlwinm 8, 5, 0, 29, 31\nblr",
     "walk": HEAD + "lwz 5, 0(9)\n1: lwz 6, 8(5)\nmr 5, 6\ncmpwi 6, 0\nbne 1b\nblr",
 }
 
@@ -47,14 +48,14 @@ def of(module, name, roles=NO_BLOCK, **changed):
         ("index", [Use.NUMBER, Use.OPEN]),
         ("mask", [Use.NUMBER]),
         ("plain", [Use.OPEN]),
-        ("walk", [Use.OPEN, Use.LINK]),
+        ("both", [Use.LINK, Use.NUMBER, Use.OPEN, Use.OPEN]),
+        ("walk", [Use.LINK, Use.LINK]),
     ],
 )
 def test_a_loaded_word_is_used_as_the_addresses_say_that_it_is_in(module, name, uses):
     found = of(module, name)
     loads = [one for one in found.accesses if not one.transfer.is_store]
-    expected = {"walk": [Use.LINK, Use.LINK]}.get(name, uses)
-    assert [one.use for one in loads] == expected
+    assert [one.use for one in loads] == uses
     assert all(one.symbol is not None for one in loads)
     assert all(one.symbol is None for one in found.accesses if one.transfer.is_store)
 

@@ -93,6 +93,16 @@ def test_a_constant_is_what_the_image_has_there():
     assert of(state, terms.constant(12, 32), {}) == (Part(Kind.NUMBER, False, residue(12)),)
 
 
+def test_a_number_is_shifted_by_each_amount():
+    terms, state = setting()
+    size = terms.symbol((0, 0, 0), 32)
+    amount = state.define((0, 4, 0), 32, strided.between(32, 1, 3))
+    shifted = terms.apply("INT_LEFT", (size, amount), 32)
+    known = {size: (Part(Kind.NUMBER, False, residue(1)),), amount: ANYTHING}
+    (found,) = (part for part in of(state, shifted, known) if part.kind is Kind.NUMBER)
+    assert found.residues == residue(2) | residue(4) | residue(8)
+
+
 def test_null_is_left_out_where_a_comparison_excludes_it():
     terms, state = setting()
     link = terms.symbol((0, 0, 0), 32)
