@@ -54,6 +54,8 @@ def test_a_load_sees_a_store_where_their_addresses_may_be_the_same():
     assert _sees(target(arena), target(in_arena(strided.residue_class(WAY_BITS, 4, 8)))) is False
     assert _sees(target(arena), target(in_arena(strided.residue_class(WAY_BITS, 16, 32)))) is True
     assert _sees(target(arena), target(in_arena(strided.residue_class(WAY_BITS, 2, 8)))) is None
+    both, other = (*at(0x200008), *arena), (*at(0x200008), *in_arena(strided.residue_class(WAY_BITS, 4, 8)))
+    assert _sees(target(both), target(other)) is True  # the static word, though not the one in the arena
     for load, store in product((-8, 0, 2, 8), repeat=2):
         found = _sees(target(arena, distance=load), target(arena, distance=store))
         assert found is (None if 0 < abs(load - store) < 4 else load == store)
