@@ -11,7 +11,10 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.errors import UsageError
 
-DATA = ".pushsection .data\n.balign 32\n.globl place\n.type place, @object\nplace: .space 128\n.size place, 128\n.popsection"
+DATA = (
+    ".pushsection .data\n.balign 32\n.globl place\n.type place, @object\n"
+    "place: .space 128\n.size place, 128\n.popsection"
+)
 BODY = (
     "lis 9, place@ha\naddi 9, 9, place@l\nli 6, 3\nmtctr 6\n1: lwz 7, 0(9)\nstw 7, 32(9)\nbdnz 1b\n"
     f"cmpwi 3, 0\nbeq 2f\nlwz 7, 64(9)\n2: lwz 7, 30(9)\nblr\n{DATA}"
