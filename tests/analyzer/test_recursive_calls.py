@@ -8,6 +8,7 @@ import pytest
 from tests.analyzer.flow_problems import problem
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.ipet.exact_lp import Constraint
 from wcet_probe.analyzer.ipet.flow_system import FlowLoop
 from wcet_probe.analyzer.recursive_calls import CountedCalls, expected_calls, facts_of_calls, tail_calls, tree_cost
 from wcet_probe.errors import AnalysisError
@@ -50,12 +51,14 @@ def test_a_loop_in_an_execution_is_limited_once_for_each():
     """Five rounds, and then a leaf or one call: a chain of calls has the rounds of each."""
     costs = {"a": 1, "h": 5, "call": 3, "x": 1}
     loop = FlowLoop("l", ("a-h",), ("h-h",), 4)
+    once = Constraint("rounds", {"h-h": 1}, "<=", 4)
     edges = [("a", "h", 0), ("h", "h", 0), ("h", "x", 0), ("h", "call", 0), ("call", "x", 0)]
     for most in (1, 4):
-        found = tree_cost(problem(costs, edges, [loop]), {"call-x"}, (), most)
-        for calls in range(8):
-            assert found.first + calls * found.each >= (calls + 1) * (1 + 5 * 5 + 1) + 3 * calls
-        assert (found.each, found.first) == (30, 27)
+        for limited in (problem(costs, edges, [loop]), problem(costs, edges, (), [once])):
+            found = tree_cost(limited, {"call-x"}, (), most)
+            for calls in range(8):
+                assert found.first + calls * found.each >= (calls + 1) * (1 + 5 * 5 + 1) + 3 * calls
+            assert (found.each, found.first) == (30, 27)
 
 
 def test_where_nothing_limits_an_edge_there_is_no_bound():
@@ -103,6 +106,8 @@ def test_a_loop_of_a_function_without_one_in_the_source_is_a_call_at_its_end():
     analysed = SimpleNamespace(sites=(site(16, (("a.c", 4),)), site(32, (("a.c", 9),)), site(48, (("a.c", 3),), "g")))
     assert tail_calls(analysed, index, "f", [16, 32, 48]) == {16}
     assert tail_calls(analysed, index, "f", [32]) == frozenset()
+    inlined = SimpleNamespace(header_address=16, function="f", latch_lines=(("a.c", 4),), own_lines=(("a.c", 9),))
+    assert tail_calls(SimpleNamespace(sites=(inlined,)), index, "f", [16]) == frozenset()
     looping = index_sources({"a.c": "int f(int n)\n{\n  while (n)\n    n--;\n  return f(n);\n}\n"})
     assert tail_calls(analysed, looping, "f", [16, 32]) == frozenset()
 
