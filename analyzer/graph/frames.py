@@ -7,7 +7,8 @@ with what cannot return.
 *Soundness:* the address and the stack pointer of each return are followed through registers and the function's own
 frame. Where they are not known to be those that the function was entered with, it may return for a caller. Callees are
 taken to give back the registers that the convention keeps; what lies behind an indirect jump whose targets are not
-known, and what an indirect call may go to, is not seen; nor is what a store changes whose address is not known to be on the stack.
+known, and what an indirect call may go to, is not seen, nor what a store changes whose address is not a known place of
+the stack.
 """
 
 from __future__ import annotations
