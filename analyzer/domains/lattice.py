@@ -1,7 +1,7 @@
 """What an abstract domain is: a partial order with joins and widening.
 
 Each domain implements `Lattice`, and is then held against its laws by the one suite of the tests
-(``tests/analyzer/test_lattice_laws.py``), which fails for a domain that it does not know. `analyzer.fixpoint` iterates
+(``tests/analyzer/domains/test_lattice.py``), which fails for a domain that it does not know. `graph.fixpoint` iterates
 over any of them. Elements are values: an operation changes none of its operands.
 
 Source: P. Cousot, R. Cousot, Abstract interpretation, POPL 1977; the interface is that of F. Nielson, H. Nielson,

@@ -7,7 +7,8 @@ with what cannot return.
 *Soundness:* the address and the stack pointer of each return are followed through registers and the function's own
 frame. Where they are not known to be those that the function was entered with, it may return for a caller. Callees are
 taken to give back the registers that the convention keeps; what lies behind an indirect jump whose targets are not
-known, and what an indirect call may go to, is not seen.
+known, and what an indirect call may go to, is not seen, nor what a store changes whose address is not a known place of
+the stack.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _AWAY = frozenset({"CALL", "CALLIND", "BRANCHIND", "RETURN"})
 _ENDS = frozenset({"BRANCH", "TRAP", *_AWAY})
 _WITHOUT_LOW_BITS = frozenset({0xFFFF_FFFE, 0xFFFF_FFFC})
 _MOST_WAYS = 8
+_WORD_BYTES = 4
 _KEPT: Mapping[Isa, Sequence[str]] = {
     Isa.ARM: ("r13", *(f"r{number}" for number in range(4, 12))),
     Isa.THUMB: ("r13", *(f"r{number}" for number in range(4, 12))),
@@ -252,7 +254,7 @@ class _Walk:
         if op.opcode == "STORE":
             place = self._read(op.inputs[0], state)
             if place is not None and place.kind == "stack":
-                _put(state, ("stack", place.offset), self._read(op.inputs[1], state))
+                _overwrite(state, place.offset, op.inputs[1].size_bytes, self._read(op.inputs[1], state))
             return
         if op.output is None:
             return
@@ -263,7 +265,7 @@ class _Walk:
         match op.opcode, held:
             case "COPY", [one]:
                 return one
-            case "LOAD", [Held("stack", offset)] if op.output is not None and op.output.size_bytes == 4:
+            case "LOAD", [Held("stack", offset)] if op.output is not None and op.output.size_bytes == _WORD_BYTES:
                 return self._word(offset, state)
             case "INT_ADD", [Held("stack", offset), Held("number", number)] | [
                 Held("number", number),
@@ -279,6 +281,14 @@ class _Walk:
 
 def _add(pending: dict[int, _State], index: int, state: _State) -> None:
     pending[index] = _met(pending[index], state) if index in pending else state
+
+
+def _overwrite(state: _State, offset: int, size_bytes: int, held: Held | None) -> None:
+    """A store: words that it changes in part are not what they were."""
+    for at in range(offset - _WORD_BYTES + 1, offset + size_bytes):
+        if at >= 0 or ("stack", at) in state:
+            _put(state, ("stack", at), None)
+    _put(state, ("stack", offset), held if size_bytes == _WORD_BYTES else None)
 
 
 def _put(state: _State, place: _Place, held: Held | None) -> None:

@@ -179,8 +179,7 @@ class Evaluator:
         return tuple(part for part in parts if followed(self.sum([(1, (part,))], constant)))
 
     def _known(self, index: int, symbol: Term, found: Found) -> Word:
-        original = self._operations[index].original(symbol)
-        return found.get((index, original), NOTHING) if (index, original) in self._unknown else ANYTHING
+        return found.get((index, symbol), NOTHING) if (index, symbol) in self._unknown else ANYTHING
 
 
 class _Equations:

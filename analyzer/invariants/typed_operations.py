@@ -26,7 +26,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Node, Term
+from wcet_probe.analyzer.values.terms import Term
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
@@ -98,23 +98,6 @@ class TypedOperation:
     def situation(self, state: State) -> Situation:
         """Where ``state`` holds, if it is one of an access or of an edge."""
         return self.where.get(id(state), NOWHERE)
-
-    def original(self, symbol: Term) -> Term:
-        """The symbol that ``symbol`` is an older value of, or itself."""
-        return original(self.values, symbol)
-
-
-def original(values: Values, symbol: Term) -> Term:
-    """The symbol that ``symbol`` is an older value of, or itself (`State.define`).
-
-    *Soundness:* what is known of a symbol here is so of each value that it is ever given.
-    """
-    match values.terms[symbol]:
-        case Node("leaf", (int(), int(), int(), int()) as name, bits):
-            return values.terms.symbol(name[:3], bits)
-        case Node("leaf", ("phi", tuple() as place, Location() as location, int()), bits):
-            return values.terms.symbol(("phi", place, location), bits)
-    return symbol
 
 
 def typed_operation(  # noqa: PLR0917  the operation and what it is read from
@@ -258,7 +241,7 @@ def _unmasked(values: Values, term: Term) -> set[Term]:
     """The symbols that ``term`` is, its lowest bits apart."""
     node, operands = values.terms[term], values.terms.operands(term)
     if node.opcode == "leaf":
-        return {original(values, term)}
+        return {term}
     if node.opcode == "CHOICE":
         return {one for each in operands[1:] for one in _unmasked(values, each)}
     if node.opcode == "INT_AND" and values.terms.value(operands[1]) is not None:

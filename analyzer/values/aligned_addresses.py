@@ -27,4 +27,5 @@ def aligned_address(state: State, term: Term) -> Term:
     known = None if rest is None else state.value(rest)
     if known is None or not known.is_constant:
         return term
-    return terms.apply("INT_SUB", (operands[0], terms.constant(known.value, node.bits)), node.bits) or term
+    aligned = terms.apply("INT_SUB", (operands[0], terms.constant(known.value, node.bits)), node.bits)
+    return term if aligned is None else aligned

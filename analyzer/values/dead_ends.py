@@ -3,7 +3,8 @@
 Where the code alone tells it, `returning` and `cfg` have left it out before.
 
 *Soundness:* a bound holds for the executions that return; the blocks from which no path leads to a return are none of
-theirs. The assumption names where control would come to them.
+theirs. The assumption names where control would come to them. A return stays of which it is only assumed that it goes
+behind its call: what is left out behind it rests on that assumption.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ def returning_part(values: Values) -> Supergraph:
     calling = {edge.source for edge in values.graph.edges if edge.way == "call"}
     # Where a fact says that recursion goes no deeper, a call has no edge: that no flow comes there is the fact's.
     kept = {index for index in values.states if points[index].block.calls and index not in calling}
+    kept.update(values.unchecked_returns)
     todo = [EXIT, *kept]
     while todo:
         new = set(before.get(todo.pop(), ())) - kept

@@ -94,7 +94,9 @@ def _merge_locations(
             continue
         term = classes.get((before, parts))
         if term is None and predicate is not None and not speaks:
-            term = terms.gamma(predicate, *parts) or _gamma_by_name(states, place, predicate, parts, made)
+            term = terms.gamma(predicate, *parts)
+            if term is None:
+                term = _gamma_by_name(states, place, predicate, parts, made)
             if term is not None:
                 made.gammas[term] = parts
         if term is None:

@@ -348,49 +348,6 @@ def test_where_much_was_summarised_already_callees_expand_less(monkeypatch):
         assert machine.count("f", (7,)) <= min(one.instructions for one in bounds)
 
 
-def test_what_is_not_summarised(monkeypatch):
-    """Recursion, what was refused, and what is called once."""
-    blocks = {1: ([2, 2, 3, 4], []), 2: ([3], []), 3: ([], [5]), 4: ([4], []), 5: ([], [])}
-
-    class Block:
-        def __init__(self, calls, tail_calls):
-            self.calls, self.tail_calls = calls, tail_calls
-
-    class Graph:
-        def __init__(self, function):
-            calls, tails = blocks[function]
-            self.blocks = {0: Block(calls, tails)} | {n: Block([], []) for n in range(1, 9)}
-
-    monkeypatch.setattr(expansion, "FEW", 1)
-    assert expansion.to_summarise(Graph, 1, (), most=1000) == frozenset()
-    assert expansion.to_summarise(Graph, 1, (), most=1) == frozenset({2, 3})
-    assert expansion.to_summarise(Graph, 1, (3,), most=1) == frozenset({2, 5})
-
-
-def test_what_is_visited_most_in_nested_loops_is_summarised():
-    """Not what has few visits, is called once, was refused, or has loops that its callers bound."""
-
-    def block(address, jumps=(), calls=(), falls_to=None):
-        return SimpleNamespace(address=address, jumps=jumps, calls=calls, tail_calls=(), falls_to=falls_to)
-
-    caller = [block(0, calls=(3,), falls_to=1), block(1, calls=(4,), falls_to=2), block(2, (1, 2), (2,), 3), block(3)]
-    routine = [block(0, jumps=(0, 9)), *(block(n, falls_to=n + 1) for n in range(1, 10)), block(10)]
-    small = [block(0)]
-    functions = {1: caller, 2: routine, 3: routine, 4: small}
-
-    def graph(function):
-        blocks = {one.address: one for one in functions[function]}
-        return SimpleNamespace(symbol=SimpleNamespace(address=0), blocks=blocks)
-
-    def chosen(most_visits, refused=(), unbounded=()):
-        return expansion.to_summarise(graph, 1, refused, 1_000, unbounded, most_visits=most_visits)
-
-    visits = (1 + 3 + 9 + 1) + 9 * (3 + 10) + 1 * (3 + 10) + 3
-    assert chosen(None) == chosen(visits) == frozenset()
-    assert chosen(visits - 1) == frozenset({2})
-    assert chosen(1, refused=(2,)) == chosen(1, unbounded=(2,)) == frozenset()
-
-
 ARGUMENT_LOOPS = CALLS + (
     "__attribute__((noinline)) u g(u n) { u r = 0; for (u i = 0; i < n; i++) r += in; return r; }\n"
     "__attribute__((noinline)) u h(u n) { u r = 0; do r += in; while (r & a); return r + g(n) + g(n + 1); }\n"

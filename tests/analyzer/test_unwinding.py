@@ -108,6 +108,25 @@ def test_who_pops_a_frame_is_told_by_the_code(target):
     assert set(returning_for_callers(lifter, addresses["panic"], {}, returning)) == {addresses["special"]}
 
 
+BYTE_BY_BYTE = {
+    "f": "push {r4, lr}\n cmp r0, #5\n bhi 2f\n adr r2, 3f\n bl fail\n1: b 1b\n2: movs r0, #1\n pop {r4, pc}\n"
+    " .balign 4\n3: movs r1, #200\n4: subs r1, #1\n bne 4b\n pop {r4, pc}",
+    "fail": "push {r4, lr}\n adds r2, #1\n strb r2, [sp, #4]\n lsrs r2, r2, #8\n strb r2, [sp, #5]\n pop {r4, pc}",
+}
+
+
+def test_a_return_address_that_is_overwritten_in_part_is_an_assumption():
+    """The routine returns to a third place, and so does the function: 413 instructions, where 5 were proved.
+
+    The call was left out with the loop behind it, and nothing told that this rests on where the routine returns.
+    """
+    proof = of("cortex-m4", assembler(BYTE_BY_BYTE, load_target("cortex-m4")))
+    assert "return-address" in {one.id for one in proof.bound.assumptions}
+    with proof.guest.machine() as machine:
+        assert machine.count("f", (1,)) > proof.bound.instructions
+        assert machine.count("f", (7,)) == proof.bound.instructions
+
+
 LONGJMP = {
     "f": "push {r4, r5, r6, lr}\n mov r4, r0\n sub sp, #16\n mov r6, sp\n mov r0, sp\n bl set\n cmp r0, #0\n bne 2f\n"
     "cmp r4, #5\n bhi 3f\n bl fail\n3: add sp, #16\n pop {r4, r5, r6, pc}\n2: movs r1, #200\n"

@@ -95,3 +95,23 @@ def test_every_room_says_what_it_is_for():
             said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
             assert len(said) > 20, path
             assert "TODO" not in said, path
+
+
+MIRRORED = ("domains", "graph", "icache", "invariants", "pcode", "values")
+"""The stages of the analyzer of which each module has its test file."""
+
+
+@pytest.mark.parametrize("stage", ["", *MIRRORED])
+def test_every_module_of_the_analyzer_has_its_test_file(stage):
+    """Of its own name, where the tests mirror the modules."""
+    folder, tests = ROOT / "analyzer" / stage, ROOT / "tests" / "analyzer" / stage
+    modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert modules
+    assert not {name for name in modules if not (tests / f"test_{name}.py").is_file()}
+
+
+def test_every_stage_of_the_analyzer_is_mirrored():
+    """The other stages have tests of their modules, too, but not yet a file for each."""
+    stages = {path.parent.name for path in (ROOT / "analyzer").glob("*/__init__.py")}
+    assert stages - set(MIRRORED) == {"dcache", "facts", "ipet", "loops"}
+    assert all((ROOT / "tests" / "analyzer" / stage / "__init__.py").is_file() for stage in stages)

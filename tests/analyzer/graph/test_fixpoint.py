@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Dual, Lattice, Subsets
 from wcet_probe.analyzer.graph.fixpoint import LatticeEquations, least, solve, unsettled
-from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder, in_order
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 
 UNIVERSE = frozenset(range(6))
 SETS = st.frozensets(st.integers(0, 5), max_size=3)
@@ -58,18 +58,6 @@ def test_the_check_refuses_what_is_no_fixpoint(problem, data):
     if states[node]:
         states[node] -= {data.draw(st.sampled_from(sorted(states[node])))}
         assert unsettled(graph, equations, {0: start}, states)
-
-
-@given(problems())
-def test_orders_and_reachability(problem):
-    graph, _, _ = problem
-    order = list(in_order(graph.forest))
-    assert set(order) == graph.behind([0])
-    headers = {loop.header for loop in graph.loops}
-    for node in order:
-        for target in graph.successors(node):
-            assert graph.place[target] > graph.place[node] or target in headers
-        assert all(node in graph.behind([source]) for source in graph.before([node]))
 
 
 def nest(depth):

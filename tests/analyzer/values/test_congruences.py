@@ -13,27 +13,10 @@ from tests.analyzer.relational_runs import Run
 from tests.analyzer.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.domains.congruences import Congruence, joined
+from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.catalog.lookup import load_target
-
-_classes = st.builds(
-    lambda power, number: Congruence(1 << power, number % (1 << power)), st.integers(0, 5), st.integers(0, 31)
-)
-
-
-def numbers(of: Congruence) -> set[int]:
-    return set(range(of.residue, 64, of.modulus))
-
-
-@given(_classes, _classes)
-def test_the_join_is_the_least_class_above_both(one, other):
-    both = joined(one, other)
-    assert numbers(one) | numbers(other) <= numbers(both)
-    finer = Congruence(2 * both.modulus, one.residue % (2 * both.modulus))
-    assert both.modulus == min(one.modulus, other.modulus) or not numbers(one) | numbers(other) <= numbers(finer)
-    assert joined(other, one) == both
 
 
 @given(st.integers(0, 200), st.integers(1, 64), st.integers(0, 9))

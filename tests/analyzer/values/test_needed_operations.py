@@ -5,29 +5,13 @@ from pathlib import Path
 import pytest
 from platformdirs import user_cache_dir
 
-from tests.support import assembler, guest_of
-from wcet_probe.analyzer.graph.supergraph import build_supergraph
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.analysis import analyze_values
+from tests.analyzer.small_functions import analysed, of_text, small_guest
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.needed_operations import flag_bytes, needed_operations
 from wcet_probe.analyzer.values.transfer import Transfer
-from wcet_probe.build.image import require_symbol
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
-
-THUMB = load_target("cortex-m4")
-
-
-def analysed(image, target, entry="f"):
-    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
-    graph = build_supergraph(image, lifter, require_symbol(image, entry), {}, {})
-    return lifter, analyze_values(image, lifter, graph, {})
-
-
-def of_text(text):
-    return analysed(guest_of(assembler({"f": text}, THUMB), THUMB).image, THUMB)
 
 
 def computed(lifter, values):
@@ -85,7 +69,7 @@ def meetings(text):
     """How often ways meet in the first block of ``text``, and what a register can be at its end."""
     lifter, values = of_text(text)
     found = []
-    memory = Memory(guest_of(assembler({"f": text}, THUMB), THUMB).image)
+    memory = Memory(small_guest(text).image)
     transfer = Transfer(lifter, values.terms, memory, lambda *one: found.append(one))
     (flow,) = transfer.block(0, values.graph.points[0].block.instructions, values.states[0].copy())
 

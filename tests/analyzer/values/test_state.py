@@ -13,7 +13,7 @@ from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
-from wcet_probe.analyzer.values.learning import assume, learn
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
@@ -215,38 +215,3 @@ def test_concrete_states_stay_admitted(seed):
 def test_concrete_states_stay_admitted_on_long_walks(seed):
     for number in range(600):
         walk(f"long {seed} {number}")
-
-
-# ------------------------------------------------------------------------------------------------------ found by attack
-
-
-def test_a_register_that_was_never_written_is_not_silent():
-    """One side has saved and restored it, the other has not touched it, and knows of it all the same."""
-    terms = Terms()
-    register = REGISTERS[0]
-    entry = terms.symbol(("in", register), 32)
-    restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
-    restored.set_location(register, entry)
-    learn(restored, entry, strided.between(32, 10, 20))
-    learn(untouched, entry, strided.constant(32, 3))
-    for states in ([restored, untouched], [untouched, restored]):
-        assert 3 in join(states, (7,)).value(entry)
-        assert 3 in join(states, (7,), gated=True).value(entry)
-
-
-def test_a_choice_speaks_of_no_older_value_of_its_own_place():
-    """Behind the join, the symbol of its place is the new value, and what was said with the older one must not hold."""
-    terms = Terms()
-    kept, other = REGISTERS[:2]
-    older = terms.symbol(("phi", (7,), kept), 32)
-    condition = terms.apply("INT_LESS", (terms.symbol(("in", FLAGS[0]), 32), terms.constant(5, 32)), 8)
-    states = []
-    for holds in (True, False):
-        state = State(terms, big_endian=False)
-        state.set_location(kept, terms.constant(1 if holds else 2, 32))
-        term = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
-        state.set_location(other, term)
-        assert assume(state, condition, holds)
-        states.append(state)
-    merged = join(states, (7,), gated=True)
-    assert older not in terms.symbols(merged.locations[other])

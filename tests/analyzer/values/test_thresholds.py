@@ -1,6 +1,6 @@
 """Where widening stops: at what a loop compares with and what is held at its header first, then at every constant."""
 
-from tests.analyzer.values.test_needed_operations import of_text
+from tests.analyzer.small_functions import of_text
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.values.thresholds import Thresholds
 

@@ -1,0 +1,144 @@
+"""What terms may be as words, against their values: kinds and residues of numbers, addresses and null."""
+
+import pytest
+
+from tests.analyzer.values.test_terms import RUNS, Dag
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.invariants.kinds import ANYTHING, MODULUS, NULL, Kind, Part, residue
+from wcet_probe.analyzer.invariants.situations import NOWHERE, Situations
+from wcet_probe.analyzer.invariants.words import Words
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.learning import assume, learn
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.terms import Terms
+
+NO_SITUATIONS = Situations({}, {}, {}, {})
+STATIC = 0x200000
+
+
+def kind_of(value):
+    return Kind.STATIC if STATIC <= value < STATIC + 4096 else Kind.NUMBER
+
+
+def words(known):
+    return Words(kind_of, lambda symbol: known.get(symbol, ANYTHING), NO_SITUATIONS)
+
+
+def number_word(values):
+    """The numbers, and null apart."""
+    mask = 0
+    for value in values:
+        mask |= residue(value) if value else 0
+    return (*(NULL if 0 in values else ()), *((Part(Kind.NUMBER, False, mask),) if mask else ()))
+
+
+def stands_for(parts, value):
+    """Whether a number is among ``parts``: null apart, and any word for whatever is not known."""
+    return any(
+        (value == 0 if part.kind is Kind.NULL else True) and part.residues >> value % MODULUS & 1 for part in parts
+    )
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_each_value_is_among_the_words_of_its_term(part):
+    sharp = 0
+    for number in range(10):
+        dag = Dag(f"words {part} {number}")
+        for _ in range(25):
+            grown = dag.grow()
+            if grown is not None and grown[1] is not None:
+                grown[0].append(grown[1:])
+        state = State(dag.terms, big_endian=False)
+        known = {}
+        for symbol in dag.symbols[0]:
+            numbers = [run[symbol] for run in dag.symbols]
+            known[symbol] = number_word(numbers)
+            if max(numbers) - min(numbers) < 64 and dag.terms[symbol].bits == 32:
+                learn(state, symbol, strided.between(32, min(numbers), max(numbers)))
+        evaluator = words(known)
+        for term, values in dag.words:
+            found = evaluator.of(state, term, NOWHERE)
+            assert all(stands_for(found, value) for value in values), dag.terms[term]
+            sharp += sum(part.residues.bit_count() for part in found) < MODULUS
+    assert sharp > 10 * RUNS
+
+
+def setting():
+    terms = Terms()
+    return terms, State(terms, big_endian=False)
+
+
+def of(state, term, known):
+    return words(known).of(state, term, NOWHERE)
+
+
+def plus(terms, one, other):
+    return terms.apply("INT_ADD", (one, terms.constant(other, 32)), 32)
+
+
+def test_a_link_and_a_number_is_an_address_and_its_low_bits_are_a_number():
+    terms, state = setting()
+    link, size = terms.symbol((0, 0, 0), 32), terms.symbol((0, 4, 0), 32)
+    known = {link: (Part(Kind.ARENA, True, residue(8)),), size: (Part(Kind.NUMBER, False, residue(16)),)}
+    moved = terms.apply("INT_ADD", (plus(terms, link, 4), size), 32)
+    assert of(state, moved, known) == (Part(Kind.ARENA, True, residue(28)),)
+    low = terms.apply("INT_AND", (link, terms.constant(7, 32)), 32)
+    assert {part.kind for part in of(state, low, known)} <= {Kind.NUMBER, Kind.NULL}
+
+
+def test_a_constant_is_what_the_image_has_there():
+    terms, state = setting()
+    assert of(state, terms.constant(0, 32), {}) == NULL
+    assert of(state, terms.constant(STATIC + 8, 32), {}) == (Part(Kind.STATIC, False, residue(STATIC + 8)),)
+    assert of(state, terms.constant(12, 32), {}) == (Part(Kind.NUMBER, False, residue(12)),)
+
+
+def test_a_number_is_shifted_by_each_amount():
+    terms, state = setting()
+    size = terms.symbol((0, 0, 0), 32)
+    amount = state.define((0, 4, 0), 32, strided.between(32, 1, 3))
+    shifted = terms.apply("INT_LEFT", (size, amount), 32)
+    known = {size: (Part(Kind.NUMBER, False, residue(1)),), amount: ANYTHING}
+    (found,) = (part for part in of(state, shifted, known) if part.kind is Kind.NUMBER)
+    assert found.residues == residue(2) | residue(4) | residue(8)
+
+
+def test_null_is_left_out_where_a_comparison_excludes_it():
+    terms, state = setting()
+    link = terms.symbol((0, 0, 0), 32)
+    known = {link: (*NULL, Part(Kind.ARENA, True, residue(8)))}
+    assert of(state, link, known) == known[link]
+    assert assume(state, terms.apply("INT_NOTEQUAL", (link, terms.constant(0, 32)), 8), True)
+    assert of(state, link, known) == known[link][1:]
+
+
+def test_residues_that_a_condition_rules_out_are_left_out():
+    """As a tag's lowest bit, which tells whether the block is free."""
+    terms, state = setting()
+    tag = terms.symbol((0, 0, 0), 32)
+    known = {tag: (Part(Kind.NUMBER, False, residue(8) | residue(9)),)}
+    low = terms.apply("INT_AND", (tag, terms.constant(1, 32)), 32)
+    for holds, left in ((True, 8), (False, 9)):
+        side = state.copy()
+        assert assume(side, terms.apply("INT_EQUAL", (low, terms.constant(0, 32)), 8), holds)
+        assert of(side, tag, known) == (Part(Kind.NUMBER, False, residue(left)),)
+
+
+def test_each_part_of_a_choice_is_told_where_its_condition_lets_it_be():
+    terms, state = setting()
+    x, y = terms.symbol((0, 0, 0), 32), terms.symbol((0, 4, 0), 32)
+    condition = terms.apply("INT_LESS", (x, terms.constant(5, 32)), 8)
+    chosen = terms.gamma(condition, y, terms.constant(24, 32))
+    known = {x: ANYTHING, y: (Part(Kind.ARENA, False, residue(0)),)}
+    assert {part.kind for part in of(state, chosen, known)} == {Kind.ARENA, Kind.NUMBER}
+    assert assume(state, condition, False)
+    assert of(state, chosen, known) == (Part(Kind.NUMBER, False, residue(24)),)
+
+
+def test_of_the_stack_and_of_unknown_words_nothing_is_told():
+    terms, state = setting()
+    pointer = state.define(("stack pointer",), 32, strided.constant(32, 0), Base.STACK)
+    assert of(state, plus(terms, pointer, -8), {}) == ANYTHING
+    assert of(state, terms.symbol((0, 0, 0), 32), {}) == ANYTHING
+    narrow = of(state, terms.symbol((0, 8, 0), 8), {})
+    assert {part.kind for part in narrow} == {Kind.NUMBER}  # a byte is no address

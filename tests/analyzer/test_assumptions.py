@@ -1,0 +1,87 @@
+"""What a proof takes for granted is told where something rests on it, and only there."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from tests.analyzer.small_functions import ARM, POWERPC, THUMB
+from wcet_probe.analyzer.assumptions import assumptions
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.model.target import Replacement
+
+IMAGE = SimpleNamespace(place=hex, location=hex)
+ALWAYS = {"no-interference", "timing-model"}
+
+
+def access(base=Base.NUMBER, offset=None, *, is_store=True):
+    return SimpleNamespace(base=base, offset=offset or strided.top(32), is_store=is_store)
+
+
+def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecked=()):
+    values = SimpleNamespace(
+        accesses={0: accesses},
+        terms=terms or Terms(),
+        graph=SimpleNamespace(dead_ends=dead_ends),
+        unchecked_returns=unchecked,
+    )
+    return {one.id: one.statement for one in assumptions(Facts(), IMAGE, target, values, lines)}
+
+
+def without_caches(target):
+    return replace(target, icache=None, dcache=None, translation="")
+
+
+def test_nothing_more_is_assumed_of_a_call_without_accesses():
+    assert told().keys() == ALWAYS
+    assert told(target=without_caches(ARM)).keys() == ALWAYS
+    assert "targets/cortex-m4.toml" in told()["timing-model"]
+
+
+def test_a_store_through_a_pointer_misses_the_stack():
+    assert "stack-separation" in told(access())
+    for one in (
+        access(is_store=False),
+        access(offset=strided.constant(32, 0x2000)),
+        access(Base.STACK),
+        access(Base.ANY),
+    ):
+        assert "stack-separation" not in told(one)
+
+
+@pytest.mark.parametrize("base", [Base.STACK, Base.ANY])
+def test_the_stack_is_aligned_where_its_lines_or_low_bits_are_asked_for(base):
+    assert "stack-alignment" in told(access(base), target=POWERPC)
+    assert "stack-alignment" not in told(access(base), target=without_caches(POWERPC))
+    assert "stack-alignment" not in told(access(), target=POWERPC)
+    terms = Terms()
+    pointer = terms.symbol(("stack pointer",), 32)
+    terms.apply("INT_AND", (pointer, terms.constant(3, 32)), 32)
+    assert "stack-alignment" in told(terms=terms)
+
+
+def test_lines_that_are_not_crossed_are_told_with_their_places():
+    assert told(lines=SimpleNamespace(assumed={0x8004, 0x8000}))["alignment"].endswith("at 0x8000, 0x8004")
+    assert "alignment" not in told(lines=SimpleNamespace(assumed=frozenset()))
+
+
+@pytest.mark.parametrize("cache", ["icache", "dcache"])
+def test_first_in_first_out_is_told_of_either_cache(cache):
+    fifo = replace(getattr(POWERPC, cache), replacement=Replacement.FIFO)
+    lru = replace(
+        POWERPC,
+        icache=replace(POWERPC.icache, replacement=Replacement.LRU),
+        dcache=replace(POWERPC.dcache, replacement=Replacement.LRU),
+    )
+    assert "fifo-replacement" not in told(target=lru)
+    assert "fifo-replacement" in told(target=replace(lru, **{cache: fifo}))
+
+
+def test_translation_returns_and_dead_ends_are_told_where_there_are_some():
+    plain = without_caches(POWERPC)
+    assert told(target=replace(plain, translation="no page is missed"))["no-translation-misses"] == "no page is missed"
+    assert "return-address" in told(unchecked=(3,))
+    assert told(dead_ends=(0x8000,))["call-returns"].endswith("at 0x8000")

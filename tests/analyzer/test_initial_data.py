@@ -1,0 +1,158 @@
+"""Memory that is known at entry: what stores may hit is taken back, byte by byte, until none hits what is left."""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.initial_data import _cut, _unwritten, assumed_data, image_data, with_initial_data
+from wcet_probe.analyzer.prepared import InitialData
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Segment
+
+DATA = 0x1000
+
+
+@dataclass(frozen=True)
+class Image:
+    segments: tuple[Segment, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    image: Image
+    initial: InitialData | None
+    summaries: bool = True
+    given: dict = field(default_factory=dict)
+
+
+def store(low, high, size=4, base=Base.NUMBER, *, is_store=True):
+    return SimpleNamespace(is_store=is_store, base=base, offset=strided.between(32, low, high), size_bytes=size)
+
+
+def values(*accesses):
+    return SimpleNamespace(accesses={0: accesses})
+
+
+def data_segment(data=bytes(range(32)), size=32):
+    return Segment(DATA, data, size, writable=True, executable=False)
+
+
+def test_what_the_file_holds_is_known_with_its_zeros_and_code_is_not():
+    code = Segment(0x8000, b"abc", 3, writable=True, executable=True)
+    constant = Segment(0x9000, b"abc", 3, writable=False, executable=False)
+    empty = Segment(0x500, b"", 0, writable=True, executable=False)
+    image = Image((data_segment(b"\1\2", 5), code, constant, Segment(0x800, b"\7", 1, True, False), empty))
+    assert image_data(image) == ((0x800, b"\7"), (DATA, b"\1\2\0\0\0"))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_is_left_are_the_bytes_that_no_store_may_hit(seed):
+    random = Random(f"unwritten {seed}")
+    known = ((DATA, bytes(random.randrange(1, 256) for _ in range(24))), (DATA + 40, bytes(range(1, 9))))
+    stores, hit = [], set()
+    for _ in range(random.randrange(4)):
+        low = DATA + random.randrange(-4, 48)
+        high = low + random.randrange(6)
+        size = random.choice((1, 2, 4))
+        stores.append(store(low, high, size))
+        hit |= set(range(low, high + size))
+    left = tuple(_unwritten(known, values(*stores, store(DATA, DATA + 8, is_store=False))))
+    before = {at + place: byte for at, data in known for place, byte in enumerate(data)}
+    after = {at + place: byte for at, data in left for place, byte in enumerate(data)}
+    assert after == {address: byte for address, byte in before.items() if address not in hit}
+    assert all(data for _, data in left)
+
+
+def test_a_store_to_anywhere_takes_all_and_one_to_the_stack_nothing():
+    known = ((DATA, b"abcd"),)
+    assert not tuple(_unwritten(known, values(store(0, 0, base=Base.ANY))))
+    assert tuple(_unwritten(known, values(store(DATA, DATA, base=Base.STACK)))) == known
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_segment_is_cut_into_what_is_known_and_the_rest(seed):
+    random = Random(f"cut {seed}")
+    segment = data_segment(bytes(range(20)), 32)
+    known, at = [], DATA
+    while at < DATA + 24:
+        start = at + random.randrange(6)
+        known.append((start, bytes(random.randrange(256) for _ in range(random.randint(1, 5)))))
+        at = start + len(known[-1][1])
+    known = [one for one in known if one[0] + len(one[1]) <= DATA + 32]
+    parts = list(_cut(segment, tuple(known)))
+    assert parts[0].address == DATA
+    assert sum(part.size_bytes for part in parts) == 32
+    for part, after in zip(parts, [*parts[1:], None], strict=True):
+        assert after is None or part.address + part.size_bytes == after.address
+        if part.writable:
+            place = part.address - DATA
+            assert part.data == segment.data[place : place + part.size_bytes][: len(part.data)]
+        else:
+            assert (part.address, part.data) in known
+    assert sum(not part.writable for part in parts) == len(known)
+    constant = replace(segment, writable=False)
+    assert list(_cut(constant, tuple(known))) == [constant]
+
+
+def preparing(stores_by_known, fails=lambda _: False):
+    """A preparation whose stores are those of what it is told to be constant."""
+    asked = []
+
+    def prepare(request):
+        told = {part.address for part in request.image.segments if not part.writable}
+        asked.append(told)
+        assert not request.summaries
+        if fails(told):
+            raise AnalysisError("too much is known.")
+        return SimpleNamespace(values=values(*stores_by_known(told)), request=request)
+
+    return prepare, asked
+
+
+def request_of(content):
+    return Request(Image((data_segment(),)), InitialData(content, "the file"))
+
+
+def test_taking_back_goes_on_until_no_store_hits_what_is_left():
+    """What was a constant index becomes a range, whose store hits more."""
+    content = ((DATA, b"abcd"), (DATA + 8, b"efgh"), (DATA + 16, b"ijkl"))
+
+    def stores(told):
+        found = [store(DATA, DATA)]
+        if DATA not in told:
+            found.append(store(DATA + 8, DATA + 8))
+        return found
+
+    prepare, asked = preparing(stores)
+    found = with_initial_data(request_of(content), prepare)
+    assert asked == [{DATA, DATA + 8, DATA + 16}, {DATA + 8, DATA + 16}, {DATA + 16}]
+    assert found.request.initial.content == ((DATA + 16, b"ijkl"),)
+
+
+def test_where_too_much_is_assumed_for_an_analysis_it_begins_with_what_is_least():
+    content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
+    prepare, asked = preparing(lambda _: [store(DATA, DATA)], fails=lambda told: DATA in told)
+    found = with_initial_data(request_of(content), prepare)
+    assert asked == [{DATA, DATA + 8}, set(), {DATA + 8}]
+    assert found.request.initial.content == ((DATA + 8, b"efgh"),)
+    prepare, _ = preparing(lambda _: [], fails=lambda _: True)
+    with pytest.raises(AnalysisError):
+        with_initial_data(request_of(content), prepare)
+
+
+def test_without_initial_data_the_question_is_asked_as_it_is():
+    plain = Request(Image((data_segment(),)), None)
+    assert with_initial_data(plain, lambda request: request) is plain
+    assert not assumed_data(plain)
+    assert not assumed_data(request_of(()))
+
+
+def test_what_is_assumed_is_told_in_bytes_and_ranges():
+    (assumed,) = assumed_data(request_of(((DATA, b"abcd"), (DATA + 8, b"ef"))))
+    assert assumed.id == "initial-data"
+    assert "6 bytes in 2 ranges, which the call is proved not to write" in assumed.statement
+    assert "4 bytes in 1 range," in assumed_data(request_of(((DATA, b"abcd"),)))[0].statement

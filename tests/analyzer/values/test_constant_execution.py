@@ -1,0 +1,193 @@
+"""Execution on constants against the interpreter: what is known is what a run has, and control goes one of its ways."""
+
+import random
+from types import SimpleNamespace
+
+import pytest
+
+from tests.analyzer.small_functions import ARM, POWERPC, THUMB, lifter_of, small_guest
+from tests.analyzer.values.test_terms import CORNERS
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.pcode.interpreter import _Machine
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.call_effects import Effect, Result, Written
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.terms import Terms
+
+STACK, POINTER, DATA = 0x30000000, 0x30000080, 0x20000000
+STORE = ".pushsection .data\n.globl place\n.type place, %object\nplace: .word 1, 2, 3, 4\n.popsection\n"
+BODIES = {
+    "thumb": "push {r4, r5}\nadds r3, r0, r1\nmul r4, r3, r2\nstr r4, [sp, #4]\ncmp r0, r1\nite lo\nmovlo r5, r0\n"
+    "movhs r5, #7\nldr r1, [sp, #4]\nand r2, r5, #3\nstrb r2, [sp]\nubfx r3, r1, #4, #8\nsxtb r0, r5\npop {r4, r5}\n"
+    "tst r2, #1\nbne 1f\nmovs r0, #3\n1: bx lr",
+    "arm": "ldr r3, 2f\nstr r0, [r3]\nstr r1, [sp, #-8]!\nldr r2, [r3]\nadds r2, r2, r1, lsl #3\nmovcs r4, #1\n"
+    "movcc r4, r2\nstrb r4, [sp, #1]\nldr r5, [sp]\nldr r1, [sp, #4]\nadd sp, sp, #8\ncmp r4, r0\nbgt 1f\nmov r0, #3\n"
+    f"1: bx lr\n2: .word place\n{STORE}",
+    "powerpc": "stwu 1, -16(1)\nadd 6, 3, 4\nrlwinm 7, 6, 3, 8, 20\nstw 7, 8(1)\nli 8, 5\nsubf 9, 3, 8\n"
+    "stb 9, 9(1)\nlwz 10, 8(1)\nsrawi 5, 10, 2\naddi 1, 1, 16\ncmplw 5, 3\nbgt 1f\nli 3, 3\n1: blr",
+}
+TARGETS = {"thumb": THUMB, "arm": ARM, "powerpc": POWERPC}
+
+
+def block_of(name):
+    """The instructions up to the branch, where that goes, and where control goes on behind it."""
+    guest = small_guest(BODIES[name], TARGETS[name])
+    lifter, instructions = lifter_of(guest), []
+    behind = guest.address("f")
+    while True:
+        instructions.append(lifter.lift(behind))
+        behind += instructions[-1].size_bytes
+        for op in instructions[-1].ops:
+            if op.opcode == "CBRANCH" and (op.inputs[0].space, op.inputs[0].offset) != ("ram", behind):
+                return guest, lifter, instructions, {op.inputs[0].offset, behind}
+
+
+def location(varnode):
+    return Location("register", varnode.offset, varnode.size_bytes)
+
+
+def number(draw):
+    return draw.choice((draw.choice(CORNERS), draw.randrange(9), draw.getrandbits(32)))
+
+
+@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("name", BODIES)
+def test_what_is_known_behind_a_block_is_what_a_run_has(name, part):
+    guest, lifter, instructions, ends = block_of(name)
+    general = range(3, 11) if name == "powerpc" else range(6)
+    pointer = "r1" if name == "powerpc" else "r13"
+    execution = ConstantExecution(Memory(guest.image), lifter.float_bytes)
+    draw, known, both = random.Random(f"constants {name} {part}"), 0, 0
+    for _ in range(25):
+        regions = {one.address: bytearray(one.data) for one in guest.image.segments}
+        machine = _Machine(lifter, regions | {STACK: bytearray(256)})
+        state = Constants({location(lifter.registers[pointer]): (0,)}, {})
+        machine.write_register(pointer, POINTER)
+        for register in general:
+            value = number(draw)
+            machine.write_register(f"r{register}", value)
+            if draw.random() < 0.7:
+                state.registers[location(lifter.registers[f"r{register}"])] = value
+        for one in instructions:
+            machine.pc = one.address
+            machine.compile(one)()
+        ways = execution.block(instructions, state, ())
+        taken = [way for way in ways if way.address == machine.next_pc]
+        assert len(taken) == 1
+        assert {way.address for way in ways} <= ends
+        both += len(ways) == 2
+        left = taken[0].state
+        for at, value in left.registers.items():
+            if at.space != "register":
+                continue
+            held = machine._reader(at)()
+            check_value(value, held, at)
+            known += 1
+        for (space, offset), (size, value) in left.memory.items():
+            address = offset + (POINTER if space == "stack" else 0)
+            region, place = machine._locate(address, size, is_store=False)
+            check_value(value, int.from_bytes(region[place : place + size], machine._order), offset)
+            known += 1
+    assert known > 60
+    assert both  # a condition that is not known lets control go both ways
+
+
+def check_value(value, held, at):
+    if isinstance(value, tuple) and len(value) == 2:
+        assert held & value[0] == value[1], at
+    elif isinstance(value, tuple):
+        assert (held - POINTER - value[0]) % (1 << 32) == 0, at
+    else:
+        assert held == value, at
+
+
+REGISTERS = tuple(Location("register", 32 + 4 * place, 4) for place in range(3))
+
+
+def execution():
+    guest = small_guest("bx lr")
+    return ConstantExecution(Memory(guest.image), frozenset())
+
+
+def test_what_all_states_know_is_known():
+    terms, states = Terms(), []
+    for value in (4, 4):
+        state = State(terms, big_endian=False)
+        state.set_location(REGISTERS[0], terms.constant(7, 32))
+        state.set_location(REGISTERS[1], terms.constant(value + len(states), 32))
+        state.set_location(REGISTERS[2], state.define((1, 0, 0), 32, base=Base.ANY))
+        state.set_location(Location("stack", -8, 4), terms.constant(9, 32))
+        states.append(state)
+    pointer = terms.symbol(("stack pointer",), 32)
+    for state in states:
+        state.set_base(pointer, Base.STACK)
+        state.set_known(pointer, strided.constant(32, 0))
+        state.set_location(REGISTERS[2], terms.apply("INT_ADD", (pointer, terms.constant(-8, 32)), 32))
+    found = execution().at(states)
+    assert found == Constants({REGISTERS[0]: 7, REGISTERS[2]: (-8,)}, {("stack", -8): (4, 9)})
+    assert execution().at([]) == Constants({}, {})
+
+
+def memory_of(*cells):
+    return {(space, offset): (4, offset) for space, offset in cells}
+
+
+@pytest.mark.parametrize(
+    ("written", "offset", "lost"),
+    [
+        (Written(Base.STACK, -8, -5), -16, {("stack", -24)}),
+        (Written(Base.STACK, -9, -8), -16, {("stack", -28), ("stack", -24)}),
+        (Written(Base.STACK, -8, -5), None, {("stack", -28), ("stack", -24), ("stack", -4)}),
+        (Written(Base.NUMBER, 0x1002, 0x1002), -16, {("static", 0x1000)}),
+        (Written(Base.STACK, -(1 << 31), -1), -16, {("stack", -28), ("stack", -24), ("stack", -4)}),
+        (Written(Base.ANY, -(1 << 31), (1 << 31) - 1), -16, None),
+    ],
+)
+def test_behind_a_call_is_lost_what_it_may_write(written, offset, lost):
+    cells = memory_of(("stack", -28), ("stack", -24), ("stack", -4), ("static", 0x1000), ("static", 0x1004))
+    state = Constants({REGISTERS[0]: 1, REGISTERS[1]: 2, REGISTERS[2]: 3}, dict(cells))
+    results = (
+        Result(REGISTERS[0], Base.NUMBER, strided.constant(32, 9)),
+        Result(REGISTERS[1], Base.ANY, strided.top(32)),
+    )
+    execution().after_call(state, Effect(results, (written,), escapes=False), offset)
+    assert state.registers == {REGISTERS[0]: 9, REGISTERS[2]: 3}
+    assert cells.keys() - state.memory.keys() == (cells.keys() if lost is None else lost)
+
+
+def test_a_result_in_a_part_of_a_register_leaves_nothing_known_of_the_rest():
+    state = Constants({REGISTERS[0]: 1, REGISTERS[1]: 2}, {})
+    part = Location("register", REGISTERS[0].offset + 2, 2)
+    known = execution()
+    terms = Terms()
+    whole = State(terms, big_endian=False)
+    whole.set_location(REGISTERS[0], terms.constant(1, 32))
+    known.at([whole])
+    known.after_call(state, Effect((Result(part, Base.NUMBER, strided.constant(16, 9)),), (), escapes=False), 0)
+    assert state.registers == {part: 9, REGISTERS[1]: 2}
+
+
+def stored(accesses):
+    """What is left of memory behind a store of a known word through a pointer that is not known."""
+    guest = small_guest("str r1, [r0]\nbx lr")
+    lifter = lifter_of(guest)
+    one = lifter.lift(guest.address("f"))
+    told = [SimpleNamespace(is_store=True, instruction_address=one.address, **access) for access in accesses]
+    cells = memory_of(("stack", -8), ("static", 0x1000), ("static", 0x1008))
+    (left,) = ConstantExecution(Memory(guest.image), frozenset()).block((one,), Constants({}, dict(cells)), told)
+    return left.state.memory.keys()
+
+
+def test_a_store_of_unknown_address_goes_where_the_values_say():
+    within = strided.between(32, 0x1002, 0x1006)
+    on_stack = strided.between(32, -12, -6)
+    assert stored([{"base": Base.NUMBER, "offset": within, "size_bytes": 4}]) == {("stack", -8)}
+    assert stored([{"base": Base.STACK, "offset": on_stack, "size_bytes": 4}]) == {
+        ("static", 0x1000),
+        ("static", 0x1008),
+    }
+    assert not stored([{"base": Base.ANY, "offset": within, "size_bytes": 4}])
+    assert not stored([])  # of which they say nothing

@@ -1,0 +1,114 @@
+"""What no return can be reached from, against plain search; and the assumption that names where it is."""
+
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+
+from tests.analyzer.small_functions import analysed, small_guest
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
+from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
+
+TRAPPED = "movs r1, #1\ncmp r0, #0\nbeq 2f\nbx lr\n2: adds r2, r2, #1\ncmp r1, #0\nbne 2b\nbx lr"
+
+
+def values_of(count, graph_edges, taken, calling=(), unchecked=()):
+    points = tuple(
+        Point(
+            number,
+            (),
+            SimpleNamespace(name="f"),
+            SimpleNamespace(address=4 * number, calls=(64,) * (number in calling)),
+        )
+        for number in range(count)
+    )
+    reached, before = {0}, set()
+    while reached != before:
+        before = set(reached)
+        reached |= {edge.target for edge in taken if edge.source in reached and edge.target != EXIT}
+    edges = [edge for edge in taken if edge.source in reached]
+    states = dict.fromkeys(sorted(reached))
+    graph = Supergraph(points, tuple(graph_edges), ())
+    return SimpleNamespace(graph=graph, states=states, edges=edges, unchecked_returns=unchecked)
+
+
+def returns(edges, start):
+    seen, todo = set(), [start]
+    while todo:
+        one = todo.pop()
+        if one == EXIT:
+            return True
+        if one not in seen:
+            seen.add(one)
+            todo += [edge.target for edge in edges if edge.source == one]
+    return False
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_what_stays_is_what_a_return_can_be_reached_from(part):
+    shrunk = 0
+    for seed in range(80):
+        random = Random(f"dead ends {part} {seed}")
+        count = random.randint(2, 7)
+        pairs = {(random.randrange(count), random.randrange(count)) for _ in range(2 * count)}
+        edges = [Edge(a, b, "jump", 4 * b) for a, b in sorted(pairs)] + [
+            Edge(random.randrange(count), EXIT, "return", None)
+        ]
+        taken = [edge for edge in edges if random.random() < 0.9]
+        values = values_of(count, edges, taken)
+        alive = {one for one in values.states if returns(values.edges, one)}
+        if 0 not in alive:
+            continue
+        found = returning_part(values)
+        if alive == values.states.keys():
+            assert found is values.graph
+            continue
+        shrunk += 1
+        number = {point.block.address // 4: point.index for point in found.points}
+        assert number.keys() == alive
+        kept = [edge for edge in edges if edge.source in alive and (edge.target in alive or edge.target == EXIT)]
+        assert {(e.source, e.target) for e in found.edges} == {
+            (number[e.source], number.get(e.target, EXIT)) for e in kept
+        }
+        entered = {e.target for e in values.edges if e.source in alive and e.target not in alive} - {EXIT}
+        assert set(found.dead_ends) == {4 * one for one in entered}
+    assert shrunk > 10
+
+
+def test_a_call_without_an_edge_stays():
+    """That no flow comes behind it is what a fact about recursion says, and no dead end."""
+    edges = [Edge(0, 1, "fall", 4), Edge(0, 2, "jump", 8), Edge(2, EXIT, "return", None)]
+    assert returning_part(values_of(3, edges, edges)).dead_ends == (4,)
+    calling = values_of(3, edges, edges, calling={1})
+    assert returning_part(calling) is calling.graph
+    before_it = [Edge(0, 3, "fall", 12), Edge(3, 1, "fall", 4), *edges[1:]]
+    led_to = values_of(4, before_it, before_it, calling={1})
+    assert returning_part(led_to) is led_to.graph
+
+
+def test_a_call_whose_callee_does_not_return_is_a_dead_end():
+    edges = [Edge(0, 1, "fall", 4), Edge(1, 3, "call", 12), Edge(3, 3, "jump", 12), Edge(0, 2, "jump", 8)]
+    edges.append(Edge(2, EXIT, "return", None))
+    found = returning_part(values_of(4, edges, edges, calling={1}))
+    assert found.dead_ends == (4,)
+    assert [point.block.address for point in found.points] == [0, 8]
+
+
+def test_a_return_that_is_not_checked_stays():
+    """That it goes to what never returns is assumed, and so the assumption is to be told."""
+    edges = [Edge(0, 1, "call", 4), Edge(1, 3, "return", None), Edge(3, 3, "jump", 12), Edge(0, 2, "jump", 8)]
+    edges.append(Edge(2, EXIT, "return", None))
+    found = returning_part(values_of(4, edges, edges, unchecked=(1,)))
+    assert [point.block.address for point in found.points] == [0, 4, 8]
+    assert found.dead_ends == (12,)
+
+
+def test_where_values_trap_control_the_call_is_assumed_to_return():
+    guest = small_guest(TRAPPED)
+    _, values = analysed(guest.image, guest.target)
+    assert not list(dead_end_assumptions(guest.image, values))
+    part = returning_part(values)
+    (assumed,) = dead_end_assumptions(guest.image, SimpleNamespace(graph=part))
+    assert assumed.id == "call-returns"
+    assert assumed.statement.endswith(f"at {guest.image.location(guest.address('f') + 8)}")
+    assert len(part.points) < len(values.graph.points)

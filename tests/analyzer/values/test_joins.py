@@ -1,0 +1,204 @@
+"""Where paths meet: what holds on one of them holds behind, and the order of states is told only where it is one.
+
+Of walks over all operations of states see `test_state`.
+"""
+
+import random
+
+import pytest
+
+from tests.analyzer.values.test_terms import evaluated
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
+from wcet_probe.analyzer.values.learning import assume, learn
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.terms import Terms
+
+REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(4))
+FLAG = Location("register", 100, 1)
+SLOT = Location("stack", -4, 4)
+PLACE = (7,)
+
+
+class Paths:
+    """States over some values at entry, each with runs that it admits: cells, and numbers of symbols."""
+
+    def __init__(self, seed):
+        self.draw, self.terms = random.Random(seed), Terms()
+        self.entry = {at: self.terms.symbol(("in", at), 32) for at in REGISTERS}
+
+    def path(self):
+        draw, terms = self.draw, self.terms
+        state = State(terms, big_endian=False)
+        ranges = {symbol: (low := draw.randrange(20), low + draw.randrange(5)) for symbol in self.entry.values()}
+        for location in (*REGISTERS, SLOT):
+            if location != SLOT or draw.random() < 0.7:
+                base = draw.choice(list(self.entry.values()))
+                term = draw.choice((base, terms.constant(draw.randrange(9), 32)))
+                term = terms.apply("INT_ADD", (term, terms.constant(draw.randrange(3), 32)), 32)
+                if location == SLOT or draw.random() < 0.7:
+                    state.set_location(location, term)
+        for symbol, (low, high) in ranges.items():
+            if draw.random() < 0.8:
+                learn(state, symbol, strided.between(32, low, high))
+        runs = []
+        for _ in range(6):
+            numbers = {symbol: draw.randint(low, high) for symbol, (low, high) in ranges.items()}
+            cells = {at: evaluated(terms, state.read(at), numbers) for at in (*REGISTERS, *state.locations)}
+            runs.append((cells, numbers))
+        return state, runs
+
+
+def check_admits(state, runs):
+    """With the symbols of the place standing for what locations hold."""
+    terms = state.terms
+    for cells, numbers in runs:
+        known = dict(numbers)
+        for location, term in state.locations.items():
+            if terms[term].opcode == "leaf" and terms[term].arguments[:2] == ("phi", PLACE):
+                assert known.setdefault(term, cells[location]) == cells[location]
+        for location in {*REGISTERS, *state.locations}:
+            term = state.read(location)
+            assert evaluated(terms, term, known) == cells[location], location
+            assert cells[location] in state.value(term)
+        for term, value in state.known.items():
+            if terms.symbols(term) <= known.keys():
+                assert evaluated(terms, term, known) in value
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_behind_a_join_holds_what_held_on_each_path(part):
+    for number in range(60):
+        paths = Paths(f"join {part} {number}")
+        states, runs = zip(*(paths.path() for _ in range(paths.draw.randint(2, 3))), strict=True)
+        together = [run for one in runs for run in one]
+        merged = join(states, PLACE)
+        check_admits(merged, together)
+        again = join([merged, *states], PLACE, merged)
+        check_admits(again, together)
+        for in_haste in (False, True):
+            check_admits(resumed(states[:1], PLACE, merged, in_haste=in_haste), runs[0])
+        check_admits(widened(merged, again, (3, 30)), together)
+        check_admits(settled(merged, again, PLACE), together)
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_state_that_covers_another_admits_all_its_runs(part):
+    told = 0
+    for number in range(120):
+        paths = Paths(f"covers {part} {number}")
+        (one, runs), draw = paths.path(), paths.draw
+        other = one.copy()
+        for _ in range(draw.randrange(4)):
+            match draw.randrange(4):
+                case 0 if SLOT in other.locations:
+                    other.forget([SLOT])
+                case 1 if other.known:
+                    other.set_known(draw.choice(list(other.known)), None)
+                case 2:
+                    symbol = draw.choice(list(paths.entry.values()))
+                    other.set_known(symbol, strided.between(32, draw.randrange(12), 12 + draw.randrange(12)))
+                case 3:
+                    other.set_location(REGISTERS[0], draw.choice([one.read(REGISTERS[0]), paths.terms.constant(4, 32)]))
+        if covers(other, one):
+            told += 1
+            check_admits(other, runs)
+    assert told > 40
+
+
+def test_what_covers_says_no_more_of_locations_values_and_bases():
+    terms = Terms()
+    x, y = (terms.symbol(("in", register), 32) for register in REGISTERS[:2])
+    plain = State(terms, big_endian=False)
+    plain.set_location(REGISTERS[0], x)
+    plain.set_location(SLOT, y)
+    learn(plain, x, strided.between(32, 3, 5))
+    assert covers(plain, plain.copy())
+    wider, without_slot, other_base, elsewhere = (plain.copy() for _ in range(4))
+    wider.set_known(x, strided.between(32, 0, 9))
+    without_slot.forget([SLOT])
+    other_base.set_base(y, Base.ANY)
+    elsewhere.set_location(REGISTERS[0], y)
+    for less in (wider, without_slot, other_base):
+        assert covers(less, plain)
+        assert not covers(plain, less)
+    assert not covers(elsewhere, plain)
+    assert not covers(plain, elsewhere)
+
+
+def test_a_chain_of_settled_states_ends():
+    """However what comes round changes, each step loses something, and there is not much to lose."""
+    for seed in range(8):
+        paths = Paths(f"settled {seed}")
+        former, changes = paths.path()[0], 0
+        for _ in range(60):
+            grown = join([former, paths.path()[0]], PLACE, former)
+            after = settled(former, grown, PLACE)
+            changes += after != former
+            assert after.locations.keys() - {*REGISTERS} <= former.locations.keys()
+            former = after
+        assert changes < 20
+
+
+def test_equal_values_on_each_path_are_one_symbol():
+    terms = Terms()
+    states = []
+    for value in (3, 9):
+        state = State(terms, big_endian=False)
+        for register in REGISTERS[:2]:
+            state.set_location(register, terms.constant(value, 32))
+        states.append(state)
+    merged = join(states, PLACE)
+    assert merged.read(REGISTERS[0]) == merged.read(REGISTERS[1])
+    assert merged.value(merged.read(REGISTERS[0])) == strided.between(32, 3, 9, 6)
+    assert live_symbols(merged) == {merged.read(REGISTERS[0])}
+
+
+def test_a_decided_gamma_node_may_be_term_0():
+    """Both registers are chosen by one condition; of the older choice the part that it decides is taken."""
+    terms = Terms()
+    entry = terms.symbol(("in", REGISTERS[0]), 32)
+    assert entry == 0
+    condition = terms.apply("INT_LESS", (terms.symbol(("in", REGISTERS[1]), 32), terms.constant(5, 32)), 8)
+    chosen = terms.gamma(condition, entry, terms.constant(9, 32))
+    states = []
+    for holds in (True, False):
+        state = State(terms, big_endian=False)
+        assert assume(state, condition, holds)
+        state.set_location(REGISTERS[2], chosen if holds else entry)
+        states.append(state)
+    assert join(states, PLACE, gated=True).read(REGISTERS[2]) == entry
+
+
+def test_a_register_that_was_never_written_is_not_silent():
+    """One side has saved and restored it, the other has not touched it, and knows of it all the same."""
+    terms = Terms()
+    register = REGISTERS[0]
+    entry = terms.symbol(("in", register), 32)
+    restored, untouched = State(terms, big_endian=False), State(terms, big_endian=False)
+    restored.set_location(register, entry)
+    learn(restored, entry, strided.between(32, 10, 20))
+    learn(untouched, entry, strided.constant(32, 3))
+    for states in ([restored, untouched], [untouched, restored]):
+        assert 3 in join(states, PLACE).value(entry)
+        assert 3 in join(states, PLACE, gated=True).value(entry)
+
+
+def test_a_choice_speaks_of_no_older_value_of_its_own_place():
+    """Behind the join, the symbol of its place is the new value, and what was said with the older one must not hold."""
+    terms = Terms()
+    kept, other = REGISTERS[:2]
+    older = terms.symbol(("phi", PLACE, kept), 32)
+    condition = terms.apply("INT_LESS", (terms.symbol(("in", FLAG), 32), terms.constant(5, 32)), 8)
+    states = []
+    for holds in (True, False):
+        state = State(terms, big_endian=False)
+        state.set_location(kept, terms.constant(1 if holds else 2, 32))
+        term = terms.apply("INT_ADD", (older, terms.constant(1, 32)), 32) if holds else terms.constant(9, 32)
+        state.set_location(other, term)
+        assert assume(state, condition, holds)
+        states.append(state)
+    merged = join(states, PLACE, gated=True)
+    assert older not in terms.symbols(merged.locations[other])
