@@ -215,7 +215,7 @@ class Residents:
         for spot, younger in must.items():
             aged = self.renamed(spot, younger, passage)
             if aged is not None:
-                for other in self._moved(spot, passage):
+                for other in self.moved(spot, passage):
                     old = found.get(other)
                     found[other] = aged if old is None or _size(aged) < _size(old) else old
         return found
@@ -224,7 +224,7 @@ class Residents:
         """What is left behind an edge; of several names of a base one that is ``wanted`` is kept."""
         if not isinstance(balance, Bound):
             return balance
-        first = self._moved(Spot(balance.base, min(balance.spent), balance.granule_bytes), passage)
+        first = self.moved(Spot(balance.base, min(balance.spent), balance.granule_bytes), passage)
         bases = [spot.base for spot in first]
         base = next((one for one in bases if one in wanted), next(iter(bases), None))
         if base is None:
@@ -234,7 +234,7 @@ class Residents:
         for offset, younger in balance.spent.items():
             spot = Spot(balance.base, offset, balance.granule_bytes)
             aged = None if younger is None else self.renamed(spot, younger, passage)
-            spots = self._moved(spot, passage)
+            spots = self.moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
                 return None
@@ -250,7 +250,8 @@ class Residents:
         stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
         return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
 
-    def _moved(self, spot: Spot, passage: Passage) -> list[Spot]:
+    def moved(self, spot: Spot, passage: Passage) -> list[Spot]:
+        """The granules behind an edge, by all of their names, that lie in the line of ``spot``."""
         found = []
         for base, added in self._targets(spot.base, passage):
             if base == spot.base.partition("^")[0] and not added:
@@ -316,6 +317,23 @@ def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
         if younger is not None and (own is None or (isinstance(own, YoungerSet) and not is_within(own, younger))):
             return False
     return True
+
+
+def is_resident(must: Must, said: Balance) -> bool:
+    """Whether all that ``said`` allows one credit to be taken for is a line that must be in the cache.
+
+    No other line then has a credit: one is taken for granules of one line only, and that of ``said`` is among them.
+    """
+    if not isinstance(said, Bound) or len(said.spent) != 1:
+        return False
+    ((offset, younger),) = said.spent.items()
+    return any(
+        spot.base == said.base
+        and spot.offset == offset
+        and spot.granule_bytes >= said.granule_bytes
+        and (younger is None or is_within(known, younger))
+        for spot, known in must.items()
+    )
 
 
 def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
