@@ -300,7 +300,7 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
                 old = states.get(edge.target)
                 if old is not None and must_holds(new, old):
                     continue
-                states[edge.target] = new if old is None else joined_must(old, new)
+                states[edge.target] = new if old is None else joined_must(side.residents, old, new)
                 if edge.target not in waiting:
                     waiting.append(edge.target)
     return {node: must for node, must in states.items() if must}

@@ -168,6 +168,12 @@ class Residents:
         """``younger``, if the line of ``spot`` is in the cache all the same."""
         return younger if self._age(spot, younger) < lasting_ways(self.config) else None
 
+    def joined(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> YoungerSet:
+        """What may have been accessed since ``spot`` on either of two ways: by name, or by number if those are many."""
+        either, both = union(a, b), a.names & b.names
+        fewer = YoungerSet(both, max(len(one.names - both) + one.others for one in (a, b)))
+        return either if self.kept(spot, either) is not None or self.kept(spot, fewer) is None else fewer
+
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
         if younger is None or not self._ages(step):
@@ -274,7 +280,8 @@ class Residents:
                 f"{base}^{window}" if window else base for base, added in self._targets(symbol, passage) if not added
             ]  # fmt: skip
             if lasting:
-                names.add(lasting[0])
+                # Of a term and the symbol that it becomes, code behind the edge knows the symbol.
+                names.add(lasting[-1] if symbol not in self.classes else lasting[0])
             else:
                 others += 1
         return self.kept(spot, YoungerSet(frozenset(names), others))
@@ -294,9 +301,9 @@ def is_within(a: YoungerSet, b: YoungerSet) -> bool:
     return len(a.names - b.names) + a.others <= b.others
 
 
-def joined_must(a: Must, b: Must) -> Must:
+def joined_must(residents: Residents, a: Must, b: Must) -> Must:
     """The lines that must be in the cache on both ways."""
-    return {spot: union(younger, b[spot]) for spot, younger in a.items() if spot in b}
+    return {spot: residents.joined(spot, younger, b[spot]) for spot, younger in a.items() if spot in b}
 
 
 def must_holds(a: Must, b: Must) -> bool:
@@ -350,5 +357,6 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
         elif not isinstance(one, YoungerSet) or not isinstance(other, YoungerSet):
             spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
         else:
-            spent[offset] = union(one, other)
+            spot = Spot(a.base, offset, min(a.granule_bytes, b.granule_bytes))
+            spent[offset] = residents.joined(spot, one, other)
     return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)
