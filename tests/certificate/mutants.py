@@ -297,7 +297,7 @@ def said_to_be_excluded(draw, problem, derivations, followed):
     return without_edges(problem, [victim.name]), derivations, [*kept, f"excluded {victim.source} {target:#x}"]
 
 
-_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "held", "unchecked")
+_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked")
 
 
 @operator

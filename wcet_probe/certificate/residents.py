@@ -280,8 +280,7 @@ class Residents:
                 f"{base}^{window}" if window else base for base, added in self._targets(symbol, passage) if not added
             ]  # fmt: skip
             if lasting:
-                # Of a term and the symbol that it becomes, code behind the edge knows the symbol.
-                names.add(lasting[-1] if symbol not in self.classes else lasting[0])
+                names.add(lasting[0])
             else:
                 others += 1
         return self.kept(spot, YoungerSet(frozenset(names), others))
