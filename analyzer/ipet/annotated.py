@@ -422,9 +422,7 @@ def _annotated(
     return replace(found, unchecked=frozenset(unchecked))
 
 
-def _holds(
-    caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]
-) -> bool:
+def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]) -> bool:
     left = left_of(caches, constraint, annotations, order)
     return caches.is_limited(constraint, replace(annotations, held={constraint.name: left}))
 

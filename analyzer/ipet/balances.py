@@ -51,7 +51,7 @@ def left_of(
                     spots = near.get(edge.target, ())
                     new = caches.along(side, constraint, edge.name, after, [spot.base for spot in spots])
                     if constraint.least == 1:
-                        new = _resident(caches, side, edge, annotations, spots, new)
+                        new = _resident(caches, side, edge, annotations, spots, left=new)
                 if edge.target in states:
                     old = states[edge.target]
                     if balance_holds(side.residents, new, old):
@@ -84,7 +84,7 @@ def _nearest(
 
 
 def _resident(
-    caches: Caches, side: Side, edge: Edge, annotations: Annotations, spots: Sequence[Spot], left: Balance
+    caches: Caches, side: Side, edge: Edge, annotations: Annotations, spots: Sequence[Spot], *, left: Balance
 ) -> Balance:
     """What is ``left`` behind an edge; where that is nothing for a line that must be in the cache, this line."""
     if left == FULL or (isinstance(left, Bound) and None not in left.spent.values()):

@@ -24,7 +24,7 @@ from wcet_probe.certificate.residents import (
     must_holds,
 )
 from wcet_probe.certificate.shapes import postorder
-from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
+from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
@@ -161,7 +161,7 @@ class Caches:
         for node in self.graph.nodes:
             wanted = [(target, passage) for target, passage in self._leading(node) if said.get(target)]
             known = self.content(side, node, annotations)
-            demand(known.modified <= known.must.keys(), f"a line that is said to be modified at {node} may not be there")
+            demand(known.modified <= known.must.keys(), f"a line that is called modified at {node} may not be there")
             for step in side.steps[node] if wanted else ():
                 known = known.behind(side.residents, step)
             for target, passage in wanted:

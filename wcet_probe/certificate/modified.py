@@ -6,14 +6,14 @@ A line that was modified stays so for as long as it is in the cache, which *must
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from wcet_probe.certificate.residents import Must, Residents
 from wcet_probe.certificate.steps import Spot, Step
 from wcet_probe.certificate.symbols import Passage
 
-Modified = Set[Spot]
+Modified = AbstractSet[Spot]
 """Some of the lines of a `Must`, by their granules."""
 
 
@@ -41,4 +41,3 @@ class Content(NamedTuple):
             for other in residents.moved(spot, passage)
         }
         return Content(must, moved)
-
