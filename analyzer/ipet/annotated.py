@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.ipet.balances import left_of
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
+from wcet_probe.analyzer.ipet.modified_lines import modified_lines
 from wcet_probe.analyzer.ipet.shown import with_shown
-from wcet_probe.analyzer.ipet.wanted import taking, wanted_lines
+from wcet_probe.analyzer.ipet.wanted import wanted_lines
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.charge import node_cost
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
@@ -24,7 +26,7 @@ from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Side, caches_of, paying
 from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.residents import Balance, Must, balance_holds, joined_balance, joined_must, must_holds
+from wcet_probe.certificate.residents import Must, joined_must, must_holds
 from wcet_probe.certificate.steps import Step
 from wcet_probe.certificate.symbols import Claim, Names, Pointers, Traced, Tracer
 from wcet_probe.errors import VerificationError
@@ -298,45 +300,10 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
                 old = states.get(edge.target)
                 if old is not None and must_holds(new, old):
                     continue
-                states[edge.target] = new if old is None else joined_must(old, new)
+                states[edge.target] = new if old is None else joined_must(side.residents, old, new)
                 if edge.target not in waiting:
                     waiting.append(edge.target)
     return {node: must for node, must in states.items() if must}
-
-
-def left_of(caches: Caches, constraint: LinearConstraint, annotations: Annotations) -> dict[str, Balance]:
-    """What is left of a limit where nodes begin, as the checker sees it.
-
-    *Soundness:* none is claimed.
-    """
-    side = caches.side_of(constraint, annotations)
-    if side is None:
-        return {}
-    wanted = caches.bases(side, constraint, annotations)
-    by_lines = caches.is_by_lines(side, constraint, annotations)
-    states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
-    wanting = taking(caches, constraint, annotations)
-    place = {node: number for number, node in enumerate(_order(caches.graph))}
-    waiting = [caches.graph.entry]
-    while waiting:
-        waiting.sort(key=place.__getitem__, reverse=True)
-        node = waiting.pop()
-        after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
-        for edge in caches.graph.leading[node]:
-            if edge.name in caches.passages:
-                is_wanted = edge.target in wanting
-                new = caches.along(side, constraint, edge.name, after, wanted) if is_wanted else None
-                if edge.target in states:
-                    old = states[edge.target]
-                    if balance_holds(side.residents, new, old):
-                        continue
-                    new = joined_balance(side.residents, old, new)
-                states[edge.target] = new
-                if edge.target not in waiting:
-                    waiting.append(edge.target)
-    first = caches.touched_from(constraint, annotations)
-    said = (node for node in states if node in wanting and caches.stages.get(node, first) >= first)
-    return {node: states[node] for node in said if states[node] is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +380,7 @@ def _annotated(
     counted: CountedMisses,
 ) -> Annotations:
     """What is said of caches by ``names``, and the nodes that charge less than the checker then asks for."""
-    graph = caches.graph
+    graph, order = caches.graph, _order(caches.graph)
     auxiliaries = {auxiliary.name for auxiliary in problem.auxiliaries}
     known = auxiliaries | counted.paid.keys()
     misses = {
@@ -432,14 +399,16 @@ def _annotated(
         for one in problem.constraints
         if solution.dual.get(one.name) and not auxiliaries.isdisjoint(one.coefficients)
     ]
+    if any("write-backs" in one.events for one in constraints):
+        found = replace(found, modified=modified_lines(caches, found, order))
     for constraint in paying(found).values():
-        if not _holds(caches, constraint, found):
+        if not _holds(caches, constraint, found, order):
             kept = {node: {k: n for k, n in own.items() if n != constraint.name} for node, own in found.misses.items()}
             paid = {name: edges for name, edges in found.paid.items() if name != constraint.name}
             found = replace(found, misses=kept, paid=paid)
     held = {}
     for constraint in (*constraints, *paying(found).values()):
-        left = left_of(caches, constraint, found)
+        left = left_of(caches, constraint, found, order)
         if left and caches.is_limited(constraint, replace(found, held={constraint.name: left})):
             held[constraint.name] = left
     found = replace(found, held=held)
@@ -453,8 +422,8 @@ def _annotated(
     return replace(found, unchecked=frozenset(unchecked))
 
 
-def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations) -> bool:
-    left = left_of(caches, constraint, annotations)
+def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]) -> bool:
+    left = left_of(caches, constraint, annotations, order)
     return caches.is_limited(constraint, replace(annotations, held={constraint.name: left}))
 
 

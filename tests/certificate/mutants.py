@@ -297,7 +297,7 @@ def said_to_be_excluded(draw, problem, derivations, followed):
     return without_edges(problem, [victim.name]), derivations, [*kept, f"excluded {victim.source} {target:#x}"]
 
 
-_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "held", "unchecked")
+_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked")
 
 
 @operator
@@ -447,12 +447,18 @@ SPECIMENS = (
     ("buddy-fibonacci", "cortex-m7", "malloc"),
     ("half-fit", "arm926ej-s", "malloc"),
     ("buddy-binary", "cortex-m7", "malloc"),
+    ("list", "mpc603e", "f"),
 )
-"""Bounds that are checked in full: allocator, or a nest that is followed round by round, core, function."""
+"""Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
 void f(u x) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j;
 u j = 0; for (u i = 0; i < 6; i++) { if (x >> i & 1) o = i; for (; j < ends[i]; j++) o = j; } }
 """
+LIST = """struct n { struct n *volatile next; };
+unsigned f(struct n *p, volatile unsigned *q, unsigned c) { *q = 1; if (c) *q = 2; if (!p->next) return 0;
+for (unsigned i = 0; i < 20; i++) p = p->next; return (unsigned)p; }
+"""
+"""Its first round hits, and the second store modifies no line; the cache is small, so that lines are written back."""
 
 
 @cache
@@ -460,6 +466,11 @@ def specimen(allocator, target, role, heap_bytes=5000):
     """The document of a true bound, and the binary that it is held against."""
     if allocator == "nest":
         document, binary = document_of(guest_of(NEST, load_target(target), ".c"))
+        return sealed(document), binary
+    if allocator == "list":
+        core = load_target(target)
+        small = replace(core, dcache=replace(core.dcache, sets=4))
+        document, binary = document_of(guest_of(LIST, small, ".c"))
         return sealed(document), binary
     program = load_program(load_allocator(allocator, {}), load_target(target), "zig", images_dir())
     section = bound_section(prove(operation_request(program, role, heap_bytes)))

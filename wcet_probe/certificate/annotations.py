@@ -25,6 +25,7 @@ class Annotations:
         misses: by node and step, the event or the edges that pay for its misses.
         paid: by name, edges that pay for one miss each.
         must: by cache (``fetch``, ``data``) and node, lines that are in it.
+        modified: by node, lines of those in the data cache that are modified.
         held: by constraint or name of edges that pay, and node, what is left of it.
         unchecked: nodes whose costs the checker cannot follow, as the prover says.
         places: by event or edges that pay, the nodes of the misses that they count.
@@ -34,6 +35,7 @@ class Annotations:
     misses: Mapping[str, Mapping[tuple[int, int], str]] = field(default_factory=dict)
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     must: Mapping[str, Mapping[str, Must]] = field(default_factory=dict)
+    modified: Mapping[str, frozenset[Spot]] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, Balance]] = field(default_factory=dict)
     unchecked: frozenset[str] = frozenset()
     places: dict[str, list[str]] = field(default_factory=dict, init=False)
@@ -55,6 +57,8 @@ class Annotations:
             for node, must in nodes.items():
                 for (base, offset, size), (names, others) in sorted(must.items()):
                     yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
+        for node, modified in self.modified.items():
+            yield from (f"modified {node} {base} {offset} {size}" for base, offset, size in sorted(modified))
         for name, balances in self.held.items():
             yield from (
                 f"held {name} {node} {_balance_text(balance)}"
@@ -117,11 +121,18 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         spot = Spot(base, int(offset), _granule_bytes(size))
         demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
         found_must[spot] = YoungerSet(frozenset(younger.split()), int(others))
+    modified: dict[str, frozenset[Spot]] = {}
+    for node, base, offset, size in records["modified"]:
+        spot = Spot(base, int(offset), _granule_bytes(size))
+        is_new = node in nodes and spot not in modified.get(node, ())
+        demand(is_new, f"a modified line at {node} is told of twice, or of no node")
+        modified[node] = modified.get(node, frozenset()) | {spot}
     return Annotations(
         Names(claims, homes, asserted, shown),
         misses,
         {name: tuple(edges.split()) for name, edges in records["paid"]},
         must,
+        modified,
         _held(records, nodes),
         frozenset(name for (name,) in records["unchecked"]),
     )

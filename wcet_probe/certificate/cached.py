@@ -201,6 +201,7 @@ def check_caches(
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
     caches.check_must(annotations)
+    caches.check_modified(annotations)
     if target.dcache is not None:
         used |= {f"fact {where}" for where in asserted.where}
     if any(

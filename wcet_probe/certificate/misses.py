@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Coverage
+from wcet_probe.certificate.modified import Content
 from wcet_probe.certificate.records import Edge, Graph, Records, demand
 from wcet_probe.certificate.residents import (
     FULL,
@@ -19,10 +20,11 @@ from wcet_probe.certificate.residents import (
     Must,
     Residents,
     balance_holds,
+    is_resident,
     must_holds,
 )
 from wcet_probe.certificate.shapes import postorder
-from wcet_probe.certificate.steps import Spot, Step, data_steps, fetch_steps, most_lines
+from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
@@ -139,6 +141,33 @@ class Caches:
                         holds = must_holds(side.residents.along(after, passage), wanted)
                         demand(holds, f"a line that is said to be in the {side.name} cache at {target} need not be")
 
+    def content(self, side: Side, node: str, annotations: Annotations) -> Content:
+        """What is said of the lines of a cache where ``node`` begins."""
+        must = annotations.must.get(side.name, {}).get(node, _NO_LINES)
+        return Content(must, annotations.modified.get(node, frozenset()) if side.name == DATA else frozenset())
+
+    def check_modified(self, annotations: Annotations) -> None:
+        """Check that the lines of the data cache that are said to be modified are; after `check_must`.
+
+        Raises:
+            VerificationError: they need not be.
+        """
+        said = annotations.modified
+        side = next((side for side in self.sides if side.name == DATA and self._writes_back), None)
+        demand(side is not None or not said, "there is no cache whose lines are modified")
+        if side is None:
+            return
+        demand(not said.get(self.graph.entry), "nothing is known of the caches where the call begins")
+        for node in self.graph.nodes:
+            wanted = [(target, passage) for target, passage in self._leading(node) if said.get(target)]
+            known = self.content(side, node, annotations)
+            demand(known.modified <= known.must.keys(), f"a line that is called modified at {node} may not be there")
+            for step in side.steps[node] if wanted else ():
+                known = known.behind(side.residents, step)
+            for target, passage in wanted:
+                holds = said[target] <= known.along(side.residents, passage).modified
+                demand(holds, f"a line that is said to be modified at {target} need not be")
+
     def _leading(self, node: str) -> Iterator[tuple[str, Passage]]:
         for edge in self.graph.leading[node]:
             if edge.name in self.passages:
@@ -172,10 +201,15 @@ class Caches:
     def along(
         self, side: Side, limit: LinearConstraint, edge: str, balance: Balance, wanted: Collection[str]
     ) -> Balance:
-        """What is left of ``limit`` behind an edge."""
+        """What is left of ``limit`` behind an edge, by one of the names that are ``wanted`` if it has several."""
         if limit.credited.get(edge, 0) > 0:
             return FULL
         return side.residents.carried(balance, self.passages[edge], wanted)
+
+    def resident_along(self, side: Side, edge: Edge, annotations: Annotations) -> Must:
+        """The lines that must be in the cache behind ``edge``."""
+        must = annotations.must.get(side.name, {}).get(edge.source, _NO_LINES)
+        return side.residents.along(self.behind(side, edge.source, must), self.passages[edge.name])
 
     def at_entry(self, limit: LinearConstraint) -> Balance:
         """What there is of ``limit`` where the call begins."""
@@ -201,9 +235,13 @@ class Caches:
         side = self.side_of(limit, annotations)
         if side is None:
             return True  # no access has such misses
-        said, wanted = annotations.held.get(limit.name, {}), self.bases(side, limit, annotations)
+        said = annotations.held.get(limit.name, {})
         touched = self.touched_from(limit, annotations)
-        self._check_held(side, limit, self.at_entry(limit), said.get(self.graph.entry), self.graph.entry)
+        entry = said.get(self.graph.entry)
+        demand(
+            balance_holds(side.residents, self.at_entry(limit), entry),
+            f"what is said to be left of {limit.name} at {self.graph.entry} is not",
+        )
         is_limited, by_lines = True, self.is_by_lines(side, limit, annotations)
         # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
         before = (edge.source for node in said for edge in self.arriving.get(node, ()))
@@ -212,13 +250,15 @@ class Caches:
             balance, is_enough = self.left_behind(side, limit, node, left, annotations.misses, by_lines=by_lines)
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
-                if edge.name in self.passages and said.get(edge.target) is not None:
+                left = said.get(edge.target)
+                if edge.name in self.passages and left is not None:
+                    wanted = () if isinstance(left, str) else (left.base,)
                     after = self.along(side, limit, edge.name, balance, wanted)
-                    self._check_held(side, limit, after, said.get(edge.target), edge.target)
+                    if balance_holds(side.residents, after, left):
+                        continue
+                    is_there = limit.least == 1 and is_resident(self.resident_along(side, edge, annotations), left)
+                    demand(is_there, f"what is said to be left of {limit.name} at {edge.target} is not")
         return is_limited
-
-    def _check_held(self, side: Side, limit: LinearConstraint, found: Balance, said: Balance, node: str) -> None:
-        demand(balance_holds(side.residents, found, said), f"what is said to be left of {limit.name} at {node} is not")
 
     def side_of(self, limit: LinearConstraint, annotations: Annotations) -> Side | None:
         """The cache whose misses are limited; None where no access has them.
@@ -230,11 +270,6 @@ class Caches:
         demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
         return found[0] if found else None
 
-    def bases(self, side: Side, limit: LinearConstraint, annotations: Annotations) -> frozenset[str]:
-        """The bases of the accesses whose misses are limited."""
-        steps = _limited_steps(side, limit, annotations)
-        return frozenset(step.spot.base for step in steps if step.spot is not None)
-
     # ------------------------------------------------------------------------------------------------------ costs
 
     def needed(self, node: str, annotations: Annotations) -> Needed:
@@ -243,20 +278,16 @@ class Caches:
         attributed = annotations.misses.get(node, {})
         single_cycles = self.target.memory.single_cycles
         for side in self.sides:
-            must = annotations.must.get(side.name, {}).get(node, _NO_LINES)
+            known = self.content(side, node, annotations)
             missing: list[Step] = []
-            modified: set[Spot | None] = set()
             for step in side.steps[node]:
-                is_hit = step.spot is not None and step.spot in must
+                is_hit = step.spot is not None and step.spot in known.must
                 writes_once = step.is_store and not (self._writes_back and (is_hit or step.fills))
                 own = single_cycles * writes_once
                 if step.is_store and self._writes_back:
                     singles += writes_once
-                    modify += not writes_once and step.spot not in modified
-                must = side.residents.touched(must, step)
-                if step.is_store and step.is_certain and step.spot in must:
-                    modified.add(step.spot)
-                modified.intersection_update(must)
+                    modify += not writes_once and step.spot not in known.modified
+                known = known.behind(side.residents, step)
                 if not is_hit and step.fills and step.key not in attributed:
                     missing.append(step)
                 leaving_cycles += own * step.is_leaving

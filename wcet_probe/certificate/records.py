@@ -51,7 +51,8 @@ _RECORDS = {
         "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
         "paid": rf"{_NAME}((?: [^\s|]+)*)",
         "must": rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)",
-        "held": rf"{_NAME} {_NAME} (full|{_NAME} {_NATURAL}((?: -?[0-9]+:(?:gone|[0-9]+(?:,[^\s|,]+)*))*))",
+        "modified": rf"{_NAME} {_NAME} {_INTEGER} {_NATURAL}",
+        "held": rf"{_NAME} {_NAME} (full|{_NAME} {_NATURAL}((?: -?[0-9]+:(?:gone|[0-9]+(?:,[^\s|,]+)*))+))",
         "unchecked": _NAME,
     }.items()
 }

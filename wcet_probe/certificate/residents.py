@@ -168,6 +168,12 @@ class Residents:
         """``younger``, if the line of ``spot`` is in the cache all the same."""
         return younger if self._age(spot, younger) < lasting_ways(self.config) else None
 
+    def joined(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> YoungerSet:
+        """What may have been accessed since ``spot`` on either of two ways: by name, or by number if those are many."""
+        either, both = union(a, b), a.names & b.names
+        fewer = YoungerSet(both, max(len(one.names - both) + one.others for one in (a, b)))
+        return either if self.kept(spot, either) is not None or self.kept(spot, fewer) is None else fewer
+
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
         if younger is None or not self._ages(step):
@@ -215,7 +221,7 @@ class Residents:
         for spot, younger in must.items():
             aged = self.renamed(spot, younger, passage)
             if aged is not None:
-                for other in self._moved(spot, passage):
+                for other in self.moved(spot, passage):
                     old = found.get(other)
                     found[other] = aged if old is None or _size(aged) < _size(old) else old
         return found
@@ -224,7 +230,7 @@ class Residents:
         """What is left behind an edge; of several names of a base one that is ``wanted`` is kept."""
         if not isinstance(balance, Bound):
             return balance
-        first = self._moved(Spot(balance.base, min(balance.spent), balance.granule_bytes), passage)
+        first = self.moved(Spot(balance.base, min(balance.spent), balance.granule_bytes), passage)
         bases = [spot.base for spot in first]
         base = next((one for one in bases if one in wanted), next(iter(bases), None))
         if base is None:
@@ -234,7 +240,7 @@ class Residents:
         for offset, younger in balance.spent.items():
             spot = Spot(balance.base, offset, balance.granule_bytes)
             aged = None if younger is None else self.renamed(spot, younger, passage)
-            spots = self._moved(spot, passage)
+            spots = self.moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
                 return None
@@ -250,7 +256,8 @@ class Residents:
         stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
         return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
 
-    def _moved(self, spot: Spot, passage: Passage) -> list[Spot]:
+    def moved(self, spot: Spot, passage: Passage) -> list[Spot]:
+        """The granules behind an edge, by all of their names, that lie in the line of ``spot``."""
         found = []
         for base, added in self._targets(spot.base, passage):
             if base == spot.base.partition("^")[0] and not added:
@@ -293,9 +300,9 @@ def is_within(a: YoungerSet, b: YoungerSet) -> bool:
     return len(a.names - b.names) + a.others <= b.others
 
 
-def joined_must(a: Must, b: Must) -> Must:
+def joined_must(residents: Residents, a: Must, b: Must) -> Must:
     """The lines that must be in the cache on both ways."""
-    return {spot: union(younger, b[spot]) for spot, younger in a.items() if spot in b}
+    return {spot: residents.joined(spot, younger, b[spot]) for spot, younger in a.items() if spot in b}
 
 
 def must_holds(a: Must, b: Must) -> bool:
@@ -318,6 +325,23 @@ def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
     return True
 
 
+def is_resident(must: Must, said: Balance) -> bool:
+    """Whether all that ``said`` allows one credit to be taken for is a line that must be in the cache.
+
+    No other line then has a credit: one is taken for granules of one line only, and that of ``said`` is among them.
+    """
+    if not isinstance(said, Bound) or len(said.spent) != 1:
+        return False
+    ((offset, younger),) = said.spent.items()
+    return any(
+        spot.base == said.base
+        and spot.offset == offset
+        and spot.granule_bytes >= said.granule_bytes
+        and (younger is None or is_within(known, younger))
+        for spot, known in must.items()
+    )
+
+
 def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
     """What is left on both ways."""
     if isinstance(a, str) or isinstance(b, str):
@@ -332,5 +356,6 @@ def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
         elif not isinstance(one, YoungerSet) or not isinstance(other, YoungerSet):
             spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
         else:
-            spent[offset] = union(one, other)
+            spot = Spot(a.base, offset, min(a.granule_bytes, b.granule_bytes))
+            spent[offset] = residents.joined(spot, one, other)
     return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)

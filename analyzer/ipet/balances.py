@@ -1,0 +1,95 @@
+"""What is left of limits of misses where nodes begin, for a certificate.
+
+A line may have several names, and a balance has one: of those that it has behind an edge the one is kept by which the
+misses are counted that come first. Where nothing is left, the line may be in the cache all the same, as *must* says.
+
+*Soundness:* none is claimed: the checker tests each record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wcet_probe.analyzer.ipet.wanted import taking
+from wcet_probe.certificate.annotations import Annotations
+from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.records import Edge
+from wcet_probe.certificate.residents import FULL, Balance, Bound, balance_holds, joined_balance
+from wcet_probe.certificate.steps import Spot
+
+
+def left_of(
+    caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]
+) -> dict[str, Balance]:
+    """What is left of a limit where nodes begin, as the checker sees it.
+
+    Args:
+        caches: of the graph.
+        constraint: the limit.
+        annotations: what misses it counts, and the lines that must be in the caches.
+        order: of the nodes, each before its successors as far as can be.
+
+    *Soundness:* none is claimed.
+    """
+    side = caches.side_of(constraint, annotations)
+    if side is None:
+        return {}
+    by_lines = caches.is_by_lines(side, constraint, annotations)
+    states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
+    wanting = taking(caches, constraint, annotations)
+    near = _nearest(caches, side, constraint, annotations)
+    place = {node: number for number, node in enumerate(order)}
+    waiting = [caches.graph.entry]
+    while waiting:
+        waiting.sort(key=place.__getitem__, reverse=True)
+        node = waiting.pop()
+        after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
+        for edge in caches.graph.leading[node]:
+            if edge.name in caches.passages:
+                new: Balance = None
+                if edge.target in wanting:
+                    spots = near.get(edge.target, ())
+                    new = caches.along(side, constraint, edge.name, after, [spot.base for spot in spots])
+                    if constraint.least == 1:
+                        new = _resident(caches, side, edge, annotations, spots, left=new)
+                if edge.target in states:
+                    old = states[edge.target]
+                    if balance_holds(side.residents, new, old):
+                        continue
+                    new = joined_balance(side.residents, old, new)
+                states[edge.target] = new
+                if edge.target not in waiting:
+                    waiting.append(edge.target)
+    first = caches.touched_from(constraint, annotations)
+    said = (node for node in states if node in wanting and caches.stages.get(node, first) >= first)
+    return {node: states[node] for node in said if states[node] is not None}
+
+
+def _nearest(
+    caches: Caches, side: Side, constraint: LinearConstraint, annotations: Annotations
+) -> Mapping[str, Sequence[Spot]]:
+    """By node, the granules of the misses that are counted which control comes to first from there."""
+    found: dict[str, tuple[Spot, ...]] = {}
+    for node in places_of(constraint, annotations):
+        counted = annotations.misses[node]
+        steps = [step for step in side.steps[node] if counted.get(step.key) in constraint.events]
+        found[node] = tuple(dict.fromkeys(step.spot for step in steps if step.spot is not None))
+    waiting = list(found)
+    for node in waiting:  # grows as more are found
+        for edge in caches.arriving.get(node, ()):
+            if edge.name in caches.passages and edge.source not in found:
+                found[edge.source] = found[node]
+                waiting.append(edge.source)
+    return found
+
+
+def _resident(
+    caches: Caches, side: Side, edge: Edge, annotations: Annotations, spots: Sequence[Spot], *, left: Balance
+) -> Balance:
+    """What is ``left`` behind an edge; where that is nothing for a line that must be in the cache, this line."""
+    if left == FULL or (isinstance(left, Bound) and None not in left.spent.values()):
+        return left
+    asked = {(spot.base, spot.offset) for spot in spots}
+    must = caches.resident_along(side, edge, annotations)
+    there = sorted(spot for spot in must if (spot.base, spot.offset) in asked)
+    return Bound(there[0].base, there[0].granule_bytes, {there[0].offset: must[there[0]]}) if there else left
