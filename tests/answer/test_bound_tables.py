@@ -72,6 +72,20 @@ def test_a_witness_above_the_kept_bound_contradicts(monkeypatch, tmp_path, capsy
     assert stored(CELL) == []
 
 
+def test_the_page_has_the_medians_of_the_rows_that_are_kept_whole():
+    page = (bound_rows.ROOT / "docs" / "explanation" / "bounds.md").read_text("utf-8")
+    kept = bound_rows.kept_rows(of_any_files=True)
+    for heap, title in {5000: "5,000 bytes", 64 << 10: "64 KiB"}.items():
+        of_heap = [Cell(name, target, heap) for name in sorted(allocator_names()) for target in TARGETS]
+        rows = [row for cell in of_heap for row in kept.get(cell, ())]
+        if len(rows) < 2 * len(of_heap):
+            continue
+        section = page[page.index(f"\n{title}: 280 of 280 rows") :]
+        for unit in ("instructions", "cycles"):
+            for line in list(summary(rows, unit))[2:]:
+                assert f"\n{line}" in section.partition("\n1 MiB:")[0], line
+
+
 def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch, tmp_path):
     monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
     bound_rows.keep(compute(CELL))
