@@ -4,14 +4,18 @@ A row is a bound with all facts and the dearest known call, or a bound with loop
 allocator on one target and heap, in both units. It is kept under a digest of what it was made from: the allocator's
 files, the target's file, the heap, and the program. A row that was made by another version of the program is kept until
 it is computed again, and told from the others.
+
+What pages and tests speak of is in ``bench/bounds.csv`` besides, under version control, with the digests of the program
+and of the files that a bound rests on: of a row whose bound is there, the witness alone can be measured anew.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -25,11 +29,18 @@ from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.catalog.own_allocator import FOUND
 from wcet_probe.errors import AnalysisError, ContradictionError, WcetProbeError
+from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Bound
+from wcet_probe.model.target import Target
 from wcet_probe.output_files import write_whole
 
 ROOT = Path(__file__).parents[1]
 STORE = ROOT / "build" / "bounds"
+KEPT = Path(__file__).with_name("bounds.csv")
+HEAD = (
+    "allocator", "target", "heap", "facts", "operation", "heap_bytes",
+    "instructions", "cycles", "witness_instructions", "witness_cycles", "program", "bounds_program", "proved_of",
+)  # fmt: skip
 SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
 PROGRAM = ("analyzer", "emu", "scenarios", *(f"wcet_probe/{name}" for name in ("answer", "build", "isa", "model")))
 """What of the program a row is made by."""
@@ -57,6 +68,7 @@ class Row:
         witnesses: of the dearest known call, by unit; empty with loop facts only.
         why_none: why a number is missing, in words.
         program: digest of the program that computed the row.
+        bounds_program: of that which proved the bounds, where it is another one: then the witnesses alone are anew.
     """
 
     cell: Cell
@@ -66,6 +78,7 @@ class Row:
     witnesses: dict[str, int]
     why_none: str
     program: str
+    bounds_program: str = ""
 
 
 def _digest(files: Iterable[Path]) -> str:
@@ -83,11 +96,22 @@ def program_digest() -> str:
     return _digest(path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".c", ".h"})
 
 
-def _place(cell: Cell) -> Path:
-    """Where the rows of ``cell`` are kept: another content of allocator or target is another place."""
+def _files(cell: Cell) -> list[Path]:
+    """The files of target and allocator that rows of ``cell`` are made from."""
     files = [ROOT / "targets" / f"{cell.target}.toml"]
     for name in cell.allocator.split(":"):
         files += [path for path in (ROOT / "allocators" / name).rglob("*") if path.is_file() and _is_of(cell, path)]
+    return files
+
+
+def proved_of(cell: Cell) -> str:
+    """Digest of the files that the bounds of ``cell`` rest on: all but states that searches found."""
+    return _digest(path for path in _files(cell) if path.parent.name != FOUND)
+
+
+def _place(cell: Cell) -> Path:
+    """Where the rows of ``cell`` are kept: another content of allocator or target is another place."""
+    files = _files(cell)
     facts = "loops" if cell.loop_facts_only else "all"
     name = f"{cell.allocator.replace(':', '+')}-{cell.target}-{cell.heap_bytes}-{facts}-{_digest(files)}.json"
     return STORE / name
@@ -111,6 +135,69 @@ def store(cell: Cell, rows: Iterable[Row]) -> None:
     write_whole(_place(cell), json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 
 
+def kept_rows(*, of_any_files: bool = False) -> dict[Cell, list[Row]]:
+    """What is in ``bench/bounds.csv``; unless ``of_any_files``, of files as they are now: a bound of others is none."""
+    found: dict[Cell, list[Row]] = {}
+    with KEPT.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            cell = Cell(line["allocator"], line["target"], int(line["heap"]), line["facts"] == "loops")
+            if of_any_files or line["proved_of"] == proved_of(cell):
+                bounds = {unit: int(line[unit]) for unit in ("instructions", "cycles") if line[unit]}
+                witnesses = {unit: int(most) for unit in bounds if (most := line[f"witness_{unit}"])}
+                programs = line["program"], line["bounds_program"]
+                row = Row(cell, line["operation"], int(line["heap_bytes"]), bounds, witnesses, "", *programs)
+                found.setdefault(cell, []).append(row)
+    return found
+
+
+def keep(rows: Iterable[Row]) -> None:
+    """Write ``rows`` into ``bench/bounds.csv``, in place of what it has of their cells."""
+    kept = (kept_rows() if KEPT.exists() else {}) | _by_cell(rows)
+    with KEPT.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(HEAD)
+        for cell in sorted(kept, key=lambda one: (one.heap_bytes, one.loop_facts_only, one.allocator, one.target)):
+            for row in kept[cell]:
+                numbers = (
+                    of.get(unit, "") for of in (row.bounds, row.witnesses) for unit in ("instructions", "cycles")
+                )
+                facts = "loops" if cell.loop_facts_only else "all"
+                told = (row.program, row.bounds_program, proved_of(cell))
+                where = (cell.allocator, cell.target, cell.heap_bytes, facts, row.operation, row.heap_bytes)
+                writer.writerow((*where, *numbers, *told))
+
+
+def _by_cell(rows: Iterable[Row]) -> dict[Cell, list[Row]]:
+    found: dict[Cell, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.cell, []).append(row)
+    return found
+
+
+def witnesses_anew(rows: Iterable[Row]) -> Iterator[Row]:
+    """``rows`` with the dearest calls of the states as they are, and the bounds that they have.
+
+    Raises:
+        ContradictionError: a call is dearer than the bound.
+    """
+    for row in rows:
+        allocator, target = load_allocator(row.cell.allocator), load_target(row.cell.target)
+        request = _request(allocator, target, SCENARIOS[row.operation], row.heap_bytes, prove=False)
+        found = {unit: witness.value(unit) for unit, witness in observe(request).witnesses.items()}
+        _check(row, found)
+        yield replace(row, witnesses=found, program=program_digest(), bounds_program=row.bounds_program or row.program)
+
+
+def _check(row: Row, witnesses: Mapping[str, int]) -> None:
+    exceeded = [unit for unit, bound in row.bounds.items() if witnesses[unit] > bound]
+    if exceeded:
+        message = (
+            f"CONTRADICTED: {row.cell.allocator} took {witnesses[exceeded[0]]:,} {exceeded[0]} in {row.operation} on "
+            f"{row.cell.target}, and at most {row.bounds[exceeded[0]]:,} were proved; compute the row anew."
+        )
+        raise ContradictionError(message)
+
+
 def compute(cell: Cell) -> Iterator[Row]:
     """The rows of ``cell``.
 
@@ -126,10 +213,7 @@ def compute(cell: Cell) -> Iterator[Row]:
         if cell.loop_facts_only:
             yield Row(cell, operation, heap_bytes, *_loops_only(program, operation, heap_bytes), program_digest())
             continue
-        request = ProbeRequest(
-            allocator, target, scenario, heap_bytes, 0, None, "zig",
-            cross_check=False, cache_dir=cache_dir, prove=True,
-        )  # fmt: skip
+        request = _request(allocator, target, scenario, heap_bytes, prove=True)
         bounds: dict[str, int] = {}
         try:
             report = observe(request, proving=_proved)
@@ -143,6 +227,13 @@ def compute(cell: Cell) -> Iterator[Row]:
         witnesses = {unit: witness.value(unit) for unit, witness in report.witnesses.items()}
         yield Row(cell, operation, heap_bytes, bounds, witnesses, report.no_bound, program_digest())
     _remembered.clear()
+
+
+def _request(allocator: Allocator, target: Target, scenario: str, heap_bytes: int, *, prove: bool) -> ProbeRequest:
+    cache_dir = Path(user_cache_dir("wcet-probe"))
+    return ProbeRequest(
+        allocator, target, scenario, heap_bytes, 0, None, "zig", cross_check=False, cache_dir=cache_dir, prove=prove
+    )
 
 
 _remembered: dict[tuple[str, int], Bound | AnalysisError] = {}

@@ -1,10 +1,12 @@
 """How tight the bounds of the allocators are: bound and dearest witness, and their ratio, in both units.
 
-Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--facts WHICH] [--missing] [--store DIR]
-[ALLOCATOR ...]``: what is not in the store yet (``build/bounds``) is computed, cheap rows first, then what an older
-version of the program computed, unless ``--missing`` leaves that. Each row is kept when it is there, so that a run can
-be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing. The tables are those
-of ``docs/explanation/bounds.md``. A cell with a contradiction has no row; the run goes on, and ends with exit code 5.
+Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--facts WHICH] [--missing] [--witnesses]
+[--keep] [--store DIR] [ALLOCATOR ...]``: what is not in the store yet (``build/bounds``) is computed, cheap rows first,
+then what an older version of the program computed, unless ``--missing`` leaves that. Each row is kept when it is there,
+so that a run can be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing.
+The tables are those of ``docs/explanation/bounds.md``. ``--keep`` writes the rows into ``bench/bounds.csv`` too, and
+``--witnesses`` measures the dearest calls of what is there anew, and proves nothing: for states that are dearer now.
+A cell with a contradiction has no row; the run goes on, and ends with exit code 5.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import bound_rows
-from bench.bound_rows import Cell, Row, compute, program_digest, store, stored
+from bench.bound_rows import Cell, Row, compute, keep, kept_rows, program_digest, store, stored, witnesses_anew
 from wcet_probe.catalog.lookup import allocator_names, target_names
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.sizes import parse_size
@@ -157,6 +159,19 @@ def compute_missing(chosen: Sequence[Cell], *, leave_older: bool = False) -> int
     return code
 
 
+def measure_witnesses(chosen: Sequence[Cell]) -> int:
+    """Measure the witnesses of those of ``chosen`` whose bounds are kept with all facts; the exit code."""
+    kept, code = kept_rows(), 0
+    for cell in chosen:
+        if cell in kept and not cell.loop_facts_only:
+            try:
+                store(cell, list(witnesses_anew(kept[cell])))
+            except WcetProbeError as error:
+                print(cell, error, file=sys.stderr, flush=True)
+                code = error.exit_code
+    return code
+
+
 def main() -> int:
     """Compute what is missing, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -164,6 +179,10 @@ def main() -> int:
     parser.add_argument("--target", action="append", choices=target_names(), help="of these targets only")
     parser.add_argument("--facts", choices=("all", "loops"), help="with all facts, or with loop facts only")
     parser.add_argument("--missing", action="store_true", help="leave what an older version of the program computed")
+    parser.add_argument(
+        "--witnesses", action="store_true", help="measure the witnesses of kept rows, and prove nothing"
+    )
+    parser.add_argument("--keep", action="store_true", help="write what is in the store into bench/bounds.csv")
     parser.add_argument("--print", action="store_true", dest="is_print_only", help="compute nothing")
     parser.add_argument("--store", type=Path, default=bound_rows.STORE, help="where rows are kept")
     parser.add_argument("allocators", nargs="*", default=allocator_names())
@@ -174,7 +193,9 @@ def main() -> int:
     if not options.is_print_only:
         asked = {"all": (False,), "loops": (True,), None: (False, True)}[options.facts]
         wanted = [cell for cell in cells(*chosen) if cell.loop_facts_only in asked]
-        code = compute_missing(wanted, leave_older=options.missing)
+        code = measure_witnesses(wanted) if options.witnesses else compute_missing(wanted, leave_older=options.missing)
+    if options.keep:
+        keep(row for cell in cells(*chosen) for row in stored(cell))
     print_tables(*chosen)
     return code
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from tests.answer.falsifying_states import SCENARIOS as FALSIFYING
 from tests.answer.falsifying_states import with_falsifying_states
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare, prove
@@ -107,7 +108,11 @@ OTHER_SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "avl-best-fit": (Setting(values=(("alignment", 4), ("granule", 4))),),
     "buddy-fibonacci": (Setting(preset="p02"),),
     # A chunk of the threshold, from which on free consolidates, fits into a small heap.
-    "dlmalloc27": (Setting(values=(("consolidation-threshold", 4096),), heaps_bytes=(1 << 14,)),),
+    # The bin of a chunk of the whole heap is the last one of its power of two.
+    "dlmalloc27": (
+        Setting(values=(("consolidation-threshold", 4096),), heaps_bytes=(1 << 14,)),
+        Setting(heaps_bytes=(8184,)),
+    ),
 }
 """Settings that single allocators need besides, and why."""
 
@@ -273,6 +278,28 @@ def verdict_in(setting: Setting, name: str, number: Number) -> str:
             except (UsageError, StateError):
                 continue
     return "idle" if is_idle else "survived"
+
+
+def check_falsifying_states(name: str) -> int:
+    """Hold all falsifying states of ``name`` on the least heap against its facts as they are; how many there are.
+
+    Raises:
+        ContradictionError: a fact is false.
+    """
+    chosen, count = with_falsifying_states(name, family(name)), 0
+    for scenario, kind in FALSIFYING.items():
+        request = probe.ProbeRequest(
+            PLAIN.allocator(name), PLAIN.target(), scenario, HEAPS_BYTES[0], 0, None, "zig",
+            cross_check=False, cache_dir=images_dir(), prove=True,
+        )  # fmt: skip
+        try:
+            with patch("wcet_probe.answer.probe.family_of", lambda _: chosen):
+                report = probe.observe(request, proving=lambda _, role, __: _true(name, role, HEAPS_BYTES[0], PLAIN)[2])
+        except UsageError:
+            continue
+        assert report.bound, kind
+        count += len(report.candidates)
+    return count
 
 
 def cases(names: tuple[str, ...] = ()) -> Iterator[tuple[str, Number]]:

@@ -7,9 +7,14 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+from tests.answer import falsifying_dlmalloc27, falsifying_fast_fit
+from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Family, HeapRequest
 from wcet_probe.scenarios.tree_heap import trace_of_layout
+
+State = tuple[str, Trace, Operation]
+"""What a plan of a falsifying state is made of: its name, how the heap gets there, and the call."""
 
 SCENARIOS: Mapping[str, OperationKind] = {
     "worst-falsifying-alloc": OperationKind.MALLOC,
@@ -21,7 +26,8 @@ _LEAST_BYTES, _STEP_BYTES, _OVERHEAD_BYTES = 16, 8, 8
 """Of btree-best-fit, by default: the least block, the step from one size to the next, and the two tags of a block."""
 
 
-def _plan(variant: str, trace: Trace, measured: Operation) -> ScenarioPlan:
+def _plan(state: State) -> ScenarioPlan:
+    variant, trace, measured = state
     return ScenarioPlan(
         scenario="random",  # of which no prediction is asked
         variant=variant,
@@ -32,6 +38,7 @@ def _plan(variant: str, trace: Trace, measured: Operation) -> ScenarioPlan:
         why=(),
         prediction={},
         refused=None,
+        set_up_may_refuse=True,
     )
 
 
@@ -43,7 +50,7 @@ def _sizes(request: HeapRequest) -> list[int]:
     return [_LEAST_BYTES + _STEP_BYTES * number for number in range(count)]
 
 
-def _one_path(request: HeapRequest) -> Iterable[ScenarioPlan]:
+def _one_path(request: HeapRequest) -> Iterable[State]:
     """btree-best-fit: all nodes on a path to the right, and the last one as large as the heap allows.
 
     A search for a size between the last two nodes ends below the last one; that for a freed neighbour, at it.
@@ -55,12 +62,11 @@ def _one_path(request: HeapRequest) -> Iterable[ScenarioPlan]:
     trace = trace_of_layout([size - _OVERHEAD_BYTES for size in blocks], range(0, 2 * count, 2))
     if wanted < sizes[-1]:
         size = wanted - _OVERHEAD_BYTES
-        yield _plan("malloc at the end of a path of all nodes", trace, Operation(OperationKind.MALLOC, 2, size))
-    free = Operation(OperationKind.FREE, 2 * count - 3, 0)
-    yield _plan("free beside the end of a path of all nodes", trace, free)
+        yield "malloc at the end of a path of all nodes", trace, Operation(OperationKind.MALLOC, 2, size)
+    yield "free beside the end of a path of all nodes", trace, Operation(OperationKind.FREE, 2 * count - 3, 0)
 
 
-def _far_successor(request: HeapRequest) -> Iterable[ScenarioPlan]:
+def _far_successor(request: HeapRequest) -> Iterable[State]:
     """btree-best-fit: the node that leaves has a lesser child, and all greater ones on a path down from the greatest.
 
     Its successor is at the end of that path. The node leaves as the one that fits, or as the neighbour of a freed one.
@@ -72,22 +78,28 @@ def _far_successor(request: HeapRequest) -> Iterable[ScenarioPlan]:
     if left >= _LEAST_BYTES:
         blocks.append(left)
     trace = trace_of_layout([size - _OVERHEAD_BYTES for size in blocks], [2, 0, *range(2 * count - 2, 2, -2)])
-    yield _plan("malloc of a node far from its successor", trace, Operation(OperationKind.MALLOC, 2, sizes[1] - 8))
-    yield _plan("free beside a node far from its successor", trace, Operation(OperationKind.FREE, 3, 0))
+    yield "malloc of a node far from its successor", trace, Operation(OperationKind.MALLOC, 2, sizes[1] - 8)
+    yield "free beside a node far from its successor", trace, Operation(OperationKind.FREE, 3, 0)
 
 
-_STATES: Mapping[str, tuple[Callable[[HeapRequest], Iterable[ScenarioPlan]], ...]] = {
+STATES: Mapping[str, tuple[Callable[[HeapRequest], Iterable[State]], ...]] = {
     "btree-best-fit": (_far_successor, _one_path),
+    "dlmalloc27": falsifying_dlmalloc27.STATES,
+    "fast-fit": falsifying_fast_fit.STATES,
 }
 
 
 def with_falsifying_states(name: str, family: Family) -> Family:
     """``family`` of the allocator ``name``, and the states of it that are here."""
-    if name not in _STATES:
+    if name not in STATES:
         return family
 
     def plans(kind: OperationKind, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        return tuple(plan for states in _STATES[name] for plan in states(request) if plan.measured.kind is kind)
+        found = (state for states in STATES[name] for state in states(request))
+        chosen = tuple(_plan(state) for state in found if state[2].kind is kind)
+        if not chosen:
+            raise UsageError(f"{name} has no falsifying state for {kind.value}; leave it out.")
+        return chosen
 
     own = {scenario: partial(plans, kind) for scenario, kind in SCENARIOS.items()}
     return replace(family, builders=MappingProxyType({**family.builders, **own}))

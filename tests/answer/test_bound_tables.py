@@ -8,7 +8,7 @@ import pytest
 
 from bench import bound_rows
 from bench.bound_rows import Cell, compute, program_digest, store, stored
-from bench.bounds import HEAPS_BYTES, TARGETS, cells, compute_missing, goal_of, print_tables, summary
+from bench.bounds import HEAPS_BYTES, TARGETS, cells, compute_missing, goal_of, measure_witnesses, print_tables, summary
 from wcet_probe.catalog.lookup import allocator_names
 from wcet_probe.errors import ContradictionError
 
@@ -53,6 +53,45 @@ def test_rows_that_were_not_computed_are_absent_and_counted(capsys):
     assert "5,000 bytes, in cycles: 2 rows, 2 not computed" in text
     assert "| half-fit | cortex-m4 | malloc |" in text
     assert "| tlsf |" not in text
+
+
+def test_witnesses_of_kept_rows_are_measured_without_a_proof(monkeypatch, tmp_path):
+    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+    rows = [replace(row, program="older") for row in compute(CELL)]
+    bound_rows.keep(replace(row, witnesses={"instructions": 1, "cycles": 1}) for row in rows)
+    monkeypatch.setattr(bound_rows, "prove_operation", lambda *_: pytest.fail("a bound is proved"))
+    assert measure_witnesses([CELL, Cell("tlsf", "cortex-m4", 5000)]) == 0
+    assert stored(CELL) == [replace(row, program=program_digest(), bounds_program="older") for row in rows]
+
+
+def test_a_witness_above_the_kept_bound_contradicts(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+    bound_rows.keep(replace(row, bounds={"instructions": 5, "cycles": 5}) for row in compute(CELL))
+    assert measure_witnesses([CELL]) == ContradictionError.exit_code
+    assert "CONTRADICTED: half-fit took" in capsys.readouterr().err
+    assert stored(CELL) == []
+
+
+def test_the_page_has_the_medians_of_the_rows_that_are_kept_whole():
+    page = (bound_rows.ROOT / "docs" / "explanation" / "bounds.md").read_text("utf-8")
+    kept = bound_rows.kept_rows(of_any_files=True)
+    for heap, title in {5000: "5,000 bytes", 64 << 10: "64 KiB"}.items():
+        of_heap = [Cell(name, target, heap) for name in sorted(allocator_names()) for target in TARGETS]
+        rows = [row for cell in of_heap for row in kept.get(cell, ())]
+        if len(rows) < 2 * len(of_heap):
+            continue
+        section = page[page.index(f"\n{title}: 280 of 280 rows") :]
+        for unit in ("instructions", "cycles"):
+            for line in list(summary(rows, unit))[2:]:
+                assert f"\n{line}" in section.partition("\n1 MiB:")[0], line
+
+
+def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch, tmp_path):
+    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+    bound_rows.keep(compute(CELL))
+    assert list(bound_rows.kept_rows()) == [CELL]
+    monkeypatch.setattr(bound_rows, "proved_of", lambda _: "other facts")
+    assert bound_rows.kept_rows() == {}
 
 
 def test_with_loop_facts_only_a_bound_is_no_smaller():

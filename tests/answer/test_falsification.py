@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.answer.falsification import Number, cases, falsified, verdict
+from tests.answer.falsification import Number, cases, check_falsifying_states, falsified, verdict
 from wcet_probe.answer.proving import allocator_facts
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
 
@@ -60,6 +60,13 @@ def test_one_number_is_made_false_and_nothing_else(case):
             [number.position] if kind == number.kind else []
         )
     assert isinstance(number, Number)
+
+
+@pytest.mark.parametrize(
+    "name", ["fast-fit", *(pytest.param(name, marks=pytest.mark.slow) for name in ("btree-best-fit", "dlmalloc27"))]
+)
+def test_true_facts_hold_where_their_numbers_are_attained(name):
+    assert check_falsifying_states(name) >= 4
 
 
 @pytest.mark.parametrize("case", QUICK)
