@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.answer.falsification import Number, cases, check_falsifying_states, falsified, verdict
+from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.answer.proving import allocator_facts
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
 
@@ -67,6 +68,15 @@ def test_one_number_is_made_false_and_nothing_else(case):
 )
 def test_true_facts_hold_where_their_numbers_are_attained(name):
     assert check_falsifying_states(name) >= 4
+
+
+@pytest.mark.parametrize("heap_bytes", [24, 64, 120, 128])
+def test_the_first_row_of_tlsf_is_marked_on_the_least_heaps(heap_bytes):
+    facts = allocator_facts(load_allocator("tlsf"))
+    for small_limit in (0, 128, 256):
+        for sl_bits in (4, 5):
+            told = {"H": heap_bytes, "small_limit": small_limit, "sl_bits": sl_bits, "alignment_bytes": 8}
+            assert facts.words[0].maximum.value(parameter_values(facts, told)) >= 1
 
 
 @pytest.mark.parametrize("case", QUICK)
