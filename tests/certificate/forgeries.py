@@ -19,7 +19,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.certificate.verify import bound_digest
 
-FOLLOWED = ("invariant", "excluded", "symbol", "name", "shown", "miss", "paid", "must", "held", "unchecked")
+FOLLOWED = ("invariant", "excluded", "flags", "symbol", "name", "shown", "miss", "paid", "must", "held", "unchecked")
 """Records that are no part of the flow problem."""
 
 
