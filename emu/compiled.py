@@ -53,7 +53,7 @@ class _FrameLayout(Structure):
 
     _fields_ = [
         *((name, c_int64) for name in ("limit", "instructions", "cycles", "loads", "stores")),
-        *((name, c_int64) for name in ("counted_loads", "counted_stores")),
+        *((name, c_int64) for name in ("counted_loads", "counted_stores", "region_loads", "region_stores")),
         ("fetched_slowly", c_uint64),
         ("path_length", c_uint64),
         *((name, c_uint32) for name in ("pc", "why", "block")),
@@ -69,6 +69,7 @@ class _FrameLayout(Structure):
         ("block_count", c_uint32),
         ("observes", c_uint32),
         ("spent", c_int64),
+        *((name, c_uint32) for name in ("region_read_cycles", "region_write_cycles")),
         *((name, c_void_p) for name in ("no_lines", "events_of_core", "every_event")),
         *((name, c_uint32) for name in ("known_lines", "known_fetches")),
     ]

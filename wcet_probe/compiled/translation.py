@@ -192,6 +192,10 @@ class _Translator:
             for r in target.memory.regions
         ]
         defined["WP_IS_UNCACHED(first, last)"] = f"({' || '.join(regions) or '0'})"
+        stack = layout.stack
+        of_stack = [r.extent for r in target.memory.regions if _overlap(r.extent, stack)]
+        is_uncached = len(of_stack) == 1 and stack.base_address in of_stack[0] and stack.end_address - 1 in of_stack[0]
+        defined["WP_STACK_IS_UNCACHED"] = int(is_uncached)
         defined["WP_UNIFIED"] = int(target.unified_cache)
         for name, cache in (("FETCH", self._fetch_cache), ("DATA", target.dcache)):
             defined |= _geometry(name, cache)
@@ -273,6 +277,10 @@ class _Translator:
                 yield from _fetches(cache, fetched, behind)
                 fetched = behind
             yield f"    /* {one.address:x} */ {Statement(self._setting, block, one, each).text()}"
+
+
+def _overlap(one: MemoryRange, other: MemoryRange) -> bool:
+    return one.base_address < other.end_address and other.base_address < one.end_address
 
 
 def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:
