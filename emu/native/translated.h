@@ -401,11 +401,21 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
 #define WP_RUNS(number) wp_runs[number]
 #define WP_COUNT(cost) (void)0
 #endif
-#define WP_BLOCK(number, count, cost)                                                                                  \
+#if WP_TELLS
+#define WP_TOLD_OF(number)                                                                                             \
     do {                                                                                                               \
         if (WP_UNLIKELY(WP_RUNS(number) < 0))                                                                          \
             wp_slow_event(frame, number);                                                                              \
         wp_current = number;                                                                                           \
+    } while (0)
+#define WP_WAS_IN(number) (void)0
+#else /* nobody asks which block is under way, but where one is left in its middle */
+#define WP_TOLD_OF(number) WP_RUNS(number)
+#define WP_WAS_IN(number) wp_current = number
+#endif
+#define WP_BLOCK(number, count, cost)                                                                                  \
+    do {                                                                                                               \
+        WP_TOLD_OF(number);                                                                                            \
         instructions += count;                                                                                         \
         WP_COUNT(cost);                                                                                                \
     } while (0)

@@ -222,6 +222,8 @@ class Statement:
         restored = " ".join(f"{self._registers.variable(low)} = k{low:x};" for low in self._written(behind))
         if self._charged_at is not None and self._charged_at < behind:
             restored += f" cycles -= {self._each.extra_cycles};"
+        if self._block is not None:
+            restored += f" WP_WAS_IN({self._block.number});"
         return f"{{ {restored} pc = {self._one.address:#x}u; goto {why}; }}"
 
     def _likely(self) -> str:
