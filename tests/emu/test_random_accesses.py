@@ -35,7 +35,7 @@ def random_cache(draw: random.Random, *, of_code: bool) -> CacheConfig:
 
 
 def random_target(draw: random.Random, name: str) -> Target:
-    """A core with any caches, and perhaps a region that is not cached: one that ends in the middle of lines, or the stack."""
+    """A core with any caches, and perhaps a region without: one that ends in the middle of lines, or the stack."""
     target = replace(load_target(name), unified_cache=False)
     if draw.random() < 0.25:
         cache = random_cache(draw, of_code=False)
