@@ -248,7 +248,7 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     if (frame->observes == WP_OBSERVES_DATA)
         observer->counts.path_length += blocks;
     else if (frame->observes)
-        observer->counts.path_length = (uint64_t)frame->path_capacity + 1; /* no path is kept */
+        observer->counts.path_length = WP_NO_PATH;
     if (frame->observes == WP_OBSERVES_DATA && frame->lowest_stack_pointer < observer->counts.lowest_stack_pointer)
         observer->counts.lowest_stack_pointer = frame->lowest_stack_pointer;
     if (observer->budget)

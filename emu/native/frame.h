@@ -16,6 +16,7 @@
 enum wp_left { WP_LEFT_RETURNED, WP_LEFT_PAUSED, WP_LEFT_AT_BLOCK, WP_LEFT_INSIDE, WP_LEFT_DISAGREED, WP_LEFT_ELSEWHERE };
 enum wp_fast { WP_HEAP, WP_STACK, WP_STATIC, WP_OPERATIONS, WP_CODE, WP_FAST_RANGES }; /* code: for loads only */
 #define WP_NO_BLOCK UINT32_MAX
+#define WP_NO_PATH (UINT64_C(1) << 63) /* length of a path of which nothing is kept */
 #define WP_TOLD INT64_MIN
 enum { WP_FRAME_REGISTERS = 64, WP_MAY_STORE = 0x100, WP_MAY_LOAD = 0x200, WP_UNNOTED = 0x400 };
 
