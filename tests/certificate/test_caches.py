@@ -76,7 +76,7 @@ def test_cycles_are_checked_in_full(allocator, target, role):
 
 
 def test_what_is_left_is_named_by_its_lemma():
-    own = "btree-best-fit", "cortex-m7"
+    own = "tlsf", "mpc603e"
     found = {one.check: one for one in check(proved(*own, "free"), *own).findings}
     assert "a line in its scope" in found["limits of misses in cycles"].found
     assert found["limits of misses in cycles"].verdict == "not checked"
