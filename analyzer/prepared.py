@@ -441,6 +441,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
             costs=costs,
             target=request.target,
             invariants=found.invariants,
+            flags=found.flags,
             arguments=arguments,
             asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
             counted=stage.counted(),

@@ -113,9 +113,9 @@ def measure(
     nothing, fetches, data = Detail.NOTHING, Detail.FETCHES, Detail.DATA
     modes: dict[str, tuple[Program, Sequence[WatchedLoop], Detail, Callable[[Machine], object]]] = {
         "bare engine": (bare, (), nothing, bare_replay),
-        "loops": (bare, loops, nothing, bare_replay),
+        "loops": (bare, loops, nothing.told, bare_replay),
         "instructions": (bare, (), fetches, counting),
-        "instructions, loops": (bare, loops, fetches, counting),
+        "instructions, loops": (bare, loops, fetches.told, counting),
         "instructions of each operation": (bare, (), fetches, lambda machine: machine.replay_counted(trace)),
         "instructions, I-cache": (cached, (), fetches, counting),
         "instructions, I- and D-cache": (cached, (), data, all_of_it),

@@ -141,6 +141,8 @@ def compare_allocator(cell: Cell) -> int:
                 same(*(getattr(each, column).tolist() for each in columns), column)
             compared += engine.observation().instructions
             compared += assert_equal(engine, translated, lambda m, t=trace: m.replay_observed(t))
+            compared += assert_equal(engine, translated, lambda m, t=trace: m.replay_observed(t, data=False))
+            same(*(machine.replay_counted(trace) for machine in (engine, translated)), "instructions of operations")
             seed += 1
         for machine in (engine, translated):
             same(machine.call(entry["check"]), 0, "check")

@@ -37,11 +37,31 @@ RETURNED, PAUSED, AT_BLOCK, INSIDE, DISAGREED = range(5)
 
 
 class Detail(StrEnum):
-    """What is counted of a run."""
+    """What is counted of a run, and whether the core is told of blocks that watched loops and claims want to know of.
+
+    With data accesses it is always told, for the path.
+    """
 
     NOTHING = "nothing"
     FETCHES = "fetches"
     DATA = "data"
+    NOTHING_TOLD = "nothing, blocks told"
+    FETCHES_TOLD = "fetches, blocks told"
+
+    @property
+    def counted(self) -> Detail:
+        """What is counted: one of the first three."""
+        return {Detail.NOTHING_TOLD: Detail.NOTHING, Detail.FETCHES_TOLD: Detail.FETCHES}.get(self, self)
+
+    @property
+    def told(self) -> Detail:
+        """The same, with the core told of blocks."""
+        return {Detail.NOTHING: Detail.NOTHING_TOLD, Detail.FETCHES: Detail.FETCHES_TOLD}.get(self, self)
+
+    @property
+    def tells(self) -> bool:
+        """Whether the core is told of blocks."""
+        return self.told is self
 
 
 Translations = Callable[[Detail, int], "Path | None"]
@@ -53,7 +73,7 @@ class _FrameLayout(Structure):
 
     _fields_ = [
         *((name, c_int64) for name in ("limit", "instructions", "cycles", "loads", "stores")),
-        *((name, c_int64) for name in ("counted_loads", "counted_stores")),
+        *((name, c_int64) for name in ("counted_loads", "counted_stores", "region_loads", "region_stores")),
         ("fetched_slowly", c_uint64),
         ("path_length", c_uint64),
         *((name, c_uint32) for name in ("pc", "why", "block")),
@@ -69,6 +89,7 @@ class _FrameLayout(Structure):
         ("block_count", c_uint32),
         ("observes", c_uint32),
         ("spent", c_int64),
+        *((name, c_uint32) for name in ("region_read_cycles", "region_write_cycles")),
         *((name, c_void_p) for name in ("no_lines", "events_of_core", "every_event")),
         *((name, c_uint32) for name in ("known_lines", "known_fetches")),
     ]
@@ -145,7 +166,8 @@ class TranslatedCode:
         detail: what it was made to count.
         isa: of the image.
         regions: the guest's memory, in the order that the observer knows it.
-        event_tables: running sums over rows; where one grows in a block, the core is told of the block.
+        event_tables: running sums over rows; where one grows in a block, the core is told of the block. There are none
+            where ``detail`` does not tell of blocks.
     """
 
     def __init__(
@@ -186,7 +208,7 @@ class TranslatedCode:
         frame.lines_kept, frame.no_lines = map(_start, (self._lines, self._no_lines))
         frame.fetched = ctypes.addressof(self._fetched)
         frame.range_memory = ctypes.addressof(self._memory)
-        frame.observes = list(Detail).index(detail)
+        frame.observes = list(Detail).index(detail.counted)
         numbers = {region.name: number for number, region in enumerate(regions)}
         for place, name in enumerate(_RANGES):
             if name not in numbers:

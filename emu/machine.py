@@ -423,12 +423,13 @@ class Machine:
             return None
         if found is not None:
             return found if operations or self._translates_calls or self._detail is Detail.NOTHING else None
-        library = self._translations(self._detail, operations) if operations or self._translates_calls else None
-        if library is None:
-            return None
         tables = [self._loops.events_before] if self._loops.watched else []
         tables += self._claims.event_tables if self._claims and self._detail is not Detail.NOTHING else []
-        code = TranslatedCode(library, self._detail, self._target.isa, self._regions, tables)
+        detail = self._detail.told if tables else self._detail
+        library = self._translations(detail, operations) if operations or self._translates_calls else None
+        if library is None:
+            return None
+        code = TranslatedCode(library, detail, self._target.isa, self._regions, tables)
         self._translated[self._detail] = code
         return code
 

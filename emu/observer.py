@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 PATH_CAPACITY = 1 << 16
 """Blocks of an executed path that are kept in order; counts are never cut."""
 
+_NO_PATH = 1 << 63
+"""Length of a path of which nothing is kept: ``WP_NO_PATH``."""
+
 _WORD_BYTES = 4
 _WORD_BITS = 32
 _BITS = tuple(tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256))
@@ -197,7 +200,8 @@ class Observer:
         counts = native.CountsLayout()
         icache, dcache = native.CacheCountsLayout(), native.CacheCountsLayout()
         self._library.wp_observer_counts(self.handle, counts, icache, dcache)
-        blocks = min(counts.path_length, PATH_CAPACITY) if all_of_it else 0
+        keeps_path = all_of_it and counts.path_length < _NO_PATH
+        blocks = min(counts.path_length, PATH_CAPACITY) if keeps_path else 0
         rows = iter(self._path[: 2 * blocks])
         lowest = counts.lowest_stack_pointer
         return Observation(

@@ -16,19 +16,20 @@ from dataclasses import dataclass, replace
 from wcet_probe.analyzer.ipet.balances import left_of
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
 from wcet_probe.analyzer.ipet.modified_lines import modified_lines
+from wcet_probe.analyzer.ipet.numbering import Numbering, order_of
 from wcet_probe.analyzer.ipet.shown import with_shown
 from wcet_probe.analyzer.ipet.wanted import wanted_lines
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.charge import node_cost
-from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.flags import Flags
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Side, caches_of, paying
-from wcet_probe.certificate.numbers import TOP, Value
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.numbers import Value
+from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.residents import Must, joined_must, must_holds
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import Claim, Names, Pointers, Traced, Tracer
+from wcet_probe.certificate.symbols import Names, Pointers, Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target
@@ -37,213 +38,6 @@ _MOST_ROUNDS = 12
 _FRESH = "@"
 
 Invariants = Mapping[str, Mapping[Place, Value]]
-
-
-class _Numbering:
-    """Symbols for values, by the places that hold them where nodes begin."""
-
-    def __init__(
-        self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, asserted: Pointers
-    ) -> None:
-        self._code, self._graph, self._invariants, self._coverage, self._asserted = (
-            code,
-            graph,
-            invariants,
-            coverage,
-            asserted,
-        )
-        self._order = _order(graph)
-        self._claims: dict[str, dict[Place, Claim]] = {node: {} for node in graph.nodes}
-        self._homes: dict[str, tuple[str, str, Congruence]] = {}
-        self._arriving: dict[str, list[Edge]] = {node: [] for node in graph.nodes}
-        for edge in graph.edges:
-            if edge.name in coverage.taken:
-                self._arriving[edge.target].append(edge)
-        self._names: dict[tuple[str, str], str] = {}
-        self._values: dict[str, dict[Place, Value]] = {}
-        self._classes: dict[str, dict[str, Congruence]] = {}
-
-    def run(self) -> Names:
-        """The names, when nothing changes any more."""
-        entry = self._graph.entry
-        self._claims[entry] = {
-            place: Claim(self._symbol("at", entry, str(place)), 0) for place in self._places(entry)
-        }  # fmt: skip
-        for _ in range(_MOST_ROUNDS * 4):
-            before = {node: dict(claims) for node, claims in self._claims.items()}
-            for node in self._order:
-                self._visit(node)
-            if before == self._claims:
-                break
-        else:
-            self._claims = {node: {} for node in self._graph.nodes}
-        live = _live(self._graph, self._coverage)
-        self._claims = {
-            node: {place: claim for place, claim in claims.items() if isinstance(place, int) or place in live[node]}
-            for node, claims in self._claims.items()
-        }
-        self._find_classes()
-        return Names(self._claims, self._kept_homes(), self._asserted)
-
-    def _places(self, node: str) -> list[Place]:
-        known = self._invariants[node]
-        found: list[Place] = []
-        for place in dict.fromkeys((*self._code.isa.REGISTERS, *known)):
-            value = known.get(place, TOP if isinstance(place, str) else None)
-            if value is not None and value.is_number and not value.is_constant:
-                found.append(place)
-        return found
-
-    def _symbol(self, way: str, node: str, key: str) -> str:
-        name = self._names.setdefault((f"{way} {node}", key), f"s{len(self._names)}")
-        self._homes.setdefault(name, (way, node, UNALIGNED))
-        return name
-
-    def _visit(self, node: str) -> None:
-        """Name what ``node`` begins with, by what arrives, and see what leaves it."""
-        arriving = [edge for edge in self._arriving[node] if edge.name in self._values]
-        if node != self._graph.entry and arriving:
-            self._claims[node] = self._numbered(node, arriving)
-        tracer = Tracer(self._code, self._graph, self._invariants, self._coverage, self._as_names())
-        traced = tracer.trace(node)
-        for edge in self._graph.leading[node]:
-            states = traced.leaving.get(edge.name, ())
-            if states and edge.name in self._coverage.taken:
-                places = self._places(edge.target)
-                first = {place: states[0].read(place) for place in places}
-                self._values[edge.name] = {
-                    place: value for place, value in first.items()
-                    if value.is_constant and (value.base.startswith(_FRESH) or value.is_number)
-                    and all(state.read(place) == value for state in states)
-                }  # fmt: skip
-
-    def _as_names(self) -> Names:
-        return Names(self._claims, self._homes, self._asserted)
-
-    def _numbered(self, node: str, arriving: Sequence[Edge]) -> dict[Place, Claim]:
-        """A symbol for each class of places that hold the same value, but for a constant, on every edge."""
-        leaders: dict[object, tuple[Place, int]] = {}
-        claims: dict[Place, Claim] = {}
-        for place in self._places(node):
-            values = [self._values[edge.name].get(place) for edge in arriving]
-            if any(value is None for value in values):
-                continue
-            known = [value for value in values if value is not None]
-            lasting = self._lasting(node, arriving, known)
-            if lasting is not None:
-                claims[place] = lasting
-                continue
-            key = tuple((value.base, value.low - known[0].low) for value in known)
-            if any(value.is_number for value in known):
-                key = tuple((value.base, value.low) for value in known)
-            leader, offset = leaders.setdefault(key, (place, known[0].low))
-            claims[place] = Claim(self._symbol("at", node, str(leader)), known[0].low - offset)
-        return claims
-
-    def _lasting(self, node: str, arriving: Sequence[Edge], known: Sequence[Value]) -> Claim | None:
-        """The symbol that a place holds on every edge, if it means the same behind them."""
-        found: set[Claim] = set()
-        for edge, value in zip(arriving, known, strict=True):
-            base = value.base.removeprefix(_FRESH)
-            if value.is_number:
-                return None
-            if base in self._homes:
-                way, home, _ = self._homes[base]
-                if (way == "at" and home == node) or (way == "behind" and home == edge.source):
-                    return None
-                found.add(Claim(base, value.low))
-            else:
-                found.add(Claim(self._symbol("behind", edge.source, base), value.low))
-        return next(iter(found)) if len(found) == 1 else None
-
-    def _find_classes(self) -> None:
-        """What each symbol is known modulo: the most that holds wherever it begins anew."""
-        guess: dict[str, Congruence | None] = dict.fromkeys(self._homes)
-        for _ in range(_MOST_ROUNDS):
-            self._homes = {
-                symbol: (way, node, guess[symbol] or Congruence(1 << 12, 0))
-                for symbol, (way, node, _) in self._homes.items()
-            }
-            new: dict[str, Congruence | None] = dict.fromkeys(self._homes)
-            tracer = Tracer(self._code, self._graph, self._invariants, self._coverage, self._as_names())
-            for node in self._order:
-                traced = tracer.trace(node)
-                for edge in self._graph.leading[node]:
-                    self._meet(edge, traced, new)
-            for place, (symbol, _) in self._claims[self._graph.entry].items():
-                self._add(new, symbol, tracer.at_entry(place))
-            if new == guess:
-                break
-            guess = new
-        else:
-            guess = dict.fromkeys(self._homes, UNALIGNED)
-        self._homes = {s: (way, node, guess[s] or UNALIGNED) for s, (way, node, _) in self._homes.items()}
-
-    def _meet(self, edge: Edge, traced: Traced, new: dict[str, Congruence | None]) -> None:
-        begins = self._as_names().begins(edge)
-        for place, (symbol, offset) in self._claims[edge.target].items():
-            if symbol not in begins or edge.name not in self._coverage.taken:
-                continue
-            for state in traced.leaving.get(edge.name, ()):
-                value = state.read(place)
-                if value.is_number:
-                    own = Congruence(1 << 12, (value.low - offset) % (1 << 12))
-                else:
-                    own = traced.alignments.get(value.base, UNALIGNED).moved(value.low - offset)
-                self._add(new, symbol, own)
-
-    @staticmethod
-    def _add(new: dict[str, Congruence | None], symbol: str, own: Congruence) -> None:
-        old = new[symbol]
-        if old is not None:
-            modulus = min(own.modulus, old.modulus)
-            difference = (own.residue - old.residue) % modulus
-            own = own.coarser(min(modulus, difference & -difference or modulus))
-        new[symbol] = own
-
-    def _kept_homes(self) -> dict[str, tuple[str, str, Congruence]]:
-        used = {claim.symbol for claims in self._claims.values() for claim in claims.values()}
-        return {symbol: home for symbol, home in self._homes.items() if symbol in used}
-
-
-def _live(graph: Graph, coverage: Coverage) -> dict[str, set[str]]:
-    """The registers that are read from where each node begins, before they are written: others need no name."""
-    read: dict[str, set[str]] = {}
-    written: dict[str, set[str]] = {}
-    for node in graph.nodes:
-        own, gone = read.setdefault(node, set()), written.setdefault(node, set())
-        for one in coverage.instructions[node]:
-            own |= one.reads - gone
-            if one.condition == 14 and not one.in_it_block:
-                gone |= one.writes | one.loaded
-    arriving: dict[str, list[str]] = {node: [] for node in graph.nodes}
-    for edge in graph.edges:
-        arriving[edge.target].append(edge.source)
-    waiting = list(graph.nodes)
-    while waiting:
-        node = waiting.pop()
-        for source in arriving[node]:
-            more = read[node] - written[source] - read[source]
-            if more:
-                read[source] |= more
-                waiting.append(source)
-    return read
-
-
-def _order(graph: Graph) -> list[str]:
-    """The nodes, each before its successors as far as can be."""
-    seen, found = {graph.entry}, list[str]()
-    stack = [(graph.entry, iter(graph.leading[graph.entry]))]
-    while stack:
-        node, edges = stack[-1]
-        target = next((edge.target for edge in edges if edge.target not in seen), None)
-        if target is None:
-            found.append(node)
-            stack.pop()
-        else:
-            seen.add(target)
-            stack.append((target, iter(graph.leading[target])))
-    return found[::-1]
 
 
 def find_caches(
@@ -257,6 +51,8 @@ def find_caches(
     crosses_no_line: Callable[[int], bool],
 ) -> Iterator[tuple[Names, Caches]]:
     """Names of values, and the accesses of the graph by them; then with what accesses have shown of names, if anything.
+
+    Then both with sums of symbols as names of places.
 
     Args:
         code: the image.
@@ -272,13 +68,16 @@ def find_caches(
 
     *Soundness:* none is claimed.
     """
-    names = _Numbering(code, graph, invariants, coverage, asserted).run()
-    tracer = Tracer(code, graph, invariants, coverage, names)
-    yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
-    names = with_shown(code, graph, invariants, coverage, names)
-    if names.shown:
+    for with_sums in (False, True):
+        names = Numbering(code, graph, invariants, coverage, asserted, with_sums=with_sums).run()
+        if with_sums and not names.sums:
+            break
         tracer = Tracer(code, graph, invariants, coverage, names)
         yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
+        names = with_shown(code, graph, invariants, coverage, names)
+        if names.shown:
+            tracer = Tracer(code, graph, invariants, coverage, names)
+            yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
 
 
 def resident(caches: Caches, side: Side) -> dict[str, Must]:
@@ -287,7 +86,7 @@ def resident(caches: Caches, side: Side) -> dict[str, Must]:
     *Soundness:* none is claimed.
     """
     states: dict[str, Must] = {caches.graph.entry: {}}
-    order, kept = _order(caches.graph), wanted_lines(caches, side)
+    order, kept = order_of(caches.graph), wanted_lines(caches, side)
     waiting = [caches.graph.entry]
     place = {node: number for number, node in enumerate(order)}
     while waiting:
@@ -330,6 +129,7 @@ def cache_annotations(
     costs: Mapping[int, InstructionCost],
     target: Target,
     invariants: Invariants,
+    flags: Flags,
     arguments: Mapping[Place, Value],
     asserted: Pointers,
     counted: CountedMisses,
@@ -345,6 +145,7 @@ def cache_annotations(
         costs: of its instructions.
         target: a core with caches.
         invariants: of the nodes.
+        flags: what they tell where nodes begin.
         arguments: what facts say of registers at entry.
         asserted: see `find_caches`.
         counted: by what misses are counted.
@@ -355,7 +156,7 @@ def cache_annotations(
     nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(graph.nodes))
     best = nothing
     try:
-        coverage = cover(code, graph, invariants, arguments)
+        coverage = cover(code, graph, invariants, arguments, flags)
         for names, caches in find_caches(
             code, graph, invariants, coverage, target=target, asserted=asserted, crosses_no_line=crosses_no_line
         ):
@@ -380,7 +181,7 @@ def _annotated(
     counted: CountedMisses,
 ) -> Annotations:
     """What is said of caches by ``names``, and the nodes that charge less than the checker then asks for."""
-    graph, order = caches.graph, _order(caches.graph)
+    graph, order = caches.graph, order_of(caches.graph)
     auxiliaries = {auxiliary.name for auxiliary in problem.auxiliaries}
     known = auxiliaries | counted.paid.keys()
     misses = {
@@ -448,6 +249,8 @@ def _misses(caches: Caches, counted: CountedMisses) -> dict[str, dict[tuple[int,
 
 
 def _paired(steps: Sequence[Step], names: Sequence[str | None]) -> dict[tuple[int, int], str]:
+    if len(names) == 2 * len(steps):  # the checker knows that no access is to two lines
+        names = [first if last is not None else None for first, last in zip(names[::2], names[1::2], strict=True)]
     if len(steps) != len(names):
         return {}
     return {step.key: name for step, name in zip(steps, names, strict=True) if name is not None and step.fills}

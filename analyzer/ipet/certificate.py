@@ -27,6 +27,8 @@ numbers are integers or fractions in lowest terms. The records, in this order:
                                         BASE is number (0), stack (its pointer at entry), link (the address to return
                                         to), or any (0; perhaps derived from the stack pointer). A register that is not
                                         listed is a number, which is not derived from the stack pointer
+    flags NODE FLAGS SIGN KIND LOW STRIDE STEPS LOW STRIDE STEPS RELATIONS
+                                        where NODE begins, what comparing two numbers left, see `told_flags`
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
     symbol, name, shown, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md

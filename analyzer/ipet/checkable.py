@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
-from wcet_probe.certificate.coverage import Code, edges_of, run_block
+from wcet_probe.analyzer.ipet.told_flags import decided_flags
+from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
+from wcet_probe.certificate.flags import Flags, flag_lines
 from wcet_probe.certificate.machine import Machine, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
 from wcet_probe.certificate.records import Edge, Graph, invariant_lines, says_nothing
@@ -35,12 +37,13 @@ class Checkable:
 
     invariants: Mapping[str, Values]
     excluded: Mapping[str, Sequence[int | None]]
-    rules: frozenset[str] = field(default_factory=frozenset)
+    flags: Flags = field(default_factory=dict)
 
     def lines(self) -> Iterable[str]:
         """The records of the certificate."""
         for node, values in self.invariants.items():
             yield from invariant_lines(node, values)
+        yield from flag_lines(self.flags)
         for node, addresses in self.excluded.items():
             yield from (f"excluded {node} {'leave' if one is None else f'{one:#x}'}" for one in addresses)
 
@@ -60,16 +63,19 @@ def checkable(
     """
     code = Code(image, {one.address: one for one in instructions})
     graph = flow_graph(problem)
-    found = Checkable({}, {})
+    found, is_escaping = Checkable({}, {}), False
     for escapes in (False, True):
-        search = _Search(code, graph, Machine(image, escapes))
+        search, is_escaping = _Search(code, graph, Machine(image, escapes)), escapes
         try:
             found = search.run(arguments)
         except VerificationError:
             return Checkable({node: {} for node in graph.nodes}, {})
         if search.machine.found_escape <= escapes:
             break
-    return found
+    if not found.excluded:
+        return found
+    flags, excluded = decided_flags(code, graph, Machine(image, is_escaping), found.invariants)
+    return replace(found, flags=flags, excluded=excluded)
 
 
 def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:
@@ -155,7 +161,7 @@ class _Search:
         found = []
         for outcome in block.outcomes:
             if outcome.is_assumed:
-                found += [(edge.target, outcome.state) for edge in self._graph.leading[node]]
+                found += [(edge.target, outcome.state) for edge in edges_taken(self._graph, node, outcome)]
             elif outcome.address is None:
                 if node not in self._graph.exits:
                     self._excluded.setdefault(node, {})[None] = None

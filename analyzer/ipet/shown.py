@@ -15,6 +15,7 @@ from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shown_classes import shown_behind
 from wcet_probe.certificate.symbols import Names, Traced, Tracer
+from wcet_probe.certificate.terms import form_of_name
 
 Classes = Mapping[str, Congruence]
 
@@ -55,6 +56,10 @@ def _behind(names: Names, edge: Edge, traced: Traced) -> Classes:
     for place, (symbol, offset) in names.claims.get(edge.target, {}).items():
         values = {state.read(place) for state in traced.leaving.get(edge.name, ())}
         value = values.pop() if len(values) == 1 else TOP
+        if symbol not in names.homes:
+            lasting = [part for part in form_of_name(symbol) if part not in begins]
+            found |= {part: shown_behind(traced.shown, part, begins, {}) for part in lasting}
+            continue
         low = value.low - offset
         own = {symbol: Value(value.base, low, low, 0)} if value.is_constant else {}
         found[symbol] = max(found.get(symbol, UNALIGNED), shown_behind(traced.shown, symbol, begins, own))

@@ -99,8 +99,12 @@ static void flush(struct wp_frame *frame)
         observer->counts.cycles += (uint64_t)frame->cycles;
         const uint64_t loads = (uint64_t)(frame->loads - frame->counted_loads);
         const uint64_t stores = (uint64_t)(frame->stores - frame->counted_stores);
-        observer->counts.loads += loads;
-        observer->counts.stores += stores;
+        const uint64_t region_loads = (uint64_t)frame->region_loads, region_stores = (uint64_t)frame->region_stores;
+        observer->counts.loads += loads + region_loads;
+        observer->counts.stores += stores + region_stores;
+        observer->counts.region_accesses += region_loads + region_stores;
+        observer->counts.region_cycles +=
+            region_loads * frame->region_read_cycles + region_stores * frame->region_write_cycles;
         if (observer->has_dcache) {
             observer->dcache.counts.read_hits += loads;
             observer->dcache.counts.write_hits += stores;
@@ -110,7 +114,7 @@ static void flush(struct wp_frame *frame)
     frame->limit -= frame->instructions;
     frame->spent += frame->instructions;
     frame->instructions = frame->cycles = frame->loads = frame->stores = 0;
-    frame->counted_loads = frame->counted_stores = 0;
+    frame->counted_loads = frame->counted_stores = frame->region_loads = frame->region_stores = 0;
 }
 
 static int read_of_frame(uc_engine *engine, int id, void *value)
@@ -148,6 +152,16 @@ static void forget_lines(struct wp_frame *frame)
         frame->fetched[i] = WP_NO_LINE;
 }
 
+/* What an access to the stack costs where no cache serves it. */
+static void charge_stack(struct wp_frame *frame)
+{
+    const struct wp_setup *const setup = &frame->observer->setup;
+    const uint32_t known = frame->fast_range[WP_STACK];
+    const struct wp_uncached *const uncached = known ? wp_uncached_at(setup, setup->ranges[known - 1].base) : NULL;
+    frame->region_read_cycles = uncached ? uncached->read_cycles : 0;
+    frame->region_write_cycles = uncached ? uncached->write_cycles : 0;
+}
+
 /* Translated code is to run: from the start of a call, or from where it paused. False: the budget does not allow it, the
  * engine is to count. */
 WP_EXPORT bool wp_frame_enter(struct wp_observer *observer, struct wp_frame *frame, uint64_t quantum, bool is_start)
@@ -165,8 +179,9 @@ WP_EXPORT bool wp_frame_enter(struct wp_observer *observer, struct wp_frame *fra
     frame->event = frame_event;
     frame->cross = frame_cross;
     frame->instructions = frame->cycles = frame->loads = frame->stores = frame->spent = 0;
-    frame->counted_loads = frame->counted_stores = 0;
+    frame->counted_loads = frame->counted_stores = frame->region_loads = frame->region_stores = 0;
     frame->fetched_slowly = 0;
+    charge_stack(frame);
     frame->lowest_stack_pointer = UINT32_MAX;
     frame->path = observer->setup.path;
     frame->path_capacity = observer->setup.path_capacity;
@@ -233,7 +248,7 @@ WP_EXPORT void wp_frame_leave(struct wp_frame *frame)
     if (frame->observes == WP_OBSERVES_DATA)
         observer->counts.path_length += blocks;
     else if (frame->observes)
-        observer->counts.path_length = (uint64_t)frame->path_capacity + 1; /* no path is kept */
+        observer->counts.path_length = WP_NO_PATH;
     if (frame->observes == WP_OBSERVES_DATA && frame->lowest_stack_pointer < observer->counts.lowest_stack_pointer)
         observer->counts.lowest_stack_pointer = frame->lowest_stack_pointer;
     if (observer->budget)

@@ -16,6 +16,7 @@
 enum wp_left { WP_LEFT_RETURNED, WP_LEFT_PAUSED, WP_LEFT_AT_BLOCK, WP_LEFT_INSIDE, WP_LEFT_DISAGREED, WP_LEFT_ELSEWHERE };
 enum wp_fast { WP_HEAP, WP_STACK, WP_STATIC, WP_OPERATIONS, WP_CODE, WP_FAST_RANGES }; /* code: for loads only */
 #define WP_NO_BLOCK UINT32_MAX
+#define WP_NO_PATH (UINT64_C(1) << 63) /* length of a path of which nothing is kept */
 #define WP_TOLD INT64_MIN
 enum { WP_FRAME_REGISTERS = 64, WP_MAY_STORE = 0x100, WP_MAY_LOAD = 0x200, WP_UNNOTED = 0x400 };
 
@@ -37,6 +38,7 @@ struct wp_frame {
     int64_t limit;    /* pause where so many instructions are counted */
     int64_t instructions, cycles, loads, stores; /* since the last flush */
     int64_t counted_loads, counted_stores; /* of these, those that the core has counted */
+    int64_t region_loads, region_stores;   /* beside these, those of a stack that no cache serves */
     uint64_t fetched_slowly, path_length;
     uint32_t pc, why;
     uint32_t block; /* under way or run last */
@@ -65,6 +67,7 @@ struct wp_frame {
     uint32_t block_count;
     uint32_t observes; /* whether counts are kept, and those of data accesses: WP_OBSERVES_ */
     int64_t spent;     /* instructions since the frame was entered */
+    uint32_t region_read_cycles, region_write_cycles; /* of an access to such a stack */
     struct wp_known_line *no_lines;
     const uint8_t *events_of_core, *every_event;
     uint32_t known_lines, known_fetches; /* how many there is room for */

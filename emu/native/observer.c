@@ -473,7 +473,7 @@ static bool mark_touched(struct wp_observer *observer, uint32_t address, uint32_
     return true;
 }
 
-static const struct wp_uncached *uncached_at(const struct wp_setup *setup, uint32_t address)
+const struct wp_uncached *wp_uncached_at(const struct wp_setup *setup, uint32_t address)
 {
     for (uint32_t i = 0; i < setup->uncached_count; i++)
         if (address - setup->uncached[i].base < setup->uncached[i].bytes)
@@ -495,7 +495,7 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
     if (observer->claims.active)
         wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
                          wp_range_at(observer, address) - 1u, pc, address, bytes, is_write);
-    const struct wp_uncached *const uncached = uncached_at(&observer->setup, address);
+    const struct wp_uncached *const uncached = wp_uncached_at(&observer->setup, address);
     if (uncached) {
         observer->counts.region_accesses++;
         observer->counts.region_cycles += is_write ? uncached->write_cycles : uncached->read_cycles;

@@ -113,6 +113,8 @@ void wp_observer_call(struct wp_observer *observer, uc_engine *engine, uint32_t 
 void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write);
 WP_EXPORT void wp_observer_settle(struct wp_observer *observer, uint32_t pc);
+/* The region that no cache serves and that holds an address; NULL: none does. */
+const struct wp_uncached *wp_uncached_at(const struct wp_setup *setup, uint32_t address);
 uint64_t wp_observer_fetches(const struct wp_observer *observer, uint32_t first, uint32_t behind);
 
 static inline uint32_t wp_page_of(uint32_t address) { return address >> WP_PAGE_SHIFT; }

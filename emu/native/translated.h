@@ -67,6 +67,8 @@ WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
 }
 
 #define WP_HAS_LINES (WP_DATA && WP_DATA_WAYS)
+/* Where an access is counted as one of a region that no cache serves. */
+#define WP_IS_OF_REGION(range) (WP_STACK_IS_UNCACHED && (range) == WP_STACK)
 /* Under a stable policy each line of a set may be known, for no hit changes an order; else the one that was used last. */
 #define WP_DATA_KNOWN (WP_DATA_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_DATA_SETS * WP_DATA_WAYS) : WP_DATA_SETS)
 #define WP_FETCH_KNOWN (WP_FETCH_REPLACEMENT_IS_STABLE ? WP_KNOWN_LINES(WP_FETCH_SETS * WP_FETCH_WAYS) : WP_FETCH_SETS)
@@ -155,9 +157,16 @@ WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t a
 {
     uint32_t base, size;
     const uint32_t range = wp_range_of(frame, address, bytes, &base, &size);
+    const bool is_of_region = WP_IS_OF_REGION(range);
     if (WP_UNLIKELY(frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) ||
-                    (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address)))
+                    (bytes > 1 && (address & 3) + bytes > 4) || (!is_of_region && WP_IS_UNCACHED(address, address))))
         return wp_core_access(frame, pc, address, bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD));
+    if (is_of_region) {
+        *(is_store ? &frame->region_stores : &frame->region_loads) += 1;
+        *(is_store ? &frame->counted_stores : &frame->counted_loads) += 1; /* as those of the core */
+        frame->marks[range][(address - base) / 4] = 1;
+        return frame->memory[range] + (address - base);
+    }
     struct wp_cache *const cache = frame->data_cache;
     const uint32_t line = address / WP_DATA_LINE, first = line * WP_DATA_LINE;
     struct wp_cache_counts now = {0};
@@ -216,13 +225,14 @@ WP_INLINE uint8_t *wp_there(uint8_t *found)
 
 enum { WP_LEAST_HEAP_BYTES = 16 }; /* a guest with less is left to the engine */
 
-/* Where the bytes of an access are; NULL: the guest may not. */
+/* Where the bytes of an access are; NULL: the guest may not. It is counted as one of the region where that is clear. */
 WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
-                             uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count)
+                             uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count,
+                             int64_t *count_of_region)
 {
     const uint32_t kind = bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD) | (is_noted ? 0 : WP_UNNOTED);
 #if WP_HAS_LINES
-    if (is_noted) {
+    if (is_noted && !WP_IS_OF_REGION(likely)) {
         const struct wp_known_line *const slot = wp_slot(fixed->lines, address / WP_DATA_LINE);
         const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | (bytes - 1));
         ++*count;
@@ -259,9 +269,12 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
 #if WP_DATA
     if (!is_noted)
         return wp_there(fixed->memory[range] + offset);
-    ++*count;
-    if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) || WP_IS_UNCACHED(address, address))
+    if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) ||
+        (!WP_IS_OF_REGION(range) && WP_IS_UNCACHED(address, address))) {
+        ++*count;
         return wp_slow_access(frame, pc, address, kind);
+    }
+    ++*(WP_IS_OF_REGION(range) ? count_of_region : count);
     fixed->marks[range][offset / 4] = 1;
 #endif
     return wp_there(fixed->memory[range] + offset);
@@ -289,6 +302,11 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
 #endif
         return 0;
     }
+    if (WP_IS_OF_REGION(likely)) {
+        for (uint32_t i = 0; i < count; i++)
+            fixed.marks[WP_STACK][offset / 4 + i] = 1;
+        return (int)count;
+    }
     for (uint32_t i = 0; i < count;) {
         const uint32_t word = address + 4 * i;
 #if WP_HAS_LINES
@@ -304,7 +322,7 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
         }
 #endif
         int64_t unused = 0;
-        wp_access(frame, &fixed, pc, word, 4, is_store, likely, 1, 0, &unused);
+        wp_access(frame, &fixed, pc, word, 4, is_store, likely, 1, 0, &unused, &unused);
         i++;
     }
     return (int)count;
@@ -383,11 +401,21 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
 #define WP_RUNS(number) wp_runs[number]
 #define WP_COUNT(cost) (void)0
 #endif
-#define WP_BLOCK(number, count, cost)                                                                                  \
+#if WP_TELLS
+#define WP_TOLD_OF(number)                                                                                             \
     do {                                                                                                               \
         if (WP_UNLIKELY(WP_RUNS(number) < 0))                                                                          \
             wp_slow_event(frame, number);                                                                              \
         wp_current = number;                                                                                           \
+    } while (0)
+#define WP_WAS_IN(number) (void)0
+#else /* nobody asks which block is under way, but where one is left in its middle */
+#define WP_TOLD_OF(number) WP_RUNS(number)
+#define WP_WAS_IN(number) wp_current = number
+#endif
+#define WP_BLOCK(number, count, cost)                                                                                  \
+    do {                                                                                                               \
+        WP_TOLD_OF(number);                                                                                            \
         instructions += count;                                                                                         \
         WP_COUNT(cost);                                                                                                \
     } while (0)
@@ -397,10 +425,12 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         frame->cycles = cycles;                                                                                        \
         frame->loads = loads;                                                                                          \
         frame->stores = stores;                                                                                        \
+        frame->region_loads += region_loads;                                                                           \
+        frame->region_stores += region_stores;                                                                         \
         frame->stack_pointer = stack_pointer_;                                                                         \
         frame->first_register = first_;                                                                                \
         frame->cross(frame, address);                                                                                  \
-        instructions = cycles = loads = stores = 0;                                                                    \
+        instructions = cycles = loads = stores = region_loads = region_stores = 0;                                                                    \
         limit = frame->limit;                                                                                          \
         watches = frame->watches;                                                                                      \
         fixed.lines = frame->lines;                                                                                    \
@@ -411,7 +441,7 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
 #define WP_BEGIN \
     struct wp_fixed fixed = wp_fixed_of(frame); \
     int64_t limit = frame->limit, instructions = frame->instructions, cycles = frame->cycles; \
-    int64_t loads = frame->loads, stores = frame->stores; \
+    int64_t loads = frame->loads, stores = frame->stores, region_loads = 0, region_stores = 0; \
     const uint32_t follows = frame->follows; \
     uint32_t pc = frame->pc, why, lowest = frame->lowest_stack_pointer; \
     uint32_t watches = frame->watches; \
@@ -440,6 +470,8 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
     frame->cycles = cycles; \
     frame->loads = loads; \
     frame->stores = stores; \
+    frame->region_loads += region_loads; \
+    frame->region_stores += region_stores; \
     (void)follows, (void)watches, (void)limit;
 
 /* Control goes from part to part of the code: to the engine, where the part that the address belongs to does not know it. */

@@ -19,7 +19,8 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.certificate.verify import bound_digest
 
-FOLLOWED = ("invariant", "excluded", "symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked")
+FOLLOWED = ("invariant", "excluded", "flags", "symbol", "name", "shown", "miss", "paid", "must")
+FOLLOWED += ("modified", "held", "unchecked")
 """Records that are no part of the flow problem."""
 
 

@@ -290,14 +290,21 @@ def word_of_memory(draw, problem, derivations, followed):
 
 @operator
 def said_to_be_excluded(draw, problem, derivations, followed):
-    """An edge is dropped, and its target is said to be none."""
+    """An edge is dropped, and its target is said to be none; or flags are said to tell what excludes it."""
     victim = draw.choice(problem.edges)
     target = next(node.address for node in problem.nodes if node.name == victim.target)
     kept = [line for line in followed if not line.startswith("excluded ")]
-    return without_edges(problem, [victim.name]), derivations, [*kept, f"excluded {victim.source} {target:#x}"]
+    changed = without_edges(problem, [victim.name])
+    if draw.random() < 0.5:
+        return changed, derivations, [*kept, f"excluded {victim.source} {target:#x}"]
+    flags, sign = draw.choice(("nzcv", "cr0", "cr1")), draw.choice(("either", "unsigned", "signed"))
+    kind, left, right = draw.choice(("numbers", "result")), draw.randrange(3), draw.randrange(3)
+    told = f"{flags} {sign} {kind} {left} 0 0 {right} 0 0 {draw.choice(('-', '!=u'))}"
+    said = [line for line in kept if not line.startswith(f"flags {victim.source} {flags} ")]
+    return changed, derivations, [*said, f"flags {victim.source} {told}"]
 
 
-_CACHE_RECORDS = ("symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked")
+_CACHE_RECORDS = ("flags", "symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked")
 
 
 @operator
@@ -321,7 +328,8 @@ def other_annotation(draw, problem, derivations, followed):
     elif words[0] == "held":
         words[3:] = ["full"]
     elif words[0] in {"must", "miss", "shown"} or way == 2:
-        words[place] = draw.choice(changed.nodes).name if place < 3 else draw.choice(("number", "stack", "s0", "t0"))
+        bases = "number", "stack", "s0", "t0", "s0+s4*-1"
+        words[place] = draw.choice(changed.nodes).name if place < 3 else draw.choice(bases)
     else:
         del words[place]
     return changed, derivations, [" ".join(words) if line == victim else line for line in followed]
@@ -448,6 +456,9 @@ SPECIMENS = (
     ("half-fit", "arm926ej-s", "malloc"),
     ("buddy-binary", "cortex-m7", "malloc"),
     ("list", "mpc603e", "f"),
+    ("buddy-binary", "mpc603e", "free"),
+    ("avl-best-fit", "cortex-m4", "malloc"),
+    ("fast-fit", "arm926ej-s", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};

@@ -114,7 +114,7 @@ def test_a_limit_that_allows_less_is_not_ok(name, change):
 
 def test_no_second_line_is_paid_for_where_one_must_be_there():
     """Of a line that is there no credit is taken, and of no other one: it would be the second of one credit."""
-    residents = Residents(cache_config(sets=8, ways=4, line_bytes=16), {"s1": Congruence(4, 0)}, {})
+    residents = Residents(cache_config(sets=8, ways=4, line_bytes=16), {"s1": Congruence(4, 0)}, {}.get)
     must, said = {Spot("s1", 0, 4): YoungerSet(frozenset({"s2"}), 0)}, Bound("s1", 4, {0: YoungerSet(frozenset(), 1)})
     assert is_resident(must, said)
     assert residents.paid(said, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) is not None
@@ -132,7 +132,7 @@ def test_lines_that_are_modified_are_written_back(replacement, seed):
     """Against the simulation, from a cold cache: what is modified is so in the cache, on each of two ways."""
     draw, found = random.Random(seed), 0
     config = cache_config(sets=4, ways=4, line_bytes=16, replacement=replacement)
-    residents = Residents(config, {}, {})
+    residents = Residents(config, {}, {}.get)
     for _ in range(60):
         ways = []
         for _ in range(2):
@@ -160,7 +160,7 @@ def test_lines_that_are_modified_are_written_back(replacement, seed):
 def test_lines_that_differ_on_two_ways_are_counted_by_number():
     """Against the simulation: of four ways two other lines on either way evict nothing, though they are four."""
     config = cache_config(sets=1, ways=4, line_bytes=16, replacement=Replacement.LRU)
-    residents = Residents(config, dict.fromkeys(("a", "b", "c", "d", "x", "y"), Congruence(16, 0)), {})
+    residents = Residents(config, dict.fromkeys(("a", "b", "c", "d", "x", "y"), Congruence(16, 0)), {}.get)
     spot = Spot("x", 0, 16)
     one = {spot: YoungerSet(frozenset({"a", "b"}), 0)}
     other = {spot: YoungerSet(frozenset({"c", "d"}), 0)}

@@ -35,7 +35,7 @@ def random_cache(draw: random.Random, *, of_code: bool) -> CacheConfig:
 
 
 def random_target(draw: random.Random, name: str) -> Target:
-    """A core with any caches, and perhaps a region that is not cached, which ends in the middle of lines."""
+    """A core with any caches, and perhaps a region without: one that ends in the middle of lines, or the stack."""
     target = replace(load_target(name), unified_cache=False)
     if draw.random() < 0.25:
         cache = random_cache(draw, of_code=False)
@@ -50,6 +50,8 @@ def random_target(draw: random.Random, name: str) -> Target:
     layout = target.memory_map
     near = draw.choice((layout.heap_address, layout.stack.end_address - 64, layout.data.base_address))
     extent = MemoryRange(near + draw.choice((0, 4, 12)), draw.choice((4, 20, 64)))
+    if draw.random() < 0.4:  # what translated code counts by itself
+        extent = draw.choice((layout.stack, MemoryRange(layout.stack.base_address, layout.stack.size_bytes + 64)))
     read, write = (Sourced(cycles, Basis.ASSUMED, "a test") for cycles in (3, 5))
     return replace(target, memory=replace(target.memory, regions=(UncachedRegion("near", extent, read, write),)))
 

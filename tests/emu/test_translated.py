@@ -154,6 +154,8 @@ def test_replays_of_an_allocator(target, monkeypatch):
         assert_equal(engine, translated, lambda m: m.replay(trace), observed=False)
         assert_equal(engine, translated, lambda m: m.replay_counted(trace), observed=False)
         assert_equal(engine, translated, lambda m: m.replay_observed(trace))
+        assert_equal(engine, translated, lambda m: m.replay_observed(trace, data=False))
+        assert translated.observation().path == ()  # and not that of the replay before
         columns = [m.replay_operations(trace, InitialCache.WARM) for m in (engine, translated)]
         for name in columns[0].__slots__:
             assert getattr(columns[0], name).tolist() == getattr(columns[1], name).tolist(), name
@@ -182,6 +184,7 @@ def test_failures(target):
             for ask in (
                 lambda m, f=function, a=arguments: m.measure(f, a, COLD).result,
                 lambda m, f=function, a=arguments: m.call(f, *a),
+                lambda m, f=function, a=arguments: m.count(f, a),
             ):
                 expected = outcome(engine, ask)
                 assert outcome(translated, ask) == expected

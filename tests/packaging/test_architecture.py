@@ -97,7 +97,7 @@ def test_every_room_says_what_it_is_for():
             assert "TODO" not in said, path
 
 
-MIRRORED = ("domains", "graph", "icache", "invariants", "pcode", "values")
+MIRRORED = ("dcache", "domains", "facts", "graph", "icache", "invariants", "pcode", "values")
 """The stages of the analyzer of which each module has its test file."""
 
 
@@ -113,5 +113,5 @@ def test_every_module_of_the_analyzer_has_its_test_file(stage):
 def test_every_stage_of_the_analyzer_is_mirrored():
     """The other stages have tests of their modules, too, but not yet a file for each."""
     stages = {path.parent.name for path in (ROOT / "analyzer").glob("*/__init__.py")}
-    assert stages - set(MIRRORED) == {"dcache", "facts", "ipet", "loops"}
+    assert stages - set(MIRRORED) == {"ipet", "loops"}
     assert all((ROOT / "tests" / "analyzer" / stage / "__init__.py").is_file() for stage in stages)

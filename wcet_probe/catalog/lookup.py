@@ -29,7 +29,7 @@ _REPRESENTATIVE = "tlsf"
 def allocator_names() -> tuple[str, ...]:
     """Names of all allocators, sorted; one that stands over another has any other behind its colon, here TLSF."""
     home = folder("allocators")
-    return tuple(sorted(f"{name}:{_REPRESENTATIVE}" if _is_over(name, home) else name for name in _folders(home)))
+    return tuple(sorted(f"{name}:{_REPRESENTATIVE}" if _says_over(name, home) else name for name in _folders(home)))
 
 
 def load_allocator(
@@ -269,8 +269,14 @@ def _facts(name: str, home: Traversable) -> tuple[tuple[str, str], ...]:
 
 
 def _is_over(name: str, home: Traversable) -> bool:
-    """Whether the allocator stands over another one."""
-    return name in _folders(home) and bool(_manifest(name, home).get("over", False))
+    """Whether there is such an allocator, and it stands over another one."""
+    return name in _folders(home) and _says_over(name, home)
+
+
+def _says_over(name: str, home: Traversable) -> bool:
+    """Whether the manifest says that its allocator stands over another one."""
+    text = (home / name / "manifest.toml").read_text("utf-8")
+    return "over" in text and bool(_parsed(text).get("over", False))  # a list of names need not parse all manifests
 
 
 def _parameters(manifest: Mapping[str, Any]) -> tuple[Parameter, ...]:

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.congruences import BELIEVED, Congruence
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.records import Records, demand, place_of, text_of
 from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.steps import Spot
 from wcet_probe.certificate.symbols import Claim, Names, Pointers
+from wcet_probe.certificate.terms import is_sum
 
 _MOST_CLASS = 1 << 12
 
@@ -99,10 +100,12 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         demand(node in nodes and symbol not in homes, f"the symbol {symbol} is none")
         homes[symbol] = (way, node, _class(symbol, modulus_text, residue_text))
     claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
+    sums: dict[str, None] = {}
     for node, place_text, symbol, offset in records["name"]:
         place = place_of(place_text)
-        is_new = node in nodes and symbol in homes and place not in claims[node]
+        is_new = node in nodes and (symbol in homes or is_sum(symbol, homes)) and place not in claims[node]
         demand(is_new, f"the name of {place_text} at {node} is none")
+        sums |= {} if symbol in homes else {symbol: None}
         claims[node][place] = Claim(symbol, int(offset))
     shown: dict[str, dict[str, Congruence]] = {}
     for node, symbol, modulus_text, residue_text in records["shown"]:
@@ -127,20 +130,33 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         is_new = node in nodes and spot not in modified.get(node, ())
         demand(is_new, f"a modified line at {node} is told of twice, or of no node")
         modified[node] = modified.get(node, frozenset()) | {spot}
+    held = _held(records, nodes)
     return Annotations(
-        Names(claims, homes, asserted, shown),
+        Names(claims, homes, asserted, shown, (*sums, *_sums(must, held))),
         misses,
         {name: tuple(edges.split()) for name, edges in records["paid"]},
         must,
         modified,
-        _held(records, nodes),
+        held,
         frozenset(name for (name,) in records["unchecked"]),
     )
 
 
+def _sums(must: Mapping[str, Mapping[str, Must]], held: Mapping[str, Mapping[str, Balance]]) -> tuple[str, ...]:
+    """The names of sums among the bases of lines."""
+    lines = [one for nodes in must.values() for own in nodes.values() for one in own.items()]
+    names = [name for spot, younger in lines for name in (spot.base, *younger.names)]
+    for balance in (one for nodes in held.values() for one in nodes.values()):
+        if isinstance(balance, Bound):
+            known = [younger for younger in balance.spent.values() if younger is not None]
+            names += (balance.base, *(name for younger in known for name in younger.names))
+    bases = dict.fromkeys(name.partition("^")[0] for name in names)
+    return tuple(base for base in bases if "+" in base or "*" in base)
+
+
 def _class(symbol: str, modulus_text: str, residue_text: str) -> Congruence:
     modulus, residue = int(modulus_text), int(residue_text)
-    is_class = 0 < modulus <= _MOST_CLASS and modulus & (modulus - 1) == 0 and residue < modulus
+    is_class = 0 < modulus <= BELIEVED.modulus and modulus & (modulus - 1) == 0 and residue < modulus
     demand(is_class, f"the symbol {symbol} is none")
     return Congruence(modulus, residue)
 

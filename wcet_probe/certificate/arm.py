@@ -192,7 +192,7 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
         return [Outcome("return", None, state)]
     found = machine.targets(target, WORD - 2)
     if found is None:
-        return [Outcome(way, None, state, is_assumed=True)]
+        return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
     return [Outcome(way, address, state.copy()) for address in found]
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of
+from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
@@ -130,7 +131,20 @@ def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str
         found = [fact for is_in, fact in asserted if is_in(address)] or others
         return found[0].objects if len(found) == 1 else None
 
-    return Pointers(max((power_of_two(fact.numbers) for fact in facts), default=1), divisor, within, objects)
+    def class_at(address: int) -> Congruence:
+        found = [fact for is_in, fact in asserted if is_in(address)] or others
+        return class_of_fact(found[0].numbers) if len(found) == 1 else UNALIGNED
+
+    most = max((power_of_two(fact.numbers) for fact in facts), default=1)
+    has_remainders = any(class_of_fact(fact.numbers).residue for fact in facts)
+    return Pointers(most, divisor, class_at, has_remainders, within, objects)
+
+
+def class_of_fact(numbers: Sequence[int]) -> Congruence:
+    """The class that a fact tells by a divisor and a remainder."""
+    multiple_of, *remainder = numbers
+    modulus = power_of_two((multiple_of,))
+    return Congruence(modulus, sum(remainder) % modulus)
 
 
 def _extent(image: Image, name: str | None) -> tuple[int, int] | None:

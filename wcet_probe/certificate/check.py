@@ -16,6 +16,7 @@ from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Code, Coverage, cover, decoded
+from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
@@ -129,7 +130,8 @@ class _Check:
         self._graphs = [graph_of(records) for records in self._records]
         graph = self._graphs[0]
         demand(all(one.shape() == graph.shape() for one in self._graphs), "the certificates have different graphs")
-        demand(not any(records["invariant"] for records in self._records[1:]), "invariants stand in two certificates")
+        is_twice = any(records["invariant"] or records["flags"] for records in self._records[1:])
+        demand(not is_twice, "invariants stand in two certificates")
         self._graph = graph
         self._edges = {edge.name: edge for edge in graph.edges}
         self._arriving = arriving_edges(graph)
@@ -193,7 +195,7 @@ class _Check:
     # -------------------------------------------------------------------------------------------------------- coverage
 
     def _covered(self) -> Finding:
-        self._coverage = cover(self._code, self._graph, self._invariants, self._arguments())
+        self._coverage = cover(self._code, self._graph, self._invariants, self._arguments(), flags_of(self._records[0]))
         self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
         count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
         if self._coverage.open:

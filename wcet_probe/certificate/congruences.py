@@ -31,6 +31,8 @@ class Congruence(NamedTuple):
 
 
 UNALIGNED = Congruence(1, 0)
+BELIEVED = Congruence(2 * MOST_MODULUS, 0)
+"""A number of which nothing is known but what the fact of the code says that makes an access by it."""
 
 
 def residue_of(value: Value) -> Congruence:
@@ -57,5 +59,5 @@ def shifted(known: Congruence, bits: int | None, number: Value) -> Congruence:
 
 def difference(one: Congruence, other: Congruence) -> Congruence:
     """The class of one number less another."""
-    modulus = min(one.modulus, other.modulus)
+    modulus = min(one.modulus, other.modulus, MOST_MODULUS)
     return Congruence(modulus, (one.residue - other.residue) % modulus)

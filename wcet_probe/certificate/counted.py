@@ -169,7 +169,7 @@ def _executed_once(caches: Caches) -> frozenset[str]:
 def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
     """Whether a base is the same address in the whole call: it is computed from symbols that begin once."""
     own, homes = base.partition("^")[0], caches.tracer.names.homes
-    symbols = frozenset({own}) if own in homes else caches.tracer.parts.get(own)
+    symbols = caches.tracer.terms.symbols_of(own)
     return own == "stack" or (symbols is not None and all(homes[symbol][1] in once for symbol in symbols))
 
 
@@ -203,7 +203,7 @@ class _Loop(NamedTuple):
 def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
     """Most that the base of ``spot`` moves in a round of a loop, in one direction; None if nothing tells."""
     base, tracer = spot.base.partition("^")[0], caches.tracer
-    form = {base: 1} if base in tracer.names.homes else tracer.linear.get(base)
+    form = {base: 1} if base in tracer.names.homes else tracer.terms.linear.get(base)
     if form is None or not form.keys() <= tracer.names.homes.keys():
         return None
     nodes, ends = loop.inside, {edge.name for edge in loop.back}

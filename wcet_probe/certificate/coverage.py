@@ -11,12 +11,14 @@ address that it finds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType, ModuleType
 
 from wcet_probe.certificate import arm, powerpc
+from wcet_probe.certificate.contexts import Returns, context_of
+from wcet_probe.certificate.flags import Flags, lacking
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph, demand
@@ -75,6 +77,7 @@ class Coverage:
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
         escapes: whether a stack address may stand in memory.
+        returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -84,6 +87,7 @@ class Coverage:
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     escapes: bool = False
+    returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
 
 
 def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
@@ -117,9 +121,13 @@ def _falls(instruction: Instruction, following: int) -> bool:
 
 
 def cover(
-    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], arguments: Mapping[Place, Value]
+    code: Code,
+    graph: Graph,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    arguments: Mapping[Place, Value],
+    flags: Flags = MappingProxyType({}),
 ) -> Coverage:
-    """Check that ``graph`` covers the code and that ``invariants`` hold.
+    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said of ``flags``.
 
     Raises:
         VerificationError: one of them does not.
@@ -128,33 +136,53 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image)
-    found = _covered(code, machine, graph, invariants)
+    found = _covered(code, machine, graph, invariants, flags)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True)
-        found = _covered(code, machine, graph, invariants)
+        found = _covered(code, machine, graph, invariants, flags)
     found.assumptions |= machine.used
     found.escapes = machine.escapes
     state = code.isa.entry_state()
     state.values |= arguments
     asserted = outside(state, invariants[graph.entry])
     demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
+    demand(not flags.get(graph.entry), "what flags tell at the entry is not known of the caller")
     return found
 
 
-def _covered(code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]]) -> Coverage:
+def _covered(
+    code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], flags: Flags
+) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
-        block = run_block(code, machine, graph, node, State(dict(invariants[node])))
+        block = run_block(code, machine, graph, node, State(dict(invariants[node]), {}, dict(flags.get(node, {}))))
         found.instructions[node] = block.instructions
         for outcome in block.outcomes:
-            _follow(code, graph, invariants, node, outcome, found)
+            _follow(code, graph, (invariants, flags), node, outcome, found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
         reached.update(targets)
     # Nodes that nobody reaches are charged, and nothing needs to hold behind them.
     found.instructions = decoded(code, graph, found.instructions).instructions
+    if found.returning:
+        _assume_returns(code, graph, invariants, found)
     return found
+
+
+def _assume_returns(
+    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], found: Coverage
+) -> None:  # fmt: skip
+    """Of returns whose addresses are not followed, those that the assumption tells; the others are open."""
+    pointer = code.isa.SP
+    returns = Returns(graph, found.instructions, invariants, code.image, pointer)
+    for node, outcomes in found.returning.items():
+        ways = {outcome.way for outcome, _ in outcomes}
+        pointers = [outcome.state.read(pointer) for outcome, _ in outcomes]
+        if ways == {"return"} and returns.go_to_caller(node, pointers):
+            found.assumptions.add("return-address")
+        else:
+            found.open += [text for _, text in outcomes]
 
 
 def decoded(code: Code, graph: Graph, known: Mapping[str, tuple[Instruction, ...]] = MappingProxyType({})) -> Coverage:
@@ -171,16 +199,21 @@ def decoded(code: Code, graph: Graph, known: Mapping[str, tuple[Instruction, ...
 def _follow(
     code: Code,
     graph: Graph,
-    invariants: Mapping[str, Mapping[Place, Value]],
+    said: tuple[Mapping[str, Mapping[Place, Value]], Flags],
     node: str,
     outcome: Outcome,
     found: Coverage,
 ) -> None:
+    def reason_against(edge: Edge) -> Place | None:
+        invariants, flags = said
+        place = outside(outcome.state, invariants[edge.target])
+        return lacking(outcome.state, flags.get(edge.target, {})) if place is None else place
+
     place = code.image.location(found.instructions[node][-1].address)
     if outcome.is_assumed:
-        found.open.append(f"where the {outcome.way} at {place} goes")
-        for edge in graph.leading[node]:
-            asserted = outside(outcome.state, invariants[edge.target])
+        found.returning.setdefault(node, []).append((outcome, f"where the {outcome.way} at {place} goes"))
+        for edge in edges_taken(graph, node, outcome):
+            asserted = reason_against(edge)
             demand(asserted is None, f"what is said of {asserted} at {edge.target} does not follow from {node}")
             _take(found, edge, outcome)
         found.leaving |= {node} & graph.exits.keys()
@@ -197,7 +230,7 @@ def _follow(
         found.open.append(f"that control does not go from {place} to {outcome.address:#x}")
         return
     demand(edges, f"the graph lacks the edge from {place} to {outcome.address:#x}")
-    reasons = [outside(outcome.state, invariants[edge.target]) for edge in edges]
+    reasons = [reason_against(edge) for edge in edges]
     demand(
         None in reasons, f"what is said of {reasons[0]} at {edges[0].target} does not follow from the edge from {node}"
     )
@@ -212,6 +245,14 @@ def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
     same = [edge for edge in edges if f":{outcome.way}" in edge.name]
     others = [edge for edge in edges if outcome.way != "fall" and ":fall" not in edge.name]
     return same or others or edges
+
+
+def edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
+    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in."""
+    if outcome.is_assumed:
+        is_return = outcome.way == "return"
+        return [e for e in graph.leading[node] if not is_return or context_of(e.target) != context_of(node)]
+    return () if outcome.address is None else edges_of(graph, node, outcome)
 
 
 def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:

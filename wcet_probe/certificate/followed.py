@@ -17,7 +17,7 @@ from functools import cached_property, reduce
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from wcet_probe.certificate.coverage import Code, Coverage, edges_of, run_block
+from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
@@ -180,14 +180,9 @@ class Followed:
         return [
             (edge, outcome)
             for outcome in block.outcomes
-            for edge in self._edges_of(node, outcome)
+            for edge in edges_taken(self._graph, node, outcome)
             if edge.target in inside and edge.name in self._coverage.taken
         ]
-
-    def _edges_of(self, node: str, outcome: Outcome) -> Sequence[Edge]:
-        if outcome.is_assumed:
-            return self._graph.leading[node]
-        return () if outcome.address is None else edges_of(self._graph, node, outcome)
 
     def _rounds_behind(self, edge: Edge, rounds: Rounds, around: Mapping[str, Sequence[str]]) -> Rounds | None:
         """The rounds behind an edge; none where a loop has no such round, None where it is entered past its header."""

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from wcet_probe.certificate.coverage import Code, Coverage, edges_of, run_block
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
+from wcet_probe.certificate.machine import Comparison, Machine, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import LEAVE, Edge, Graph
 from wcet_probe.certificate.walk import between_blocks
@@ -157,15 +157,10 @@ class Gains:
             for one in block.outcomes:
                 if one.address is None or one.is_assumed:
                     ways.append((None, one.state, one.state))
-                edges = self._taken(node, one)
+                edges = edges_taken(self._graph, node, one)
                 ways += [(edge, self._gain(edge.target, between_blocks(one.state)), one.state) for edge in edges]
             self._ways[key] = None if machine.found_escape > self._coverage.escapes else tuple(ways)
         return self._ways[key]
-
-    def _taken(self, node: str, outcome: Outcome) -> list[Edge]:
-        if outcome.is_assumed:
-            return self._graph.leading[node]
-        return [] if outcome.address is None else edges_of(self._graph, node, outcome)
 
     def _gain(self, node: str, state: State) -> State:
         """What ``state`` tells where ``node`` begins that the invariants do not."""
@@ -238,7 +233,7 @@ class Gains:
         looks = bool(looked)
         kept = {edge.name: set(_FLAGS) for edge in self._graph.leading[node]}
         for one in block.outcomes:
-            for edge in self._taken(node, one):
+            for edge in edges_taken(self._graph, node, one):
                 kept[edge.name] &= {key for key, own in unknown.items() if one.state.flags.get(key) is own}
         accesses = [access for one in block.instructions for access in one.accesses]
         registers = {part for access in accesses for part in (access.base, access.index) if part}

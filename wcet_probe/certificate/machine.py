@@ -328,6 +328,11 @@ class Machine:
             state.write(register, ANY if known else TOP, self.fresh())
         state.flags.clear()
 
+    @staticmethod
+    def way_of(way: str, target: Value) -> str:
+        """``way``, or ``jump`` of a return to a number that was put where the return address was."""
+        return "jump" if way == "return" and not target.may_be_stack else way
+
     def targets(self, value: Value, mask: int = WORD - 1) -> tuple[int, ...] | None:
         """The addresses that a jump to ``value`` may go to; None where they are not known."""
         if not value.is_number or value.count > MOST_TARGETS:

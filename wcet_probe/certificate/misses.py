@@ -281,7 +281,7 @@ class Caches:
             known = self.content(side, node, annotations)
             missing: list[Step] = []
             for step in side.steps[node]:
-                is_hit = step.spot is not None and step.spot in known.must
+                is_hit = side.residents.is_in(known.must, step.spot)
                 writes_once = step.is_store and not (self._writes_back and (is_hit or step.fills))
                 own = single_cycles * writes_once
                 if step.is_store and self._writes_back:
@@ -406,16 +406,17 @@ def caches_of(
         found = tracer.passage(edge, traced[edge.source])
         if found is not None:
             passages[edge.name] = found
+    tracer.check_believed(passages.values())
     classes = {symbol: home[2] for symbol, home in tracer.names.homes.items()}
     sides: list[Side] = []
     if target.icache is not None and not target.unified_cache:
         fetches = {node: fetch_steps(coverage.instructions[node], target.icache) for node in graph.nodes}
         fill = target.memory.line_cycles(target.icache.line_bytes)
-        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.parts), fetches, fill))
+        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.terms.symbols_of), fetches, fill))
     if target.dcache is not None:
         data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted) for node in graph.nodes}
         fill = target.memory.line_cycles(target.dcache.line_bytes)
-        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.parts), data, fill))
+        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.terms.symbols_of), data, fill))
     return Caches(
         target, graph, tuple(sides), passages, arriving_edges(graph), stages_of(graph, passages), traced, tracer
     )

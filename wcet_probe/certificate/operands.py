@@ -15,7 +15,7 @@ COMPUTES = re.compile(
     r"slw|srw|sraw|srawi|cntlzw|neg|mullw|rotlwi|rotlw|ori|andi|addi|subfic)(?:s|\.w|s\.w|\.)? "
     r"([a-z]+[0-9]*(?:, (?:[a-z]+[0-9]*|#?-?(?:0x)?[0-9a-f]+))*)(?:, (lsl|lsr|asr|ror) #((?:0x)?[0-9a-f]+))?"
 )
-_NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
+NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
 _MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
 ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 ALWAYS = 14
@@ -37,14 +37,14 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
         return None
     if found[1] in {"lsl", "slwi"}:
         last = words.pop()
-        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(_NUMBER, last) else None
+        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(NUMBER, last) else None
     bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
     return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
 
 
 def class_of(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
     """What is known of an operand modulo a power of two."""
-    if re.fullmatch(_NUMBER, word):
+    if re.fullmatch(NUMBER, word):
         return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
     value = before.read(word)
     if value.base.startswith("@"):

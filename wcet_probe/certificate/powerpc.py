@@ -109,7 +109,7 @@ def _taken(machine: Machine, instruction: Instruction, word: int, state: State, 
         return [Outcome(way, None, state)]
     found = machine.targets(target, WORD - 4)
     if found is None:
-        return [Outcome(way, None, state, is_assumed=True)]
+        return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
     return [Outcome(way, address, state.copy()) for address in found]
 
 

@@ -22,6 +22,8 @@ MOST_RECORDS = 2_000_000
 MOST_DIGITS = 400
 
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
+_NUMBER, _RELATION = f" {_NATURAL}", "(?:[<>=!]=|[<>])[su]"
+_RELATIONS = f"(-|{_RELATION}(?:,{_RELATION})*)"
 _PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,9})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
@@ -45,6 +47,7 @@ _RECORDS = {
         "derivation": r"(\{.*\})",
         "invariant": f"{_NAME} {_PLACE} (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
+        "flags": f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
         "name": f"{_NAME} {_PLACE} {_NAME} {_INTEGER}",
         "shown": f"{_NAME} {_NAME} {_NATURAL} {_NATURAL}",

@@ -14,7 +14,7 @@ takes one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,12 +71,12 @@ class Residents:
     Attributes:
         config: the cache.
         classes: of the symbols, see `symbols.Names.homes`.
-        parts: symbols by the names of terms that are made of nothing else.
+        symbols_of: the symbols that a term is made of; None where something else is in it.
     """
 
     config: CacheConfig
     classes: Mapping[str, Congruence]
-    parts: Mapping[str, frozenset[str]]
+    symbols_of: Callable[[str], frozenset[str] | None]
 
     # ------------------------------------------------------------------------------------------------------- accesses
 
@@ -89,9 +89,22 @@ class Residents:
                 aged = self._aged(spot, younger, step)
                 if aged is not None:
                     found[spot] = aged
-        if step.spot is not None and step.is_certain and (step.fills or step.spot in must):
+        if step.spot is not None and step.is_certain and (step.fills or self.is_in(must, step.spot)):
             found = {**found, step.spot: NOTHING}
         return found
+
+    @staticmethod
+    def is_in(must: Must, spot: Spot | None) -> bool:
+        """Whether the line of ``spot`` must be in the cache: of two granules one of which is in the other it is one."""
+        if spot is None or spot in must or spot.base == NUMBER:
+            return spot is not None and spot in must
+        base, first, size = spot
+        return any(
+            other.base == base
+            and (first <= other.offset <= first + size - other.granule_bytes)
+            | (other.offset <= first <= other.offset + other.granule_bytes - size)
+            for other in must
+        )
 
     def paid(self, balance: Balance, step: Step, credit_count: int, *, by_lines: bool) -> Balance:
         """What is left behind an access whose misses are paid from ``balance``; None where it may not be enough.
@@ -252,9 +265,9 @@ class Residents:
     def _targets(self, base: str, passage: Passage) -> list[tuple[str, int]]:
         """The symbols that a base is behind an edge, with what is to be added to offsets."""
         symbol = base.partition("^")[0]
-        own = frozenset({symbol}) if symbol in self.classes else self.parts.get(symbol)
+        own = frozenset({symbol}) if symbol in self.classes else self.symbols_of(symbol)
         stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
-        return [(symbol, 0)] * stays + list(passage.moved.get(symbol, ()))
+        return [(symbol, 0)] * stays + list(passage.behind(symbol))
 
     def moved(self, spot: Spot, passage: Passage) -> list[Spot]:
         """The granules behind an edge, by all of their names, that lie in the line of ``spot``."""
@@ -263,9 +276,10 @@ class Residents:
             if base == spot.base.partition("^")[0] and not added:
                 found.append(spot)
                 continue
-            step = min(self.classes[base].modulus, spot.granule_bytes)
-            for more in range(0, spot.granule_bytes, step):
-                own = spot_of(base, spot.offset + added + more, self.classes[base], self.config)
+            # A granule stays what it is: of the class of a symbol a fact may speak for the code of others only.
+            step = min(self.classes[base].modulus, spot.granule_bytes) if base in self.classes else spot.granule_bytes
+            for first in range(spot.offset + added, spot.offset + added + spot.granule_bytes, step):
+                own = spot_of(base, first, Congruence(step, 0).moved(-first), self.config)
                 if own is not None:
                     found.append(own)
         return found

@@ -27,6 +27,7 @@ from wcet_probe.certificate.asserted import (
     point_statement,
 )
 from wcet_probe.certificate.conditions import condition_of, edges_where_true
+from wcet_probe.certificate.contexts import context_of, keeps_contexts
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
@@ -289,10 +290,10 @@ class Sums:
         calls: dict[str, list[str]] = {}
         for node, (address, _) in self._graph.nodes.items():
             if symbol is not None and address == symbol.address:
-                calls.setdefault(_context(node), []).append(node)
+                calls.setdefault(context_of(node), []).append(node)
         limits = []
         for context, firsts in calls.items():
-            inside = {node for node in self._graph.nodes if _context(node).startswith(context)}
+            inside = {node for node in self._graph.nodes if context_of(node).startswith(context)}
             factors = self._on_edges(found, inside=inside)
             for first in firsts:
                 for name in self._into(first):
@@ -303,18 +304,8 @@ class Sums:
     def _check_contexts(self) -> bool:
         """Whether a context is entered by a call only, to the start of a function, and left by a return."""
         if self._contexts_hold is None:
-            self._contexts_hold = all(self._keeps_context(edge) for edge in self._graph.edges)
+            self._contexts_hold = keeps_contexts(self._graph, self._instructions, self._code.image)
         return self._contexts_hold
-
-    def _keeps_context(self, edge: Edge) -> bool:
-        before, after = _context(edge.source), _context(edge.target)
-        last = self._instructions[edge.source][-1]
-        if after == before:
-            return last.control is not Control.CALL
-        if after == f"{before}{last.address:#x}/":
-            symbol = self._code.image.function_at(self._graph.nodes[edge.target][0])
-            return symbol is not None and symbol.address == self._graph.nodes[edge.target][0]
-        return before.startswith(after) and last.control not in {Control.CALL, Control.NEXT}
 
     def _never(self, fact: Fact) -> list[tuple[Factors, int]]:
         """An infeasible place: blocks that are all code of it."""
@@ -351,8 +342,3 @@ class Sums:
         if most is None or extent is None or "offset" in fact.content:
             return []
         return list(self._split.totals(extent, value_of(most, self._parameters) + extent.has_test))
-
-
-def _context(node: str) -> str:
-    """The calls that lead to a node, as its name tells them."""
-    return node[: node.rfind("/") + 1]

@@ -12,13 +12,14 @@ never that of a stack address.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
 
+from wcet_probe.certificate.computations import kept, name_of
 from wcet_probe.certificate.congruences import (
+    BELIEVED,
     MOST_MODULUS,
     UNALIGNED,
     UNKNOWN_SPAN,
@@ -27,17 +28,18 @@ from wcet_probe.certificate.congruences import (
     residue_of,
     shifted,
 )
-from wcet_probe.certificate.coverage import Code, Coverage, edges_of
+from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, constant
-from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, class_of, operands_of
+from wcet_probe.certificate.operands import ALWAYS, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
+from wcet_probe.certificate.terms import Terms, is_named
 from wcet_probe.model.instruction import Instruction, Shift
 
 
 class Claim(NamedTuple):
-    """What a place holds: the value of a symbol, and so many bytes more."""
+    """What a place holds: the value of a symbol, or of a sum of symbols, and so many bytes more."""
 
     symbol: str
     offset: int
@@ -63,6 +65,10 @@ def _uncounted(_: int) -> None:
     return None
 
 
+def _unclassed(_: int) -> Congruence:
+    return UNALIGNED
+
+
 @dataclass(frozen=True, slots=True)
 class Pointers:
     """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
@@ -70,6 +76,8 @@ class Pointers:
     Attributes:
         most: the greatest of these powers; each use is cut down to that of the code that makes the access.
         divisor: that of the accesses of the instruction at an address.
+        class_at: the class of such a number there, if one fact alone speaks of it.
+        has_remainders: whether a fact says that such numbers are more than a multiple of a power of two.
         within: the addresses that the accesses of such an instruction have, first and end, if they are told.
         objects: what counts the lines of such an access, if it is told, and nothing else tells its line.
         where: places of the facts.
@@ -77,6 +85,8 @@ class Pointers:
 
     most: int = 1
     divisor: Callable[[int], int] = _nothing
+    class_at: Callable[[int], Congruence] = _unclassed
+    has_remainders: bool = False
     within: Callable[[int], tuple[int, int] | None] = _unlimited
     objects: Callable[[int], Objects | None] = _uncounted
     where: tuple[str, ...] = ()
@@ -92,12 +102,14 @@ class Names:
             out of it; and the class of its values.
         asserted: what facts say of the numbers that addresses are computed from.
         shown: by node, classes of symbols that hold where it begins, whatever code asks: an access has shown them.
+        sums: names of sums that are spoken of.
     """
 
     claims: Mapping[str, Mapping[Place, Claim]]
     homes: Mapping[str, tuple[str, str, Congruence]]
     asserted: Pointers
     shown: Mapping[str, Mapping[str, Congruence]] = field(default_factory=dict)
+    sums: Collection[str] = ()
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
@@ -136,10 +148,25 @@ class Passage:
     Attributes:
         begins: symbols that have another value behind it.
         moved: by name before it, the symbols of the same value behind it, each with what is to be added to an offset.
+        values: of the symbols that begin anew, by names before it, where they are known.
+        terms: what names are made of.
     """
 
     begins: frozenset[str]
     moved: Mapping[str, tuple[tuple[str, int], ...]]
+    values: Mapping[str, Value] = field(default_factory=dict)
+    terms: Terms = field(default_factory=lambda: Terms(frozenset()), compare=False, repr=False)
+    _sums: dict[str, tuple[tuple[str, int], ...]] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def behind(self, base: str) -> tuple[tuple[str, int], ...]:
+        """Names of the value of ``base`` behind the edge, but for its own, each with what is to be added to offsets."""
+        own = self.moved.get(base, ())
+        if base not in self.terms.linear:
+            return own
+        if base not in self._sums:
+            found = self.terms.behind(base, self.begins, self.values)
+            self._sums[base] = tuple(dict.fromkeys((*own, *found)))
+        return self._sums[base]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +195,8 @@ class Tracer:
     ) -> None:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
-        self._terms: dict[str, int] = {}
         self._shown = Shown(frozenset())
-        self.parts: dict[str, frozenset[str]] = {}
-        """By the name of a term, the symbols that it is made of, if nothing else is in it."""
-        self.linear: dict[str, Mapping[str, int]] = {}
-        """By the name of a term that is a sum, how often it has what it is made of, modulo 2**32."""
+        self.terms = Terms(names.homes, names.sums)
 
     def check_entry(self) -> None:
         """Check what is claimed where the call begins: each symbol gets its value there, from one place.
@@ -185,6 +208,7 @@ class Tracer:
         claims = self.names.claims.get(entry, {})
         demand(not self.names.shown.get(entry), "no access has shown anything where the call begins")
         symbols = [claim.symbol for claim in claims.values()]
+        demand(self.names.homes.keys() >= set(symbols), "a sum is claimed where the call begins")
         demand(len(set(symbols)) == len(symbols), "one symbol is claimed of two places where the call begins")
         for place, (symbol, offset) in claims.items():
             way, node, wanted = self.names.homes[symbol]
@@ -201,7 +225,16 @@ class Tracer:
     def _asserted(self, value: Value) -> Congruence:
         """What facts tell of a number of which nothing is known."""
         is_unknown = value.is_number and value.high - value.low >= UNKNOWN_SPAN
-        return Congruence(self.names.asserted.most, 0) if is_unknown else UNALIGNED
+        asserted = self.names.asserted
+        believed = BELIEVED if asserted.has_remainders else Congruence(asserted.most, 0)
+        return believed if is_unknown else UNALIGNED
+
+    def _at_access(self, known: Congruence, address: int) -> Congruence:
+        """The class of a name where the instruction at an address makes an access by it, whose fact speaks there."""
+        asserted = self.names.asserted
+        if known == BELIEVED:
+            return max(asserted.class_at(address), known.coarser(asserted.divisor(address)))
+        return known.coarser(asserted.divisor(address))
 
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
@@ -210,25 +243,22 @@ class Tracer:
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()
-        block, before, known = self._coverage.instructions[node], named, list[Outcome]()
+        block, before, old, known = self._coverage.instructions[node], named, numbers, list[Outcome]()
         for instruction in block:
             executed.append(self._executed(machine, instruction, numbers, named, alignments))
-            before = State(dict(named.values))
+            before, old = State(dict(named.values)), State(dict(numbers.values))
             outcomes = self._code.isa.execute(machine, instruction, named)
             known = self._code.isa.execute(machine, instruction, numbers)
             if instruction is not block[-1]:
                 numbers, named = (reduce(joined, [one.state for one in ways]) for ways in (known, outcomes))
-                self._rename(instruction, before, named, numbers, alignments, _written_back(executed[-1]))
+                self._rename(instruction, (before, old), named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
         numbers = reduce(joined, (one.state for one in known)) if known else numbers
         for outcome in outcomes:
-            self._rename(block[-1], before, outcome.state, numbers, alignments, _written_back(executed[-1]))
-            for edge in self._graph.leading[node] if outcome.is_assumed else self._edges(node, outcome):
+            self._rename(block[-1], (before, old), outcome.state, numbers, alignments, _written_back(executed[-1]))
+            for edge in edges_taken(self._graph, node, outcome):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments, self._shown.classes)
-
-    def _edges(self, node: str, outcome: Outcome) -> Iterable[Edge]:
-        return () if outcome.address is None else edges_of(self._graph, node, outcome)
 
     def _begin(self, node: str) -> tuple[State, State, dict[str, Congruence]]:
         known = self._invariants[node]
@@ -241,13 +271,25 @@ class Tracer:
             demand(claim is None or (value is not None and value.is_number), f"{place} at {node} cannot have a name")
             if claim is not None:
                 base = f"@{claim.symbol}"
-                alignments[base] = self.names.homes[claim.symbol][2]
+                alignments[base] = self._claimed_class(claim, value)
                 named.values[place] = Value(base, claim.offset, claim.offset, 0)
             elif value is not None and value.is_number and not value.is_constant:
                 base = f"@entry:{place}"
                 alignments[base] = residue_of(value)
                 named.values[place] = Value(base, 0, 0, 0)
         return State(dict(known)), named, alignments
+
+    def _claimed_class(self, claim: Claim, value: Value | None) -> Congruence:
+        """The class of what is claimed of a place that holds ``value``; of a sum, by its symbols, which count once."""
+        home = self.names.homes.get(claim.symbol)
+        if home is not None:
+            return home[2]
+        found = Congruence(MOST_MODULUS, 0)
+        for symbol, times in self.terms.linear[claim.symbol].items():
+            own = self.names.homes[symbol][2] if times in {1, -1} else UNALIGNED
+            own = own if times == -1 else difference(Congruence(MOST_MODULUS, 0), own)
+            found = difference(found, own)
+        return max(found, residue_of(value).moved(-claim.offset) if value is not None else UNALIGNED)
 
     def _executed(
         self,
@@ -264,8 +306,9 @@ class Tracer:
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
                 if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
-                    shift, is_less = access.shift.value, access.subtract_index
-                    name = self._sum(base, index, shift, access.shift_bits, is_less=is_less)
+                    last = self.terms.shifted(index, access.shift.value, access.shift_bits)
+                    factor = -1 if access.subtract_index else 1
+                    name = (last and self.terms.sum_of([(base, 1), (last, factor)])) or TOP
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
                     if name.base.startswith("@"):
@@ -274,11 +317,11 @@ class Tracer:
                         other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
                         zero = Congruence(MOST_MODULUS, 0)
                         sum_of = difference(one, other if access.subtract_index else difference(zero, other))
-                        alignments[name.base] = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                        known = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                        alignments[name.base] = max(alignments.get(name.base, UNALIGNED), known)
                         if is_left:
                             self._shown.add_sum(name, named, access, offset)
-                of_base = alignments.get(name.base, UNALIGNED)
-                of_base = of_base.coarser(self.names.asserted.divisor(instruction.address))
+                of_base = self._at_access(alignments.get(name.base, UNALIGNED), instruction.address)
                 of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
                 words.append(Address(number, name, of_base.moved(name.low), of_base))
             found.append(tuple(words))
@@ -288,13 +331,23 @@ class Tracer:
     def _rename(
         self,
         instruction: Instruction,
-        before: State,
+        former: tuple[State, State],
         named: State,
         numbers: State,
         alignments: dict[str, Congruence],
         address: Value | None,
     ) -> None:
-        """Name each number that has no name; ``address`` is what a register holds that is written back."""
+        """Name each number that has no name.
+
+        Args:
+            instruction: that was executed.
+            former: what was known before it, by name and as numbers.
+            named: what is known now, by name.
+            numbers: as numbers.
+            alignments: classes of names.
+            address: what a register holds that is written back.
+        """
+        before, _ = former
         nameless = [
             place
             for place, value in named.values.items()
@@ -304,75 +357,19 @@ class Tracer:
             if address is not None and place in instruction.writes - instruction.loaded:
                 named.values[place] = address
                 continue
-            term = self._pure(instruction, place, before)
+            same = kept(instruction, place, *former)
+            if same is not None:
+                named.values[place] = same
+                continue
+            term = name_of(self.terms, instruction, place, before)
             named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
             base, low = named.values[place].base, named.values[place].low
             number = numbers.values.get(place, TOP)
             found = residue_of(number) if number.is_number else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
-            alignments[base] = max(found, computed).moved(-low)
+            known = max(found, computed).moved(-low)
+            alignments[base] = max(alignments.get(base, UNALIGNED), known) if term else known
             self._shown.add(base, max(found, self._shown.computed(instruction, place, before)).moved(-low))
-
-    def _sum(self, one: Value, other: Value, shift: str, bits: int, *, is_less: bool = False) -> Value:
-        """The name of ``one`` and ``other``, which is shifted and may be subtracted; TOP if one has no name."""
-        if not all(value.is_constant and (value.base.startswith("@") or value.is_number) for value in (one, other)):
-            return TOP
-        if shift != Shift.LSL.value:
-            return self._term(f"{_text(one)} + {_text(other)} {shift} {bits} {is_less}", (one, other))
-        factor = (-1 if is_less else 1) << min(bits, 32)
-        parts = sorted(((one.base, 1), (other.base, factor)))
-        found = self._term(f"{parts[0]} + {parts[1]}", (one, other), (1, factor))
-        low = one.low + factor * other.low
-        return Value(found.base, low, low, 0)
-
-    def _term(self, text: str, values: Sequence[Value], factors: Sequence[int] = ()) -> Value:
-        """The name of what is computed from ``values`` as ``text`` says: the sum of them times ``factors``, if any."""
-        name = f"t{self._terms.setdefault(text, len(self._terms))}"
-        symbols: set[str] = set()
-        is_lasting = True
-        for value in values:
-            base = value.base.removeprefix("@")
-            if base in self.names.homes:
-                symbols.add(base)
-            elif base in self.parts:
-                symbols |= self.parts[base]
-            else:
-                is_lasting = is_lasting and value.is_number
-        if is_lasting:
-            self.parts[name] = frozenset(symbols)
-        forms = [self.linear.get(value.base.removeprefix("@")) for value in values]
-        found = Counter[str]()
-        for value, form, factor in zip(values, forms, factors, strict=False):
-            own = {} if value.is_number else form or {value.base.removeprefix("@"): 1}
-            for base, times in own.items():
-                found[base] += factor * times
-        if factors:
-            self.linear[name] = dict(found)
-        return Value(f"@{name}", 0, 0, 0)
-
-    def _pure(self, instruction: Instruction, place: Place, before: State) -> Value | None:
-        """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
-        found = COMPUTES.fullmatch(instruction.text)
-        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
-        if found is None or not is_plain or place not in instruction.writes:
-            return None
-        operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
-        if operands[0] != place:
-            return None
-        if operands[0] not in instruction.reads or len(operands) > 2:
-            del operands[0]
-        values = {register: before.read(register) for register in instruction.reads}
-        if not values.keys() <= set(operands):
-            return None
-        if not all(v.is_constant and (v.base.startswith("@") or v.is_number) for v in values.values()):
-            return None
-        shift, bits = found[3] or Shift.LSL.value, int(found[4] or "0", 0)
-        if found[1] == "add" and len(operands) == len([one for one in operands if one in values]) == 2:
-            return self._sum(values[operands[0]], values[operands[1]], shift, bits)
-        text = ", ".join(_text(values[one]) if one in values else one for one in operands)
-        is_left = found[1] in {"lsl", "slwi"} and len(values) == 1 and operands[-1] not in values
-        factors = (1 << min(int(operands[-1], 0), 32),) if is_left else ()
-        return self._term(f"{found[1]} {text} {shift} {bits}", list(values.values()), factors)
 
     def _computed(
         self, instruction: Instruction, place: Place, before: State, alignments: Mapping[str, Congruence], number: Value
@@ -406,26 +403,58 @@ class Tracer:
         begins = self.names.begins(edge)
         found: dict[str, Value] = {}
         for state in states:
-            values: dict[str, Value] = {}
-            for place, (symbol, offset) in self.names.claims.get(edge.target, {}).items():
-                value = state.read(place)
-                is_name = value.is_constant and (value.base.startswith("@") or value.is_number)
-                demand(is_name, f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
-                own = _less(value, offset)
-                same = values.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
-                demand(own == same, f"{place} at {edge.target} is not {symbol} and {offset} behind {edge.name}")
-                if symbol in begins:
-                    self._check_class(symbol, own, traced, edge)
+            values = self._begun(edge, state, traced, begins)
             if found and values != found:
                 found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
             else:
                 found = values
         self._check_shown(edge, traced, begins, found)
         moved: dict[str, list[tuple[str, int]]] = {}
-        for symbol, value in sorted(found.items()):
-            if symbol in begins and value.base.startswith("@"):
+        begun = {symbol: value for symbol, value in sorted(found.items()) if symbol in begins}
+        for symbol, value in begun.items():
+            if value.base.startswith("@"):
                 moved.setdefault(value.base[1:], []).append((symbol, -value.low))
-        return Passage(begins, {base: tuple(own) for base, own in moved.items()})
+        return Passage(begins, {base: tuple(own) for base, own in moved.items()}, begun, self.terms)
+
+    def _begun(self, edge: Edge, state: State, traced: Traced, begins: Collection[str]) -> dict[str, Value]:
+        """What symbols are behind ``edge``, by the names before it: what the places hold that they are claimed of."""
+        found: dict[str, Value] = {}
+        sums: list[tuple[Place, Claim, Value]] = []
+        for place, claim in self.names.claims.get(edge.target, {}).items():
+            symbol, value = claim.symbol, state.read(place)
+            demand(is_named(value), f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
+            own = _less(value, claim.offset)
+            if symbol not in self.names.homes:
+                sums.append((place, claim, own))
+                continue
+            same = found.setdefault(symbol, own if symbol in begins else Value(f"@{symbol}", 0, 0, 0))
+            demand(own == same, f"{place} at {edge.target} is not {symbol} and {claim.offset} behind {edge.name}")
+            if symbol in begins:
+                self._check_class(symbol, own, traced, edge, place)
+        for place, (name, offset), own in sums:
+            is_sum = self._is_sum(name, own, begins, found)
+            demand(is_sum, f"{place} at {edge.target} is not {name} and {offset} behind {edge.name}")
+        return found
+
+    def check_believed(self, passages: Iterable[Passage]) -> None:
+        """Check that what facts are believed of is on some way a number that nobody knows, and no constant on each.
+
+        Raises:
+            VerificationError: it is.
+        """
+        loaded = {symbol for one in passages for symbol, value in one.values.items() if not value.is_number}
+        loaded |= {claim.symbol for claim in self.names.claims.get(self._graph.entry, {}).values()}
+        known = next((one for one, home in self.names.homes.items() if home[2] == BELIEVED and one not in loaded), None)
+        demand(known is None, f"facts are believed of {known}, which is a constant wherever it begins")
+
+    def _is_sum(self, name: str, value: Value, begins: Collection[str], values: Mapping[str, Value]) -> bool:
+        """Whether ``value`` is a sum of what its symbols are behind an edge, by the names before it."""
+        parts: list[tuple[Value, int]] = []
+        for symbol, times in self.terms.linear[name].items():
+            if symbol in begins and symbol not in values:
+                return False
+            parts.append((values[symbol] if symbol in begins else Value(f"@{symbol}", 0, 0, 0), times))
+        return self.terms.sum_of(parts) == value
 
     def _check_shown(self, edge: Edge, traced: Traced, begins: Collection[str], found: Mapping[str, Value]) -> None:
         """Each class that is said to be shown where ``edge`` leads to is that of what its symbol is then."""
@@ -433,20 +462,23 @@ class Tracer:
             known = shown_behind(traced.shown, symbol, begins, found)
             demand(implies(known, wanted), f"no access has shown the class of {symbol} behind {edge.name}")
 
-    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge) -> None:
+    def brought(self, value: Value, traced: Traced, target: str, place: Place) -> Congruence:
+        """The class of what a symbol begins with that ``place`` is the value of, where ``target`` begins.
+
+        Of a number that is known on this edge, but of which nothing is known there, facts speak as of any other.
+        """
+        if not value.is_number:
+            return traced.alignments.get(value.base, UNALIGNED).moved(value.low)
+        believed = self._asserted(self._invariants[target].get(place, TOP))
+        return max(Congruence(MOST_MODULUS, value.low % MOST_MODULUS), believed)
+
+    def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge, place: Place) -> None:
         wanted = self.names.homes[symbol][2]
-        if value.is_number:
-            known = Congruence(MOST_MODULUS, value.low % MOST_MODULUS)
-        else:
-            known = traced.alignments.get(value.base, UNALIGNED).moved(value.low)
+        known = self.brought(value, traced, edge.target, place)
         demand(
             wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
             f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
         )
-
-
-def _text(value: Value) -> str:
-    return f"{value.base}+{value.low}"
 
 
 def _written_back(executed: Executed) -> Value | None:
@@ -457,7 +489,7 @@ def _written_back(executed: Executed) -> Value | None:
         return None
     name = addresses[0][0].name
     is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
-    return name if is_plain and name.base.startswith("@t") and instruction.accesses[0].index is not None else None
+    return name if is_plain and name.base.startswith("@") and instruction.accesses[0].index is not None else None
 
 
 def _less(value: Value, offset: int) -> Value:

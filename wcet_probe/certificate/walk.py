@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from wcet_probe.certificate.coverage import Code, edges_of, run_block
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.coverage import Code, edges_taken, run_block
+from wcet_probe.certificate.machine import Machine, Place, State, joined
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shapes import postorder
@@ -80,7 +80,7 @@ def follow(
         for outcome in block.outcomes:
             if outcome.address is None:
                 found[f"leave:{node}"] = outcome.state
-            for edge in _edges_taken(graph, node, outcome):
+            for edge in edges_taken(graph, node, outcome):
                 earlier = found.get(edge.name)
                 found[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
                 if edge.target == stop or edge.target not in inside:
@@ -95,12 +95,6 @@ def follow(
                 if places[edge.target] not in waiting:
                     heappush(waiting, places[edge.target])
     return found
-
-
-def _edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
-    if outcome.is_assumed:
-        return graph.leading[node]
-    return () if outcome.address is None else edges_of(graph, node, outcome)
 
 
 def between_blocks(state: State) -> State:

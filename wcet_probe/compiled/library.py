@@ -31,7 +31,7 @@ def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build
 
     Parameters:
         program: what is translated.
-        detail: what the code counts.
+        detail: what the code counts and tells of.
         cache_dir: where libraries are kept, by all that they depend on.
         build: whether one that is not there is made, which takes seconds; else there is None.
     """
@@ -77,9 +77,10 @@ def _key(program: Program, detail: Detail) -> str:
     image, target = program.image, program.target
     segments = tuple((s.address, s.size_bytes, s.executable, bytes(s.data)) for s in image.segments)
     functions = tuple((s.name, s.address, s.size_bytes) for s in image.functions)
-    caches = (target.icache, target.dcache, target.unified_cache) if detail is not Detail.NOTHING else ()
+    is_counted = detail.counted is not Detail.NOTHING
+    caches = (target.icache, target.dcache, target.unified_cache) if is_counted else ()
     regions = target.memory.regions if detail is Detail.DATA else ()
-    charged = tuple(program.costs) if detail is not Detail.NOTHING else ()
+    charged = tuple(program.costs) if is_counted else ()
     problems = tuple(i.address for i in program.instructions if i.problem)
     core = (target.isa, target.big_endian, target.pcode_language, target.memory_map)
     content = (segments, functions, core, caches, regions, charged, problems, detail, OPTIMISATION, _translator())

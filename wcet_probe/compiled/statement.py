@@ -222,6 +222,8 @@ class Statement:
         restored = " ".join(f"{self._registers.variable(low)} = k{low:x};" for low in self._written(behind))
         if self._charged_at is not None and self._charged_at < behind:
             restored += f" cycles -= {self._each.extra_cycles};"
+        if self._block is not None:
+            restored += f" WP_WAS_IN({self._block.number});"
         return f"{{ {restored} pc = {self._one.address:#x}u; goto {why}; }}"
 
     def _likely(self) -> str:
@@ -260,7 +262,7 @@ class Statement:
             head = f"if (WP_UNLIKELY({address} & {size_bytes - 1}u)) {self._undo(k)} {head}"  # the engine refuses it
         return (
             f"{head}uint8_t *const p{k} = wp_access(frame, &fixed, {self._one.address:#x}u, {address}, {size_bytes}, "
-            f"{int(is_store)}, {self._likely()}, {int(noted)}, watches, &{counter}); "
+            f"{int(is_store)}, {self._likely()}, {int(noted)}, watches, &{counter}, &region_{counter}); "
             f"if (WP_UNLIKELY(!p{k})) {undo} "
         )
 
@@ -270,7 +272,7 @@ class Statement:
         head = self._observe(k) if self._counts_data else ""
         return (
             f"uint8_t *const all = wp_access(frame, &fixed, {self._one.address:#x}u, {at}, {span.size_bytes}, "
-            f"{int(self._one.ops[k].opcode == 'STORE')}, {self._likely()}, 0, watches, &loads); "
+            f"{int(self._one.ops[k].opcode == 'STORE')}, {self._likely()}, 0, watches, &loads, &region_loads); "
             f"if (WP_UNLIKELY(!all)) {self._undo(k)} {head}"
         )
 
@@ -281,11 +283,12 @@ class Statement:
             raise Untranslatable("decoder and lifter disagree on its accesses")
         is_store = access.kind is not AccessKind.LOAD
         if access.bytes_each == _WORD_BYTES and access.kind is not AccessKind.LOAD_STORE:
+            likely = "WP_STACK" if self._likely() == "WP_STACK" else "WP_HEAP"
             counter = "stores" if is_store else "loads"
             return (
                 f"const int noted = wp_words(frame, {pc}, at, {access.count}, {int(is_store)}, "
-                f"{'WP_STACK' if self._likely() == 'WP_STACK' else 'WP_HEAP'}, watches); "
-                f"if (WP_UNLIKELY(noted < 0)) {undo} {counter} += noted; "
+                f"{likely}, watches); if (WP_UNLIKELY(noted < 0)) {undo} "
+                f"*(WP_IS_OF_REGION({likely}) ? &region_{counter} : &{counter}) += noted; "
             )
         kinds = {AccessKind.LOAD: "WP_MAY_LOAD", AccessKind.STORE: "WP_MAY_STORE"}
         kind = kinds.get(access.kind, "WP_MAY_LOAD | WP_MAY_STORE")

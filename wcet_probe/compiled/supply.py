@@ -11,7 +11,7 @@ from wcet_probe.emu.compiled import Detail, Translations
 LEAST_OPERATIONS = 1 << 14
 """Fewer, all runs together, are left to the engine, which takes milliseconds and shares no semantics with the proof."""
 
-_COMPILED_FOR = {Detail.DATA: 1 << 20, Detail.FETCHES: 1 << 22, Detail.NOTHING: 1 << 22}
+_COMPILED_FOR = {detail: 1 << 20 if detail is Detail.DATA else 1 << 22 for detail in Detail}
 """Operations, all runs together, from which on it pays to wait seconds for a library that is not there."""
 
 _COMPILED_AFTER_SECONDS = 4.0

@@ -60,7 +60,7 @@ def translate(program: Program, detail: Detail) -> Translation:
 class _Translator:
     def __init__(self, program: Program, detail: Detail) -> None:
         image, target, instructions = program.image, program.target, program.instructions
-        self._image, self._target, self._detail = image, target, detail
+        self._image, self._target, self._detail, self._tells = image, target, detail.counted, detail.tells
         self._first_address = instructions[0].address
         self._charged = {i.address: Charged(i, cost) for i, cost in zip(instructions, program.costs, strict=True)}
         self._lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
@@ -74,7 +74,7 @@ class _Translator:
         self._harness = self._harness_of_image()
         unknown = Storage("g", (), big_endian=self._lifter.big_endian)
         code = self._code_of_image()
-        self._setting = Setting(self._lifter, target, detail, self._harness, code, unknown, {}, None)
+        self._setting = Setting(self._lifter, target, self._detail, self._harness, code, unknown, {}, None)
         lifted = [one for i in instructions if (one := self._lifted(i)) is not None]
         used = [v for one in lifted for v in varnodes(one.ops, "register")]
         self._registers = Storage("g", [*kept.values(), *used], big_endian=self._lifter.big_endian)
@@ -175,6 +175,7 @@ class _Translator:
             "WP_BIG_ENDIAN": int(self._lifter.big_endian),
             "WP_DATA": int(self._detail is Detail.DATA),
             "WP_FETCH": int(self._detail is not Detail.NOTHING and self._fetch_cache is not None),
+            "WP_TELLS": int(self._tells),
             "WP_OBSERVED": int(self._detail is not Detail.NOTHING),
             "WP_BLOCKS": max(1, len(self._flow.blocks)),
             "WP_HEAP_BASE": f"{layout.heap_address:#x}u",
@@ -192,6 +193,10 @@ class _Translator:
             for r in target.memory.regions
         ]
         defined["WP_IS_UNCACHED(first, last)"] = f"({' || '.join(regions) or '0'})"
+        stack = layout.stack
+        of_stack = [r.extent for r in target.memory.regions if _overlap(r.extent, stack)]
+        is_uncached = len(of_stack) == 1 and stack.base_address in of_stack[0] and stack.end_address - 1 in of_stack[0]
+        defined["WP_STACK_IS_UNCACHED"] = int(is_uncached)
         defined["WP_UNIFIED"] = int(target.unified_cache)
         for name, cache in (("FETCH", self._fetch_cache), ("DATA", target.dcache)):
             defined |= _geometry(name, cache)
@@ -273,6 +278,10 @@ class _Translator:
                 yield from _fetches(cache, fetched, behind)
                 fetched = behind
             yield f"    /* {one.address:x} */ {Statement(self._setting, block, one, each).text()}"
+
+
+def _overlap(one: MemoryRange, other: MemoryRange) -> bool:
+    return one.base_address < other.end_address and other.base_address < one.end_address
 
 
 def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:

@@ -1,0 +1,123 @@
+"""What flags tell where nodes begin, for the checker to test: branches that were decided by the ways that lead to them.
+
+*Soundness:* none is claimed. The checker tests the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from wcet_probe.certificate.coverage import Code, edges_taken, run_block
+from wcet_probe.certificate.flags import known_flags
+from wcet_probe.certificate.machine import Comparison, Machine, Outcome, Place, State
+from wcet_probe.certificate.numbers import Value, join
+from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.walk import arriving_edges
+
+_MOST_VISITS = 8
+
+Values = Mapping[str, Mapping[Place, Value]]
+Told = dict[str, dict[str, Comparison]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """What is executed: the image, the graph, the machine, and what holds where nodes begin."""
+
+    code: Code
+    graph: Graph
+    machine: Machine
+    invariants: Values
+
+    def outcomes(self, node: str, flags: Mapping[str, Comparison]) -> tuple[Outcome, ...]:
+        """The ways out of a node where flags tell so much."""
+        state = State(dict(self.invariants[node]), {}, dict(flags))
+        return run_block(self.code, self.machine, self.graph, node, state).outcomes
+
+    def excluded(self, node: str, flags: Mapping[str, Comparison]) -> tuple[int | None, ...]:
+        """Ways out of a node that the checker sees and the graph does not have."""
+        outcomes = [one for one in self.outcomes(node, flags) if not one.is_assumed]
+        ways = [one for one in outcomes if one.address is not None and not edges_taken(self.graph, node, one)]
+        leaves = any(one.address is None for one in outcomes) and node not in self.graph.exits
+        return (*dict.fromkeys(one.address for one in ways), *((None,) if leaves else ()))
+
+
+def decided_flags(
+    code: Code, graph: Graph, machine: Machine, invariants: Values
+) -> tuple[Told, dict[str, Sequence[int | None]]]:
+    """What flags tell where it excludes ways that ``graph`` does not have, and the ways that are left to exclude.
+
+    Args:
+        code: the image.
+        graph: of the flow problem.
+        machine: executes.
+        invariants: what holds where nodes begin.
+
+    *Soundness:* none is claimed.
+    """
+    flow = _Flow(code, graph, machine, invariants)
+    told = _told(flow)
+    wanted = _wanted(flow, told)
+    kept = {node: own for node, own in told.items() if node in wanted and own}
+    excluded = {node: flow.excluded(node, kept.get(node, {})) for node in graph.nodes}
+    return kept, {node: ways for node, ways in excluded.items() if ways}
+
+
+def _told(flow: _Flow) -> Told:
+    """What flags tell where each node begins, whatever way led to it."""
+    told: Told = {flow.graph.entry: {}}
+    visits: dict[str, int] = {}
+    waiting = [flow.graph.entry]
+    while waiting:
+        node = waiting.pop()
+        for outcome in flow.outcomes(node, told[node]):
+            for edge in edges_taken(flow.graph, node, outcome):
+                target, new = edge.target, known_flags(outcome.state)
+                old = told.get(target)
+                is_late = visits.get(target, 0) > _MOST_VISITS
+                both = new if old is None else _common(old, new, is_late=is_late)
+                both = {} if target == flow.graph.entry else both
+                if old is None or both.keys() != old.keys() or any(_differ(both[key], old[key]) for key in both):
+                    told[target] = both
+                    visits[target] = visits.get(target, 0) + 1
+                    waiting.append(target)
+    return told
+
+
+def _wanted(flow: _Flow, told: Told) -> set[str]:
+    """The nodes of which it is worth to tell something: those with ways to exclude, and those that lead to them."""
+    arriving = arriving_edges(flow.graph)
+    waiting = [node for node in flow.graph.nodes if told.get(node) and flow.excluded(node, {})]
+    found = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        for source in dict.fromkeys(edge.source for edge in arriving.get(node, ())):
+            if source not in found and told.get(source) and not _tells(flow, source, node, told[node]):
+                found.add(source)
+                waiting.append(source)
+    return found
+
+
+def _tells(flow: _Flow, source: str, node: str, flags: Mapping[str, Comparison]) -> bool:
+    """Whether executing ``source`` tells of the same flags at ``node``, whatever held before."""
+    ways = [
+        one for one in flow.outcomes(source, {})
+        if any(edge.target == node for edge in edges_taken(flow.graph, source, one))
+    ]  # fmt: skip
+    return all(flags.keys() <= known_flags(one.state).keys() for one in ways)
+
+
+def _common(one: Mapping[str, Comparison], other: Mapping[str, Comparison], *, is_late: bool) -> dict[str, Comparison]:
+    found = {}
+    for name in one.keys() & other.keys():
+        a, b = one[name], other[name]
+        if (a.is_signed, a.is_result) == (b.is_signed, b.is_result) and not (is_late and _differ(a, b)):
+            left, right = join(a.left_value, b.left_value), join(a.right_value, b.right_value)
+            if left.is_number and right.is_number and left.low >= 0 and right.low >= 0:
+                found[name] = replace(a, left_value=left, right_value=right, holding=a.holding & b.holding)
+    return found
+
+
+def _differ(one: Comparison, other: Comparison) -> bool:
+    return (one.left_value, one.right_value, one.holding) != (other.left_value, other.right_value, other.holding)

@@ -1,0 +1,128 @@
+"""Returns whose addresses nobody can follow: where they go by the assumption, and what that does not speak of."""
+
+import copy
+import re
+from types import SimpleNamespace
+
+import pytest
+
+from tests.certificate.forgeries import sealed, solved_again
+from tests.certificate.test_caches import check, proved
+from wcet_probe.certificate.contexts import Returns, context_of
+from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value, constant
+from wcet_probe.errors import VerificationError
+from wcet_probe.model.instruction import Control
+
+STACKED = ("avl-best-fit", "cortex-m4", "malloc")
+
+
+def test_a_function_that_stores_to_its_stack_returns_by_the_assumption():
+    found = check(proved(*STACKED), *STACKED[:2])
+    assert found.is_full, [one for one in found.findings if one.verdict != "ok"]
+
+
+def test_the_assumption_must_be_listed():
+    document = copy.deepcopy(proved(*STACKED))
+    listed = document["bound"]["assumptions"]
+    document["bound"]["assumptions"] = [one for one in listed if one["id"] != "return-address"]
+    assert len(document["bound"]["assumptions"]) == len(listed) - 1
+    with pytest.raises(VerificationError, match="return-address is used and not listed"):
+        check(sealed(document), *STACKED[:2])
+
+
+def test_a_stack_pointer_that_is_not_told_is_not_that_of_the_entry():
+    def change(problem, derivations, followed):
+        starts = "|".join(re.escape(one.name) for one in problem.nodes if one.name.endswith("/take+0x0"))
+        moved = [re.sub(rf"^(invariant (?:{starts}) r13 stack) .*", r"\1 0 4 1", line) for line in followed]
+        assert moved != followed or not any(line.startswith("invariant ") for line in followed)
+        return problem, derivations, moved
+
+    try:
+        found = check(sealed(solved_again(proved(*STACKED), change)), *STACKED[:2])
+    except VerificationError:
+        return  # something else does not follow then
+    assert "graph" in {one.check for one in found.findings if one.verdict != "ok"}
+
+
+# --------------------------------------------------------------------------------------------------- one small graph
+
+SITE, START, BEHIND = 0x100, 0x200, 0x104
+IN = f"{SITE:#x}/"
+
+
+def code_of(text, address, control=Control.INDIRECT):
+    return SimpleNamespace(text=text, address=address, size_bytes=4, control=control)
+
+
+def graph_of(*, back="f+0x4", address=BEHIND, exits=("f+0x4",), call=Control.CALL):
+    nodes = {"f+0x0": (SITE, 0), back: (address, 0), f"{IN}g+0x0": (START, 0)}
+    edges = [
+        SimpleNamespace(source="f+0x0", target=f"{IN}g+0x0"),
+        *([SimpleNamespace(source=f"{IN}g+0x0", target=back)] if back else []),
+    ]
+    leading = {node: [edge for edge in edges if edge.source == node] for node in nodes}
+    code = {
+        "f+0x0": [code_of("bl #0x200", SITE, call)],
+        back: [code_of("bx lr", address)],
+        f"{IN}g+0x0": [code_of("pop {r4, pc}", START)],
+    }
+    ways_out = dict.fromkeys(exits, 0)
+    return SimpleNamespace(nodes=nodes, edges=edges, leading=leading, exits=ways_out, entry="f+0x0"), code
+
+
+def image():
+    own = SimpleNamespace(address=START, name="g", is_function=True)
+    first = SimpleNamespace(address=SITE, name="f", is_function=True)
+    return SimpleNamespace(symbols={"f": first, "g": own}, function_at=lambda at: own if at >= START else first)
+
+
+def stack(offset):
+    return Value("stack", offset, offset, 0)
+
+
+def goes_back(graph, code, *, entered=-8, left=-8, node=f"{IN}g+0x0"):
+    invariants = {one: {"r13": stack(0)} for one in graph.nodes} | {f"{IN}g+0x0": {"r13": stack(entered)}}
+    return Returns(graph, code, invariants, image(), "r13").go_to_caller(node, [stack(left)])
+
+
+def test_a_return_goes_behind_the_call_of_its_context_and_nowhere_else():
+    assert context_of(f"{IN}g+0x0") == IN
+    assert goes_back(*graph_of())
+    assert not goes_back(*graph_of(address=BEHIND + 4))
+    assert not goes_back(*graph_of(), left=-4)
+    assert not goes_back(*graph_of(back=f"{IN}f+0x4"))
+    assert goes_back(*graph_of(), node="f+0x4", left=0)
+    assert not goes_back(*graph_of(exits=()), node="f+0x4", left=0)
+
+
+def test_what_jumped_to_a_function_is_returned_from_with_it():
+    """But where the stack pointer is not the one of the function that jumped."""
+    jumped = graph_of(back="f+0x4", exits=(f"{IN}g+0x0",), call=Control.BRANCH)
+    assert goes_back(*jumped, entered=0, left=0)
+    assert not goes_back(*jumped, entered=-8, left=-8)
+
+
+OTHERS = "bx r3", "ldr pc, [r3, #4]", "mov pc, r3", "ldr pc, [sp, #4]", "b #0x300", "popeq {r4}"
+FORMS = "bx lr", "bxeq lr", "popls {r4, r5, pc}", "pop.w {r4, pc}", "ldm sp!, {r4, pc}", "ldr pc, [sp], #4", "blr"
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_what_is_no_return_is_not_followed(text):
+    graph, code = graph_of()
+    code[f"{IN}g+0x0"] = [code_of(text, START)]
+    assert not goes_back(graph, code)
+
+
+@pytest.mark.parametrize("text", FORMS)
+def test_returns_have_several_forms(text):
+    graph, code = graph_of()
+    code[f"{IN}g+0x0"] = [code_of(text, START)]
+    assert goes_back(graph, code)
+
+
+def test_a_number_in_place_of_the_return_address_is_a_jump():
+    assert Machine.way_of("return", TOP) == Machine.way_of("return", constant(8)) == "jump"
+    assert Machine.way_of("return", ANY) == "return"
+    assert Machine.way_of("call", TOP) == "call"
+    assert not LINK.may_be_stack
