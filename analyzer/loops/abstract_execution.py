@@ -109,6 +109,7 @@ class _Following:
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
         self.left = MOST_INSTRUCTIONS
+        self._needed = execution.needed(values.graph)
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
@@ -171,7 +172,8 @@ class _Following:
         self.left -= len(block.instructions)
         if self.left <= 0:
             raise _LeftAloneError
-        leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
+        accesses, needed = values.accesses.get(index, ()), self._needed[index]
+        leaving = self._execution.block(block.instructions, pending.pop(index), accesses, needed)
         for way in leaving:
             edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
             for number, edge in enumerate(edges):
