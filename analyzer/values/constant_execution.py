@@ -216,8 +216,9 @@ class ConstantExecution:
         else:
             last = instructions[-1]
             found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
-        for way in found if needed else ():
-            _forget_registers(needed.dead, way.state)
+        dead = needed.dead if needed else ()
+        for way in found:
+            _forget_registers(dead, way.state)
         return found
 
     # ------------------------------------------------------------------------------------------------- instructions
@@ -245,8 +246,9 @@ class ConstantExecution:
         inputs = tuple(map(self._operand, op.inputs))
         if function is None or location is None or None in inputs or len(inputs) not in {1, 2}:
             return _Op(op, function, inputs, location, (), None, (None, None))
-        plain = function if len(inputs) == 2 else lambda one, _: function(one)
-        return _Op(op, function, inputs, location, self._overlaps.add(location), plain, (*inputs, 0)[:2])
+        plain = function if len(inputs) == 2 else _of_first(function)
+        operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
+        return _Op(op, function, inputs, location, self._overlaps.add(location), plain, operands)
 
     def _operand(self, varnode: Varnode) -> _Operand:
         if varnode.space == "const":
@@ -320,6 +322,7 @@ class ConstantExecution:
                 first = get(first)
             if type(second) is not int:
                 second = get(second)
+            value: Value | None
             if type(first) is int and type(second) is int:
                 value = one.plain(first, second)
             else:
@@ -328,7 +331,7 @@ class ConstantExecution:
                 for other in one.overlapping:
                     registers.pop(other, None)
             if value is not None:
-                registers[one.output] = value
+                registers[one.output] = value  # type: ignore[index]
 
     @staticmethod
     def _result(one: _Op, values: Sequence[Value | None]) -> Value | None:
@@ -408,6 +411,11 @@ class ConstantExecution:
 
 
 _CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
+
+
+def _of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
+    """A function of one operand as one of two."""
+    return lambda one, _: function(one)
 
 
 def _forget_registers(locations: Iterable[Location], state: Constants) -> None:
