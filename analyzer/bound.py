@@ -188,7 +188,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
         index_sources(request.sources),
         CallSummaries(lambda key: _summary(work, key, progress)),
         cost_table(request.instructions, request.costs),
-        constants=ConstantExecution(Memory(image), own.lifter.float_bytes),
+        constants=ConstantExecution(Memory(image), own.lifter),
         may_summarise=request.summaries and may_summarise(request.facts),
         analyze=analyze_values if own is not remembered else own.analyze,
     )

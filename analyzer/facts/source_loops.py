@@ -13,7 +13,8 @@ and its statement is then white space. The marks are
 * ``_Pragma("marker NAME")`` before a statement: the statement's name too; ``_Pragma("flowrestriction A <= B")``
   anywhere in a function: what sums of executions are to each other;
 * ``_Pragma("loopbound min N max M")`` or ``#pragma loopbound min N max M`` directly before a loop: the least and most
-  executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2).
+  executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2). Before the
+  one loop in the text of a macro it speaks of that loop in each use.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tree_sitter import Language, Node, Parser
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
 from wcet_probe.analyzer.facts.source_headers import with_one_header
+from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, loops_in, macro_uses
 from wcet_probe.analyzer.facts.source_parts import (
     SourceCounter,
     SourceFile,
@@ -51,9 +53,7 @@ _MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
 _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
-_DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
-_MACRO_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,14 @@ def parse_source(
     code, marks = _blanked(text.encode())
     root = Parser(Language(tree_sitter_c.language())).parse(code).root_node
     nodes = list(_walk(root))
-    definitions = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
-    functions = tuple(_function(file, node) for node in definitions)
+    defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
+    functions = tuple(_function(file, node) for node in defined)
     found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
-    counters = _loop_counters(root, definitions, macro_words, macros.keys())
+    counters = _loop_counters(root, defined, macro_words, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
-    for definition in definitions:
+    for definition in defined:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
-    found += _macro_uses(file, code, functions, macros)
+    found += _macro_uses(file, code, functions, macros, marks)
     found.sort(key=lambda each: each.start)
     loops = tuple(replace(_marked(each, code, marks, found), number=number) for number, each in enumerate(found))
     points, markers = (tuple(_points(file, code, marks, functions, kind)) for kind in ("point", "marker"))
@@ -131,7 +131,7 @@ def macro_words(texts: Iterable[str]) -> frozenset[str]:
 def _macros(texts: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Names and texts of all macros, with the parameters in front."""
     for text in texts:
-        yield from ((match[1].decode(), match[2]) for match in _DEFINE.finditer(_blanked(text.encode())[0]))
+        yield from definitions(_blanked(text.encode())[0])
 
 
 def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
@@ -161,8 +161,7 @@ def _loops_in(name: str, bodies: Mapping[str, bytes], open_names: frozenset[str]
     if name not in bodies or name in open_names:
         return 0
     words = (word.decode() for word in re.findall(rb"[A-Za-z_]\w*", bodies[name]))
-    own = len(_MACRO_LOOP.findall(bodies[name])) + may_go_back(bodies[name])
-    return own + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
+    return loops_in(bodies[name]) + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
 
 
 def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
@@ -294,17 +293,17 @@ def _backward_gotos(
 
 
 def _macro_uses(
-    file: str, code: bytes, functions: tuple[SourceFunction, ...], macros: Mapping[str, int]
+    file: str, code: bytes, functions: tuple[SourceFunction, ...], macros: Mapping[str, int], marks: Iterable[_Mark]
 ) -> Iterator[_Found]:
     """As many loops for each use of a macro in a function as its text holds; which is which, nobody can tell."""
-    defined = [(match.start(), match.end()) for match in _DEFINE.finditer(code)]
-    for match in re.finditer(rb"\b[A-Za-z_]\w*\b", code):
-        count = macros.get(match.group().decode(), 0)
-        if not count or any(start <= match.start() < end for start, end in defined):
-            continue
-        line = 1 + code.count(b"\n", 0, match.start())
+    pragmas = [Pragma(mark.start, mark.line, mark.bounds) for mark in marks if mark.bounds is not None]
+    for use in macro_uses(code, macros, pragmas):
+        line = 1 + code.count(b"\n", 0, use.start)
         if function := _function_of(functions, line):
-            yield from [_Found(SourceLoop(file, function, line, line, (line,)), match.start(), match.end())] * count
+            loop = SourceLoop(file, function, line, line, (line,))
+            if use.pragma is not None:
+                loop = replace(loop, pragma=use.pragma.bounds, pragma_line=use.pragma.line)
+            yield from [_Found(loop, use.start, use.end)] * use.loops
 
 
 def _marked(found: _Found, code: bytes, marks: list[_Mark], all_found: list[_Found]) -> SourceLoop:

@@ -118,6 +118,7 @@ class _Following:
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
         self._most, self.left = most, nests * most
+        self._needed = execution.needed(values.graph)
         self._outgoing: dict[int, list[Edge]] = {}
         for edge in values.edges:
             self._outgoing.setdefault(edge.source, []).append(edge)
@@ -137,8 +138,6 @@ class _Following:
         self._cut: set[int] = set()
         self._start, self._end, self._header = self.left, max(0, self.left - self._most), loop.header
         counts = self._rounds(loop, loop.nodes, pending)
-        if pending:  # control went against the order of the parts
-            raise _LeftAloneError
         ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
         return ExecutedNest(shape, counts, ended)
 
@@ -170,6 +169,8 @@ class _Following:
                 elif part in pending:
                     last[part] = 1
                     self._point(part, nodes, pending)
+            if any(index in loop.nodes and index != loop.header for index in pending):
+                raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
             _add(total, last, 1)
             rounds += 1
             if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
@@ -188,7 +189,8 @@ class _Following:
         self.left -= len(block.instructions)
         if self.left <= self._end:
             raise _LeftAloneError
-        leaving = self._execution.block(block.instructions, pending.pop(index), values.accesses.get(index, ()))
+        accesses, needed = values.accesses.get(index, ()), self._needed[index]
+        leaving = self._execution.block(block.instructions, pending.pop(index), accesses, needed)
         for way in leaving:
             edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
             for number, edge in enumerate(edges):

@@ -13,16 +13,18 @@ all executions that reach it, under the value analysis' assumptions (``stack-sep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, PcodeOp, Varnode
+from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.needed_operations import Needed, needed_operations
 from wcet_probe.analyzer.values.state import State
 
 _WORD = 1 << 32
@@ -51,8 +53,10 @@ class Constants(NamedTuple):
 
     def joined(self, other: Constants) -> Constants:
         """What both know."""
+        registers, memory = other.registers, other.memory
         return Constants(
-            dict(self.registers.items() & other.registers.items()), dict(self.memory.items() & other.memory.items())
+            {at: value for at, value in self.registers.items() if registers.get(at) == value},
+            {at: held for at, held in self.memory.items() if memory.get(at) == held},
         )
 
 
@@ -67,12 +71,40 @@ class Leaving(NamedTuple):
 
 
 class _Op(NamedTuple):
-    """An operation as it is executed: operands are locations, numbers, or None for what is never known."""
+    """An operation as it is executed: operands are locations, numbers, or None for what is never known.
+
+    Attributes:
+        overlapping: the locations that overlap ``output``, itself among them; the list grows.
+        plain: the function of an operation whose operands are one or two locations or numbers, and whose result goes
+            to a location; of two numbers in any case. Else None.
+        operands: those of ``plain``.
+    """
 
     op: PcodeOp
     function: Callable[..., int] | None
     inputs: tuple[_Operand, ...]
     output: Location | None
+    overlapping: Sequence[Location]
+    plain: Callable[[int, int], int] | None
+    operands: tuple[Any, Any]
+
+
+class _Prepared(NamedTuple):
+    """What is told of an instruction without a state, where so many of its operations are needed.
+
+    Attributes:
+        instruction: that it is told of.
+        ops: its operations; None for those that are not needed.
+        straight: those of them before the first branch.
+        branch: the number of the first branch; None where control falls through.
+        temporaries: what it writes for itself alone.
+    """
+
+    instruction: LiftedInstruction
+    ops: tuple[_Op | None, ...]
+    straight: tuple[_Op, ...]
+    branch: int | None
+    temporaries: tuple[Location, ...]
 
 
 class _Told(NamedTuple):
@@ -87,13 +119,18 @@ class ConstantExecution:
 
     Args:
         memory: what the analysis knows of the image's memory.
-        float_bytes: of floating-point registers, of which nothing is known, in the space ``register``.
+        lifter: of the image.
     """
 
-    def __init__(self, memory: Memory, float_bytes: Collection[int]) -> None:
-        self._memory, self._float_bytes = memory, float_bytes
-        self._prepared: dict[int, tuple[LiftedInstruction, tuple[_Op, ...], bool]] = {}
+    def __init__(self, memory: Memory, lifter: Lifter) -> None:
+        self._memory, self._lifter = memory, lifter
+        self._prepared: dict[tuple[int, tuple[int, ...] | None], _Prepared] = {}
+        self._results: dict[int, tuple[Effect, tuple[tuple[Location, Value | None], ...]]] = {}
         self._overlaps = Overlaps()
+
+    def needed(self, graph: Supergraph) -> Mapping[int, Needed]:
+        """Which operations of each point's block are to be executed."""
+        return needed_operations(graph, self._lifter)
 
     def at(self, states: Iterable[State]) -> Constants:
         """The constants that all ``states`` know."""
@@ -129,12 +166,26 @@ class ConstantExecution:
             if one.base is not Base.STACK:
                 low, high = (0, _WORD) if one.base is Base.ANY else (one.low, one.high)
                 _forget(state, "static", low, high)
-        for result in effect.results:
-            known = result.value.value if result.base is Base.NUMBER and result.value.is_constant else None
-            self._set(state, result.location, known)
+        for location, known in self._results_of(effect):
+            self._set(state, location, known)
+
+    def _results_of(self, effect: Effect) -> tuple[tuple[Location, Value | None], ...]:
+        """The registers that a call leaves, and what it leaves in them."""
+        found = self._results.get(id(effect))
+        if found is None or found[0] is not effect:
+            results = tuple(
+                (one.location, one.value.value if one.base is Base.NUMBER and one.value.is_constant else None)
+                for one in effect.results
+            )
+            found = self._results[id(effect)] = effect, results
+        return found[1]
 
     def block(
-        self, instructions: Sequence[LiftedInstruction], state: Constants, accesses: Sequence[Access]
+        self,
+        instructions: Sequence[LiftedInstruction],
+        state: Constants,
+        accesses: Sequence[Access],
+        needed: Needed | None = None,
     ) -> list[Leaving]:
         """How control leaves a block that is entered in ``state``, which is used up.
 
@@ -142,37 +193,47 @@ class ConstantExecution:
             instructions: the block's.
             state: at its entry.
             accesses: those that the value analysis found in it.
+            needed: which operations are; the others are not executed, and flags that nobody reads are not held.
         """
         found: list[Leaving] = []
-        for instruction in instructions:
-            _, ops, is_straight = self._of(instruction)
+        for number, instruction in enumerate(instructions):
+            prepared = self._of(instruction, needed.operations[number] if needed else None)
             told = _Told(instruction.address, accesses)
-            if is_straight:
-                for one in ops:
-                    self._straight(one, state, told)
-                self._forget_temporaries(ops, state)
+            self._all_straight(prepared.straight, state, told)
+            if prepared.branch is None:
+                _forget_registers(prepared.temporaries, state)
                 continue
-            ways = self._ways(instruction, ops, state, told)
+            ways = self._ways(prepared, prepared.branch, state, told)
             for way in ways:
-                self._forget_temporaries(ops, way.state)
+                _forget_registers(prepared.temporaries, way.state)
             falling = [way.state for way in ways if way.way == "fall"]
             found += [way for way in ways if way.way != "fall"]
             if not falling:
-                return found
+                break
             state = falling[0]
             for other in falling[1:]:
                 state = state.joined(other)
-        last = instructions[-1]
-        return [*found, Leaving("fall", last.address + last.size_bytes, False, None, state)]
+        else:
+            last = instructions[-1]
+            found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
+        dead = needed.dead if needed else ()
+        for way in found:
+            _forget_registers(dead, way.state)
+        return found
 
     # ------------------------------------------------------------------------------------------------- instructions
 
-    def _of(self, instruction: LiftedInstruction) -> tuple[LiftedInstruction, tuple[_Op, ...], bool]:
-        known = self._prepared.get(instruction.address)
-        if known is None or known[0] is not instruction:
-            ops = tuple(self._op(op) for op in instruction.ops)
-            is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
-            known = self._prepared[instruction.address] = instruction, ops, is_straight
+    def _of(self, instruction: LiftedInstruction, needed: tuple[int, ...] | None) -> _Prepared:
+        key = instruction.address, needed
+        known = self._prepared.get(key)
+        if known is None or known.instruction is not instruction:
+            wanted = range(len(instruction.ops)) if needed is None else needed
+            ops = tuple(self._op(op) if number in wanted else None for number, op in enumerate(instruction.ops))
+            branch = next((n for n, op in enumerate(instruction.ops) if op.opcode in _CONTROL), None)
+            straight = tuple(one for one in ops[:branch] if one is not None)
+            outputs = (one.output for one in ops if one is not None)
+            temporaries = dict.fromkeys(place for place in outputs if place is not None and place.space == "unique")
+            known = self._prepared[key] = _Prepared(instruction, ops, straight, branch, tuple(temporaries))
         return known
 
     def _op(self, op: PcodeOp) -> _Op:
@@ -181,7 +242,13 @@ class ConstantExecution:
             sizes = tuple(one.size_bytes for one in op.inputs)
             function = operation(op.user_op or op.opcode, sizes, op.output.size_bytes)
         output = op.output if op.output is not None and op.output.space != "ram" else None
-        return _Op(op, function, tuple(map(self._operand, op.inputs)), self._location(output) if output else None)
+        location = self._location(output) if output else None
+        inputs = tuple(map(self._operand, op.inputs))
+        if function is None or location is None or None in inputs or len(inputs) not in {1, 2}:
+            return _Op(op, function, inputs, location, (), None, (None, None))
+        plain = function if len(inputs) == 2 else _of_first(function)
+        operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
+        return _Op(op, function, inputs, location, self._overlaps.add(location), plain, operands)
 
     def _operand(self, varnode: Varnode) -> _Operand:
         if varnode.space == "const":
@@ -189,20 +256,24 @@ class ConstantExecution:
         return self._location(varnode)
 
     def _location(self, varnode: Varnode) -> Location | None:
-        if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._float_bytes):
+        if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._lifter.float_bytes):
             return None
         location = Location(varnode.space, varnode.offset, varnode.size_bytes)
         self._overlaps.add(location)
         return location
 
-    def _ways(self, instruction: LiftedInstruction, ops: Sequence[_Op], state: Constants, told: _Told) -> list[Leaving]:
-        """How control leaves an instruction that branches, or goes its own ways inside."""
+    def _ways(self, prepared: _Prepared, first: int, state: Constants, told: _Told) -> list[Leaving]:
+        """How control leaves an instruction from its ``first`` branch on; behind it it may go its own ways inside."""
+        instruction, ops = prepared.instruction, prepared.ops
         following, count = instruction.address + instruction.size_bytes, len(ops)
-        pending: dict[int, Constants] = {0: state}
+        pending: dict[int, Constants] = {first: state}
         left: list[Leaving] = []
-        for index, one in enumerate(ops):
-            current = pending.pop(index, None)
+        for index in range(first, count):
+            one, current = ops[index], pending.pop(index, None)
             if current is None:
+                continue
+            if one is None:
+                pending[index + 1] = pending[index + 1].joined(current) if index + 1 in pending else current
                 continue
             for to, new in self._steps(one, current, told):
                 if isinstance(to, Leaving):
@@ -238,10 +309,39 @@ class ConstantExecution:
         self._straight(one, current, told)
         return [(ahead, current)]
 
-    def _forget_temporaries(self, ops: Sequence[_Op], state: Constants) -> None:
+    def _all_straight(self, ops: Sequence[_Op], state: Constants, told: _Told) -> None:
+        """Execute operations that are no branches; those on known numbers, which most are, without a call for each."""
+        registers = state.registers
+        get = registers.get
         for one in ops:
-            if one.output is not None and one.output.space == "unique":
-                state.registers.pop(one.output, None)
+            if one.plain is None:
+                self._straight(one, state, told)
+                continue
+            first, second = one.operands
+            if type(first) is not int:
+                first = get(first)
+            if type(second) is not int:
+                second = get(second)
+            value: Value | None
+            if type(first) is int and type(second) is int:
+                value = one.plain(first, second)
+            else:
+                value = self._result(one, (first, second)[: len(one.inputs)])
+            if len(one.overlapping) > 1 or value is None:
+                for other in one.overlapping:
+                    registers.pop(other, None)
+            if value is not None:
+                registers[one.output] = value  # type: ignore[index]
+
+    @staticmethod
+    def _result(one: _Op, values: Sequence[Value | None]) -> Value | None:
+        """What an operation makes of ``values``, none where it is no function of integers."""
+        if one.function is None:
+            return None
+        value = _computed(one.op.opcode, one.function, values)
+        if value is None and one.op.output is not None and one.op.output.size_bytes == one.op.inputs[0].size_bytes == 1:
+            value = _bits(one.op.opcode, values)
+        return value
 
     def _straight(self, one: _Op, state: Constants, told: _Told) -> None:
         op = one.op
@@ -253,13 +353,8 @@ class ConstantExecution:
             return
         if op.opcode == "LOAD":
             value = self._load(state, self._read(one, 0, state), op.output.size_bytes)
-        elif one.function is None:
-            value = None
         else:
-            values = [self._read(one, n, state) for n in range(len(one.inputs))]
-            value = _computed(op.opcode, one.function, values)
-            if value is None and op.output.size_bytes == op.inputs[0].size_bytes == 1:
-                value = _bits(op.opcode, values)
+            value = self._result(one, [self._read(one, n, state) for n in range(len(one.inputs))])
         if one.output is not None:
             self._set(state, one.output, value)
         elif op.output.space == "ram":
@@ -316,6 +411,16 @@ class ConstantExecution:
 
 
 _CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
+
+
+def _of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
+    """A function of one operand as one of two."""
+    return lambda one, _: function(one)
+
+
+def _forget_registers(locations: Iterable[Location], state: Constants) -> None:
+    for location in locations:
+        state.registers.pop(location, None)
 
 
 def _is_bits(value: Value) -> bool:

@@ -312,11 +312,9 @@ class State:
         return symbol
 
     def _retire(self, symbol: Term, name: SymbolName) -> None:
-        symbols = self.terms.symbols
         users: dict[Term, list[Location]] = {}
-        for location, term in self._locations.items():
-            if term >= symbol and symbol in symbols(term):
-                users.setdefault(term, []).append(location)
+        for location in self._speaking_of(symbol):
+            users.setdefault(self._locations[location], []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
             for term, locations in users.items()
@@ -329,19 +327,27 @@ class State:
             self.set_known(old, value)
             self.set_base(old, base)
 
+    def _speaking_of(self, symbol: Term) -> list[Location]:
+        """The locations that hold what ``symbol`` is in."""
+        wholes, symbols = self.terms.wholes(symbol) or (), self.terms.symbols
+        if len(wholes) < len(self._locations):  # a symbol that is new is in nothing but itself
+            return self.holding(frozenset(wholes))
+        return [at for at, term in self._locations.items() if term >= symbol and symbol in symbols(term)]
+
     def _forget_symbol(self, symbol: Term) -> None:
         """Nothing is known of ``symbol`` any more, nor of what it is in: a whole has a greater number."""
-        symbols = self.terms.symbols
-        for term in [term for term in self._known if term >= symbol and symbol in symbols(term)]:
+        wholes, symbols = self.terms.wholes(symbol) or (), self.terms.symbols
+        if len(wholes) < len(self._known):
+            known = [term for term in wholes if term in self._known]
+        else:
+            known = [term for term in self._known if term >= symbol and symbol in symbols(term)]
+        for term in known:
             self.set_known(term, None)
         self.set_base(symbol, Base.NUMBER)
 
     def _unused(self, name: SymbolName, bits: int) -> Term:
-        held: set[Term] = set()
-        for term in self._locations.values():
-            held |= self.terms.symbols(term)
         number = 0
-        while (symbol := self.terms.symbol((*name, number), bits)) in held:
+        while self._speaking_of(symbol := self.terms.symbol((*name, number), bits)):
             number += 1
         self._forget_symbol(symbol)
         return symbol

@@ -208,3 +208,24 @@ def test_a_variable_that_a_macros_loop_may_change_counts_no_iterations(body, cou
     text = f"{defined}unsigned words[9];\nvoid f(int n, int s) {{\n int i = 0;\n while (i < n) {{ {body} }}\n}}\n"
     found = parse_source("a.c", text, loop_macros([text]), macro_words([text])).loops
     assert next([one.name for one in loop.counters] for loop in found if loop.test_first) == counters
+
+
+def test_pragma_in_a_macro_speaks_of_the_loop_of_each_use() -> None:
+    step = '#define STEP(a) \\\n  _Pragma("loopbound min 40 max 40") \\\n  for (int k = 0; k < 40; k++) { g(a); }\n'
+    first = "#define STEP(a) g(a)\nvoid e(void) {\n STEP(1);\n}\n#undef STEP\n"
+    text = f"{first}{step}void f(void) {{\n STEP(1);\n STEP(2);\n}}\n"
+    found = loops(text)
+    assert [(one.function, one.first_line, one.pragma, one.pragma_line) for one in found] == [
+        ("f", 10, (40, 40), 7),
+        ("f", 11, (40, 40), 7),
+    ]
+
+
+def test_pragma_in_a_macro_is_not_read_where_it_is_not_clear_which_loop_it_means() -> None:
+    pragma = '_Pragma("loopbound min 1 max 4") '
+    use = "void f(void) {\n STEP;\n}\n"
+    two = f"#define STEP {pragma}for (;;) {{ for (;;) h(); }}\n"
+    away = f"#define STEP {pragma}h(); for (;;) h();\n"
+    either = f"#if A\n#define STEP {pragma}for (;;) h();\n#else\n#define STEP for (;;) h();\n#endif\n"
+    for text in (two, away, either):
+        assert {one.pragma for one in loops(text + use)} == {None}

@@ -11,6 +11,7 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, build_supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
+from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.catalog.lookup import load_target
 
 HEAPLESS = """typedef unsigned u; u g[16];
@@ -44,3 +45,20 @@ def test_a_way_without_an_edge_is_an_error_and_is_named(way):
     smaller = replace(graph, edges=tuple(edge for edge in graph.edges if edge != lost))
     with pytest.raises(LostFlowError, match=f"by a {way}.*for which the graph has no edge"):
         analyze_values(image, lifter, smaller, {})
+
+
+def test_the_check_does_not_execute_again_what_was_executed_in_the_same_state(monkeypatch):
+    target, executed = load_target("cortex-m4"), []
+    body = {"f": "cmp r0, #3\n beq 1f\n str r0, [r1]\n1: bl g\n bl g\n bx lr", "g": "ldr r0, [r1]\n bx lr"}
+    image = guest_of(assembler(body, target), target).image
+    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    graph, block = build_supergraph(image, lifter, image.symbols["f"], {}, {}), Transfer.block
+
+    def counted(self, place, *rest):
+        executed.append(place)
+        return block(self, place, *rest)
+
+    monkeypatch.setattr(Transfer, "block", counted)
+    values = analyze_values(image, lifter, graph, {})
+    assert sorted(executed) == sorted(values.states)
+    assert sum(map(len, values.accesses.values())) == 3
