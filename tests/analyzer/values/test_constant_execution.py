@@ -5,15 +5,17 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.analyzer.small_functions import ARM, POWERPC, THUMB, lifter_of, small_guest
+from tests.analyzer.small_functions import ARM, POWERPC, THUMB, analysed, lifter_of, small_guest
 from tests.analyzer.values.test_terms import CORNERS
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect, Result, Written
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.needed_operations import flag_bytes
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 
@@ -59,7 +61,7 @@ def test_what_is_known_behind_a_block_is_what_a_run_has(name, part):
     guest, lifter, instructions, ends = block_of(name)
     general = range(3, 11) if name == "powerpc" else range(6)
     pointer = "r1" if name == "powerpc" else "r13"
-    execution = ConstantExecution(Memory(guest.image), lifter.float_bytes)
+    execution = ConstantExecution(Memory(guest.image), lifter)
     draw, known, both = random.Random(f"constants {name} {part}"), 0, 0
     for _ in range(25):
         regions = {one.address: bytearray(one.data) for one in guest.image.segments}
@@ -109,7 +111,7 @@ REGISTERS = tuple(Location("register", 32 + 4 * place, 4) for place in range(3))
 
 def execution():
     guest = small_guest("bx lr")
-    return ConstantExecution(Memory(guest.image), frozenset())
+    return ConstantExecution(Memory(guest.image), lifter_of(guest))
 
 
 def test_what_all_states_know_is_known():
@@ -177,7 +179,7 @@ def stored(accesses):
     one = lifter.lift(guest.address("f"))
     told = [SimpleNamespace(is_store=True, instruction_address=one.address, **access) for access in accesses]
     cells = memory_of(("stack", -8), ("static", 0x1000), ("static", 0x1008))
-    (left,) = ConstantExecution(Memory(guest.image), frozenset()).block((one,), Constants({}, dict(cells)), told)
+    (left,) = ConstantExecution(Memory(guest.image), lifter).block((one,), Constants({}, dict(cells)), told)
     return left.state.memory.keys()
 
 
@@ -191,3 +193,143 @@ def test_a_store_of_unknown_address_goes_where_the_values_say():
     }
     assert not stored([{"base": Base.ANY, "offset": within, "size_bytes": 4}])
     assert not stored([])  # of which they say nothing
+
+
+CHOICES = {
+    "thumb": (
+        "adds r{a}, r{b}, r{c}",
+        "subs r{a}, r{b}, #{n}",
+        "adcs r{a}, r{b}",
+        "sbcs r{a}, r{b}",
+        "lsrs r{a}, r{b}, #{n}",
+        "lsls r{a}, r{b}",
+        "ands r{a}, r{b}",
+        "mul r{a}, r{b}, r{c}",
+        "umull r{a}, r7, r{b}, r{c}",
+        "cmp r{a}, r{b}",
+        "tst r{a}, #{n}",
+        "ite {k}\nmov{k} r{a}, r{b}\nadd{o} r{a}, #1",
+        "it {k}\ncmp{k} r{a}, #{n}",
+        "itt {k}\nadds{k} r{a}, r{b}\nadc{k} r{c}, r{a}, r{b}",
+        "mrs r{a}, apsr",
+        "str r{a}, [sp, #{n}*4]",
+        "strb r{a}, [sp, #{n}]",
+        "ldr r{a}, [sp, #{n}*4]",
+        "str r{a}, [r6]",
+        "b{k} {ahead}f",
+    ),
+    "arm": (
+        "adds r{a}, r{b}, r{c}, lsl #{n}",
+        "subs r{a}, r{b}, #{n}",
+        "adcs r{a}, r{b}, r{c}",
+        "rsc r{a}, r{b}, #{n}",
+        "movs r{a}, r{b}, lsr r{c}",
+        "movs r{a}, r{b}, rrx",
+        "ands r{a}, r{b}, #{n}",
+        "muls r{a}, r{b}, r{c}",
+        "cmp r{a}, r{b}",
+        "cmp{k} r{a}, #{n}",
+        "tst{k} r{a}, r{b}, lsl #{n}",
+        "adds{k} r{a}, r{b}, #1",
+        "mov{k} r{a}, r{b}",
+        "str{k} r{a}, [sp, #{n}*4]",
+        "strb r{a}, [sp, #{n}]",
+        "ldr r{a}, [sp, #{n}*4]",
+        "str r{a}, [r6]",
+        "b{k} {ahead}f",
+    ),
+    "powerpc": (
+        "addc {p}, {q}, {r}",
+        "adde {p}, {q}, {r}",
+        "subfc. {p}, {q}, {r}",
+        "addze {p}, {q}",
+        "and. {p}, {q}, {r}",
+        "srawi. {p}, {q}, {n}",
+        "slw {p}, {q}, {r}",
+        "cmplw {f}, {p}, {q}",
+        "cmpwi {f}, {p}, {n}",
+        "cror {n}, 2, {m}",
+        "crxor {n}, {n}, {m}",
+        "mfcr {p}",
+        "mtcrf 0x40, {p}",
+        "mcrf {f}, 1",
+        "stw {p}, 8+{n}*4(1)",
+        "stb {p}, 8+{n}(1)",
+        "lwz {p}, 8+{n}*4(1)",
+        "stw {p}, 0(9)",
+        "b{k} {f}, {ahead}f",
+        "bdnz {ahead}f",
+    ),
+}
+CONDITIONS = {
+    "thumb": (("eq", "ne"), ("hs", "lo"), ("mi", "pl"), ("vs", "vc"), ("hi", "ls"), ("ge", "lt"), ("gt", "le")),
+    "powerpc": (("lt", "ge"), ("gt", "le"), ("eq", "ne"), ("so", "ns")),
+}
+
+
+def drawn_function(draw, name):
+    """Instructions that set and read flags, with jumps ahead, in a loop that ends after three rounds."""
+    lines = []
+    for number in range(1, 25):
+        k, o = draw.choice(CONDITIONS.get(name, CONDITIONS["thumb"]))
+        a, b, c = (draw.randrange(5) for _ in range(3))
+        p, q, r = (draw.randrange(3, 8) for _ in range(3))
+        ahead = min(number + draw.randrange(1, 5), 25)
+        n, m, f = draw.randrange(1, 8), draw.randrange(8), draw.randrange(2)
+        text = draw.choice(CHOICES[name])
+        lines.append(f"{number}: " + text.format(**locals()))
+    body = "\n".join(lines)
+    if name == "powerpc":
+        again = "addi 11, 11, -1\ncmpwi 7, 11, 0\nbne 7, 99b"
+        return f"stwu 1, -64(1)\nli 11, 3\n99:\n{body}\n25: {again}\naddi 1, 1, 64\nblr"
+    again = "subs r5, #1\nbne 99b" if name == "arm" else "subs r5, #1\nbne.w 99b"
+    return f"sub sp, #64\nmov r5, #3\n99:\n{body}\n25: {again}\nadd sp, #64\nbx lr"
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("name", CHOICES)
+def test_operations_that_are_not_needed_make_no_difference_on_any_way(name, part):
+    """Ways through random functions, side by side: what is left out stays out, so that stale flags would be seen."""
+    draw = random.Random(f"needed {name} {part}")
+    guest = small_guest(drawn_function(draw, name), TARGETS[name])
+    lifter, values = analysed(guest.image, guest.target)
+    execution = ConstantExecution(Memory(guest.image), lifter)
+    needed, leaving = execution.needed(values.graph), values.graph.successors()
+    pointer, general = ("r1", range(3, 10)) if name == "powerpc" else ("r13", range(7))
+    steps = 0
+    for _ in range(12):
+        known = {location(lifter.registers[pointer]): (0,)}
+        for register in general:
+            if draw.random() < 0.6:
+                known[location(lifter.registers[f"r{register}"])] = number(draw)
+        for flag in sorted(flag_bytes(lifter)):
+            if draw.random() < 0.3:
+                known[Location("register", flag, 1)] = draw.randrange(2)
+        for one in known:
+            execution._overlaps.add(one)
+        whole, part_of, point = Constants(known, {}), Constants(dict(known), {}), 0
+        while point >= 0 and steps < 2_000:
+            block, accesses = values.graph.points[point].block, values.accesses.get(point, ())
+            ways = execution.block(block.instructions, whole, accesses)
+            fewer = execution.block(block.instructions, part_of, accesses, needed[point])
+            assert [one[:4] for one in ways] == [one[:4] for one in fewer]
+            dead = {at for place in needed[point].dead for at in range(place.offset, place.offset + place.size_bytes)}
+            for one, other in zip(ways, fewer, strict=True):
+                assert one.state.memory == other.state.memory
+                living = [
+                    {
+                        at: value
+                        for at, value in state.registers.items()
+                        if at.space == "register" and at.offset not in dead
+                    }
+                    for state in (one.state, other.state)
+                ]
+                assert living[0] == living[1]
+            steps += 1
+            taken = draw.randrange(len(ways))
+            whole, part_of = ways[taken].state, fewer[taken].state
+            told = [
+                edge for edge in leaving[point] if (edge.way, edge.address) == (ways[taken].way, ways[taken].address)
+            ]
+            point = told[0].target if told else EXIT
+    assert steps > 50
