@@ -59,7 +59,7 @@ def test_what_is_known_behind_a_block_is_what_a_run_has(name, part):
     guest, lifter, instructions, ends = block_of(name)
     general = range(3, 11) if name == "powerpc" else range(6)
     pointer = "r1" if name == "powerpc" else "r13"
-    execution = ConstantExecution(Memory(guest.image), lifter.float_bytes)
+    execution = ConstantExecution(Memory(guest.image), lifter)
     draw, known, both = random.Random(f"constants {name} {part}"), 0, 0
     for _ in range(25):
         regions = {one.address: bytearray(one.data) for one in guest.image.segments}
@@ -109,7 +109,7 @@ REGISTERS = tuple(Location("register", 32 + 4 * place, 4) for place in range(3))
 
 def execution():
     guest = small_guest("bx lr")
-    return ConstantExecution(Memory(guest.image), frozenset())
+    return ConstantExecution(Memory(guest.image), lifter_of(guest))
 
 
 def test_what_all_states_know_is_known():
@@ -177,7 +177,7 @@ def stored(accesses):
     one = lifter.lift(guest.address("f"))
     told = [SimpleNamespace(is_store=True, instruction_address=one.address, **access) for access in accesses]
     cells = memory_of(("stack", -8), ("static", 0x1000), ("static", 0x1008))
-    (left,) = ConstantExecution(Memory(guest.image), frozenset()).block((one,), Constants({}, dict(cells)), told)
+    (left,) = ConstantExecution(Memory(guest.image), lifter_of(guest)).block((one,), Constants({}, dict(cells)), told)
     return left.state.memory.keys()
 
 
