@@ -24,10 +24,9 @@ from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
+from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.conditions import relations, repetitions
-from wcet_probe.analyzer.values.edge_values import EdgeValues
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location

@@ -23,6 +23,9 @@ _HALF = (1 << 15) - 2
 """Likewise of half-words, whose signed values are the fewer."""
 _TESTED_BEFORE = 4
 """So few numbers may be missing from all, where the first rounds are tested for in front of a loop."""
+_FEW_ROUNDS = 64
+"""A loop that goes round no oftener than a number has bits has a bound that means something, such as one that goes on
+to the next aligned address."""
 _ARGUMENTS = {Isa.POWERPC: range(3, 11)}
 _MASK_OF_HALF_WORDS = 0xFFFF
 
@@ -62,7 +65,7 @@ def _place(image: Image, address: int) -> str:
 
 
 def _is_by_type(terms: Terms, count: Count) -> bool:
-    if count.relation not in {"!=", "<", "<="}:
+    if count.relation not in {"!=", "<", "<="} or count.max_header <= _FEW_ROUNDS:
         return False
     spread = count.distance_high - count.distance_low
     if spread >= _WIDE:

@@ -6,7 +6,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -28,7 +28,6 @@ from wcet_probe.analyzer.values.call_effects import (
     saved_registers,
     stack_offset,
 )
-from wcet_probe.analyzer.values.edge_values import EdgeValues, ExecutedBlock
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.joins import covers, join, live_symbols, resumed, settled, widened
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
@@ -50,6 +49,19 @@ _ROUNDS_WITH_THRESHOLDS = 5
 _ROUNDS_BEFORE_SETTLING = 12
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeValues:
+    """What is known where control takes an edge: the state, and the conditions that its block learnt on the way.
+
+    ``calls`` are the calls that are not expanded but stand on the edge.
+    """
+
+    edge: Edge
+    state: State
+    conditions: tuple[tuple[Term, bool], ...]
+    calls: tuple[Summarised, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +176,6 @@ class _Analysis:
         self._entry = self._entry_state(arguments, called.pointers if called else ())
         self._is_called = called is not None
         self._thresholds = Thresholds(graph, self._order.loops)
-        self._executed: dict[int, ExecutedBlock] = {}
 
     def values(self) -> Values:
         """The fixpoint, with the notes of its check."""
@@ -254,26 +265,16 @@ class _Analysis:
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
         """What each edge out of ``node`` carries."""
-        return self.executed(node, state).taken.items()
+        return self.taken(node, self.ways(node, state)).items()
 
-    def executed(self, node: int, state: State) -> ExecutedBlock:
-        """What the block of ``node`` makes of ``state``; it is remembered for the state that it was last asked for.
+    def ways(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
+        """How control leaves ``node``; ``accesses`` is told of each data access."""
+        flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
+        if self._memory.stack_escapes != self._stack_escapes:
+            raise _StackEscapes
+        return flows
 
-        *Soundness:* states are compared by what they say, and the copy that is kept shares nothing with one that is
-        changed later; what a block makes of a state is a function of that alone.
-        """
-        known = self._executed.get(node)
-        if known is None or known.state != state:
-            found: list[Access] = []
-            block = self._graph.points[node].block
-            flows = self._transfer.block(node, block.instructions, state.copy(), found.append)
-            if self._memory.stack_escapes != self._stack_escapes:
-                raise _StackEscapes
-            known = ExecutedBlock(state.copy(), flows, tuple(found), self._taken(node, flows))
-            self._executed[node] = known
-        return known
-
-    def _taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
+    def taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
         """The edges that ``flows`` take."""
         found: dict[Edge, EdgeValues] = {}
         for flow in flows:
@@ -440,9 +441,10 @@ class _Notes:
         if node in self._visited:  # a check that found something, and begins anew
             self._forget()
         self._visited.add(node)
-        executed = self._analysis.executed(node, state)
-        self.accesses[node] = executed.accesses
-        for flow in executed.flows:
+        found: list[Access] = []
+        flows = self._analysis.ways(node, state, found.append)
+        self.accesses[node] = tuple(found)
+        for flow in flows:
             if flow.target is None:
                 continue
             if flow.way == "return":
@@ -451,8 +453,9 @@ class _Notes:
                 self.return_sites.add(self._analysis.site(node))
             else:
                 self._note_targets(self._analysis.site(node), self._analysis.targets(flow.state, flow.target))
-        self.edges.update(executed.taken)
-        return executed.taken.items()
+        taken = self._analysis.taken(node, flows)
+        self.edges.update(taken)
+        return taken.items()
 
     def _note_return(self, node: int, state: State, target: Term) -> None:
         """Where a return leads that is not proved to go to its caller."""

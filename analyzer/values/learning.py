@@ -13,6 +13,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.masks import mask_of
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import SymbolName, Term
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
@@ -260,15 +261,28 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
                 return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
         case "CHOICE":
             return _refine_gamma(state, operands, after, depth)
-        case "INT_AND" if constant and after.is_constant and not after.value:
+        case "INT_AND" if constant:
+            least, most = after.unsigned_range()
             lowest = constant & -constant
-            if constant == (1 << node.bits) - lowest:  # no upper bit is set
+            if not most and constant == (1 << node.bits) - lowest:  # no upper bit is set
                 return _refine(state, operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
+            if least and state.base(operands[0]) is Base.NUMBER:
+                return _refine_masked(state, operands[0], constant, least, depth - 1)
         case "INT_RIGHT" if constant is not None and constant < node.bits:
             low, high = after.unsigned_range()
             wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
             return _refine(state, operands[0], wide, depth - 1)
     return True
+
+
+def _refine_masked(state: State, masked: Term, mask: int, least: int, depth: int) -> bool:
+    """What has more bits of ``masked`` than ``mask`` leaves is no less than what it leaves, which is ``least`` or more."""
+    terms = state.terms
+    at_least = strided.between(terms[masked].bits, least, (1 << terms[masked].bits) - 1)
+    for other in terms.wholes(masked) or ():
+        if mask_of(terms, other, masked) & mask == mask and not _refine(state, other, at_least, 0):
+            return False
+    return _refine(state, masked, at_least, depth)
 
 
 def _refine_gamma(state: State, operands: Sequence[Term], value: StridedInterval, depth: int) -> bool:

@@ -21,6 +21,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.masks import least_by_masks
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
 
@@ -414,6 +415,8 @@ class State:
             # What is known of a value of either base holds for one of them only.
             numbers = (strided.top(self.terms[o].bits) if base is Base.ANY else self.value(o) for o, base in parts)
             computed = _apply(node.opcode, tuple(numbers), node.bits)
+        if node.opcode == "INT_AND" and not any(bases) and (least := least_by_masks(self.terms, self._known, term)):
+            computed = _meet(computed, strided.between(node.bits, least, (1 << node.bits) - 1))
         return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:

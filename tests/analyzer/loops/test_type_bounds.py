@@ -62,3 +62,28 @@ def test_a_count_that_may_be_any_number_of_a_type_tells_what_it_rests_on(guest, 
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_count_of_a_range_does_not(guest, name):
     assert found_of(guest, name)[1] is None
+
+
+ALIGNED = {
+    "cortex-m4": "lsls r1, r0, #30\n beq 2f\n1: adds r0, r0, #1\n lsls r1, r0, #30\n bne 1b\n2: bx lr",
+    "arm926ej-s": "movs r1, r0, lsl #30\n beq 2f\n1: add r0, r0, #1\n movs r1, r0, lsl #30\n bne 1b\n2: bx lr",
+    "mpc603e": "slwi. 4, 3, 30\n beq 2f\n1: addi 3, 3, 1\n slwi. 4, 3, 30\n bne 1b\n2: blr",
+}
+TAIL = """typedef unsigned u; u g[8];
+void tail(u n) { if (n & 12) { u k = n & 15; do { g[k & 7] = n; k -= 4; } while (k >= 4); } }
+"""
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_a_loop_to_the_next_aligned_address_has_a_bound_that_means_something(name):
+    target = load_target(name)
+    count, found = found_of(guest_of(assembler({"aligned": ALIGNED[name]}, target), target), "aligned")
+    assert count.max_header <= 4
+    assert found is None
+
+
+@pytest.mark.parametrize("name", ALIGNED)
+def test_bits_that_were_tested_bound_the_loop_behind(name):
+    count, found = found_of(guest_of(TAIL, load_target(name), ".c"), "tail")
+    assert count.max_header <= 4
+    assert found is None

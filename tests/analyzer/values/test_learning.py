@@ -204,3 +204,27 @@ def test_a_stack_address_that_is_decided_is_held_as_a_plain_offset():
     settle_stack_addresses(state)
     assert state.read(REGISTERS[2]) == places[1]
     assert state.read(REGISTERS[0]) == x
+
+
+def test_bits_that_are_set_are_set_under_each_larger_mask():
+    """`tst n, #12` in front of a loop over the words of `n & 15` bytes, as newlib's memset has it."""
+    terms, state, (x, y) = plain()
+
+    def masked(symbol, mask):
+        return terms.apply("INT_AND", (symbol, terms.constant(mask, 32)), 32)
+
+    larger = masked(x, 15)
+    assert assume(state, compared(terms, "INT_EQUAL", masked(x, 12), 0), False)
+    assert state.value(larger) == strided.between(32, 4, 15)
+    assert state.value(masked(x, 0xFF)) == strided.between(32, 4, 0xFF)
+    assert state.value(x).unsigned_range()[0] == 4
+    assert state.value(masked(x, 7)).low == state.value(masked(y, 15)).low == 0
+    assert not assume(state.copy(), compared(terms, "INT_LESS", larger, 4), True)
+
+
+def test_bits_of_a_stack_address_tell_nothing_of_its_offset():
+    terms, state, (x, _) = plain()
+    state.set_base(x, Base.STACK)
+    low = terms.apply("INT_AND", (x, terms.constant(4, 32)), 32)
+    assert assume(state, compared(terms, "INT_EQUAL", low, 0), False)
+    assert state.value(x).is_top
