@@ -68,6 +68,7 @@ def test_code_of_a_function_is_not_called_that_of_its_caller():
 JUMPS = {
     "by a register": ("mov r4, lr\n ldr r14, =h\n bx r12\n", "bx lr"),
     "by a word of the stack": ("push {r4, lr}\n ldr r3, =h\n str r3, [sp, #4]\n bx r12\n", "pop {r4, pc}"),
+    "by a byte of one": ("push {r4, lr}\n mov r3, #9\n strb r3, [sp, #5]\n bx r12\n", "pop {r4, pc}"),
 }
 
 

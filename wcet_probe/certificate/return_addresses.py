@@ -35,6 +35,8 @@ class SparingMachine(Machine):
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """A store; to nothing but a known place of the stack does it change anything."""
         if address.base == "stack" and address.is_constant:
+            for place in range(address.low & ~3, address.low + size_bytes, 4):
+                state.drop(place)
             Machine.store(self, address, size_bytes, value, name, state)
 
 
