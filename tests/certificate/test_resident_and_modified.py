@@ -2,16 +2,21 @@
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.mutants import specimen
 from tests.certificate.test_caches import added, dropped, edited, step
-from tests.support import cache_config
+from tests.certificate.test_code import document_of as guest_document
+from tests.support import assembler, cache_config, guest_of
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.machine import Machine, State
 from wcet_probe.certificate.modified import Content
+from wcet_probe.certificate.numbers import ANY, LINK, Value
 from wcet_probe.certificate.residents import (
     NOTHING,
     Bound,
@@ -25,6 +30,7 @@ from wcet_probe.certificate.steps import Spot
 from wcet_probe.certificate.symbols import Passage
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import VerificationError
+from wcet_probe.model.instruction import Access, AccessKind, Instruction
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement
 
@@ -173,3 +179,52 @@ def test_lines_that_differ_on_two_ways_are_counted_by_number():
     assert spot not in residents.touched(after, step(spot=Spot("a", 0, 16)))
     few = joined_must(residents, one, {spot: YoungerSet(frozenset({"a"}), 0)})
     assert few == one, "names where they do not evict it"
+
+
+REFRESHED = """
+ lis 3, words@ha
+ addi 3, 3, words@l
+ lwz 5, 0(3)
+ lwz 6, 4096(3)
+ lwz 6, 8192(3)
+ lwz 6, 12288(3)
+ {store}
+ lwz 6, 16384(3)
+ lwz 6, 20480(3)
+ lwz 6, 24576(3)
+ lwz 5, 0(3)
+ blr
+ .bss
+ .balign 4096
+words: .space 32768
+ .text
+"""
+
+
+def test_a_store_that_may_not_take_place_keeps_no_line():
+    """Of a set of four ways, a line that it would have been to, and three others since: that line may be gone."""
+    core = load_target("mpc603e")
+    stores, conditional = (
+        guest_of(assembler({"f": REFRESHED.format(store=one)}, core), core) for one in ("stw 5, 0(3)", "stwcx. 5, 0, 3")
+    )
+    document, binary = guest_document(stores)
+    assert check_bound(document, binary).is_full
+
+    def change(problem, derivations, followed):
+        nodes = tuple(replace(one, cost=one.cost + 20 * (problem.unit == "cycles")) for one in problem.nodes)
+        return replace(problem, image_sha256=conditional.image.sha256, nodes=nodes), derivations, followed
+
+    document["image"]["sha256"] = conditional.image.sha256
+    binary = replace(binary, image=conditional.image, instructions=conditional.instructions, costs=conditional.costs)
+    with pytest.raises(VerificationError, match="with its misses"):
+        check_bound(solved_again(document, change), binary)
+
+
+def test_what_a_store_that_may_not_take_place_replaces_may_be_there_still():
+    one = Instruction(
+        0, 4, "strex r0, r1, [r13]", "store_exclusive", reads=frozenset({"r1", "r13"}), writes=frozenset({"r0"}),
+        accesses=(Access(AccessKind.STORE, "r13", 0, 4),),
+    )  # fmt: skip
+    state = State({"r13": Value("stack", -8, -8, 0), -8: LINK})
+    Machine(SimpleNamespace(segments=())).havoc(one, state)
+    assert state.read(-8) == ANY

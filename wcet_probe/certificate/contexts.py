@@ -29,11 +29,17 @@ def context_of(node: str) -> str:
 
 
 def keeps_contexts(graph: Graph, code: Mapping[str, Sequence[Instruction]], image: Image) -> bool:
-    """Whether a context is entered by a call only, to the start of a function, and left by a return."""
-    return all(_keeps_context(edge, graph, code, image) for edge in graph.edges)
+    """Whether a context is entered to the start of a function, and left by no jump but one to where its caller waits.
+
+    Else code of a function could be called that of its caller, and its return that of the caller.
+    """
+    behind = {f"{one.address:#x}": one.address + one.size_bytes for own in code.values() for one in own}
+    return all(_keeps_context(edge, graph, code, image, behind) for edge in graph.edges)
 
 
-def _keeps_context(edge: Edge, graph: Graph, code: Mapping[str, Sequence[Instruction]], image: Image) -> bool:
+def _keeps_context(
+    edge: Edge, graph: Graph, code: Mapping[str, Sequence[Instruction]], image: Image, behind: Mapping[str, int]
+) -> bool:
     before, after = context_of(edge.source), context_of(edge.target)
     last = code[edge.source][-1]
     if after == before:
@@ -41,7 +47,9 @@ def _keeps_context(edge: Edge, graph: Graph, code: Mapping[str, Sequence[Instruc
     if after == f"{before}{last.address:#x}/":
         symbol = image.function_at(graph.nodes[edge.target][0])
         return symbol is not None and symbol.address == graph.nodes[edge.target][0]
-    return before.startswith(after) and last.control not in {Control.CALL, Control.NEXT}
+    site = before.removeprefix(after).partition("/")[0]
+    is_left = before.startswith(after) and last.control is Control.INDIRECT
+    return is_left and behind.get(site) == graph.nodes[edge.target][0]
 
 
 class Returns:

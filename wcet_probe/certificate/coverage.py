@@ -11,7 +11,7 @@ address that it finds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType, ModuleType
@@ -22,6 +22,7 @@ from wcet_probe.certificate.flags import Flags, lacking
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
 from wcet_probe.certificate.numbers import TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.return_addresses import SparingMachine, returning_to_caller
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
@@ -175,11 +176,19 @@ def _assume_returns(
 ) -> None:  # fmt: skip
     """Of returns whose addresses are not followed, those that the assumption tells; the others are open."""
     pointer = code.isa.SP
+
+    def ways(node: str) -> Iterator[tuple[Outcome, list[Edge]]]:
+        machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
+        pointers = {place: one for place, one in known if isinstance(place, str) and one.base == "stack"}
+        for one in run_block(code, machine, graph, node, State(pointers)).outcomes:
+            yield one, [edge for edge in edges_taken(graph, node, one) if edge.name in found.taken]
+
     returns = Returns(graph, found.instructions, invariants, code.image, pointer)
+    to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)
     for node, outcomes in found.returning.items():
-        ways = {outcome.way for outcome, _ in outcomes}
+        kinds = {outcome.way for outcome, _ in outcomes}
         pointers = [outcome.state.read(pointer) for outcome, _ in outcomes]
-        if ways == {"return"} and returns.go_to_caller(node, pointers):
+        if kinds == {"return"} and node in to_caller and returns.go_to_caller(node, pointers):
             found.assumptions.add("return-address")
         else:
             found.open += [text for _, text in outcomes]
@@ -258,7 +267,9 @@ def edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
 def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:
     earlier = found.taken.get(edge.name)
     found.taken[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
-    if outcome.way != "fall" and not (outcome.is_assumed and ":fall" in edge.name):
+    # A jump to where nobody knows may seem to take any edge; a return falls through by none, however that is called.
+    is_perhaps = outcome.is_assumed and outcome.way != "return" and ":fall" in edge.name
+    if outcome.way != "fall" and not is_perhaps:
         found.gone.add(edge.name)
 
 

@@ -44,6 +44,8 @@ Place = str | int
 STATIC = WORD
 """The place of a word of static memory is its address and this."""
 MOST_TARGETS = 1024
+CONDITIONAL_STORES = frozenset({"store_exclusive", "store_conditional"})
+"""Classes of instructions that store only if nothing came between: they may leave memory and caches as they are."""
 _GENERAL = re.compile("r[0-9]+|lr|ctr")
 _HALF = 1 << 31
 
@@ -323,6 +325,9 @@ class Machine:
                 if access.kind != AccessKind.LOAD:
                     stored = ANY if is_tainted else TOP
                     self.store(address, access.bytes_each, stored, self.fresh(), state)
+                    if instruction.timing_class in CONDITIONAL_STORES:  # what was there may be there still
+                        for place in {address.low, STATIC + address.low} & state.values.keys():
+                            state.drop(place)
         for register in instruction.writes - others:
             known = state.read(register).may_be_stack or is_tainted
             state.write(register, ANY if known else TOP, self.fresh())

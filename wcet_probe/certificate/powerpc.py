@@ -14,7 +14,7 @@ from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, 
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.model.instruction import AccessKind, Instruction
 
-SP = "r1"
+SP, LR = "r1", "lr"
 REGISTERS = (*(f"r{number}" for number in range(32)), "lr", "ctr")
 _RELATIONS = ("<", ">", "==")
 _LOGICAL: Mapping[int, Callable[[Value, Value], Value]] = {

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.machine import CONDITIONAL_STORES
 from wcet_probe.certificate.symbols import Address, Objects, Pointers, Traced
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
@@ -43,7 +44,7 @@ class Step:
         sets: that it may be to; None for any.
         is_fetch, is_store: what it is.
         fills: whether a miss fills the line.
-        is_certain: False where the instruction may be skipped.
+        is_certain: False where the instruction may be skipped, or may store nothing.
         is_leaving: whether it takes place only where the node is left for another than the next instruction.
         objects: what a fact counts its line among.
         apart: other granules of the node that surely are not in another line of its set: they are in its line, or in
@@ -187,6 +188,7 @@ def _data(
 ) -> Step:  # fmt: skip
     lines = _lines(address, skipped, config, asserted.within(instruction.address))
     is_predicated = instruction.in_it_block or instruction.condition != 14
+    is_conditional = is_predicated or instruction.timing_class in CONDITIONAL_STORES
     return Step(
         instruction.address,
         number,
@@ -196,7 +198,7 @@ def _data(
         is_fetch=False,
         is_store=is_store,
         fills=config.write_allocate or not is_store,
-        is_certain=not is_predicated,
+        is_certain=not is_conditional,
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
         objects=asserted.objects(instruction.address) if lines is None and address.number.is_number else None,
     )

@@ -401,13 +401,8 @@ class Tracer:
             return None
         demand(states, f"nothing is known of names on {edge.name}")
         begins = self.names.begins(edge)
-        found: dict[str, Value] = {}
-        for state in states:
-            values = self._begun(edge, state, traced, begins)
-            if found and values != found:
-                found = {symbol: value for symbol, value in found.items() if values.get(symbol) == value}
-            else:
-                found = values
+        each = [self._begun(edge, state, traced, begins) for state in states]
+        found = {symbol: value for symbol, value in each[0].items() if all(one.get(symbol) == value for one in each)}
         self._check_shown(edge, traced, begins, found)
         moved: dict[str, list[tuple[str, int]]] = {}
         begun = {symbol: value for symbol, value in sorted(found.items()) if symbol in begins}

@@ -1,0 +1,137 @@
+"""Returns that are none: code that jumps by the form of a return, or that is called its caller's. Each was accepted."""
+
+import json
+import re
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+
+from tests.certificate.forgeries import sealed, solved_again
+from tests.certificate.test_code import document_of
+from tests.support import assembler, guest_of
+from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowNode
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.errors import VerificationError
+
+LISTED = {
+    "id": "return-address",
+    "statement": "functions return to their callers",
+    "check": "every call that the second engine repeats",
+    "executions": None,
+}
+
+
+def forged(functions, change, target="cortex-m4"):
+    """What the checker says of a forged proof of ``f``, which lists the assumption, and the bound that it claims."""
+    core = load_target(target)
+    guest = guest_of(assembler(functions, core), core)
+    document, binary = document_of(guest)
+    document = solved_again(document, lambda *one: change(guest, *one))
+    text = document["bound"]["certificates"][0]
+    document["bound"]["entry"] = re.findall(r"^entry-function (\S+)", text, re.MULTILINE)[0]
+    listed = document["bound"]["assumptions"]
+    if LISTED["id"] not in {one["id"] for one in listed}:
+        document["bound"]["assumptions"] = [*listed, json.loads(json.dumps(LISTED))]
+    with mock.patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
+        return check_bound(sealed(document), binary), document["bound"]
+
+
+CALLEE = {
+    "f": "mov r4, lr\n bl g\n" + "add r0, r0, #1\n" * 4 + "bx r4\n",
+    "g": "b 1f\n nop\n 1: bx lr\n",
+}
+
+
+def test_code_of_a_function_is_not_called_that_of_its_caller():
+    """Its return was the caller's then, and what stands behind the call was executed by nobody."""
+
+    def change(_, problem, derivations, followed):
+        of_g, behind, called = "0x8000002/g+0x4", "f+0x6", "g+0x4"
+        nodes = tuple(replace(one, name=one.name.replace(of_g, called)) for one in problem.nodes if one.name != behind)
+        edges = tuple(
+            replace(one, source=one.source.replace(of_g, called), target=one.target.replace(of_g, called))
+            for one in problem.edges
+            if one.target != behind
+        )
+        said = [line.replace(of_g, called) for line in followed if not line.startswith(f"invariant {behind} ")]
+        said = [re.sub(rf"^(invariant {re.escape(called)} r14) .*", r"\1 any 0 1 4294967295", line) for line in said]
+        changed = replace(problem, nodes=nodes, edges=edges, exits=(called,), exit_costs={called: 0})
+        return changed, derivations, said
+
+    found, bound = forged(CALLEE, change)
+    assert bound["instructions"] == 4
+    assert [one.check for one in found.findings if one.verdict != "ok"] == ["graph"]
+
+
+JUMPS = {
+    "by a register": ("mov r4, lr\n ldr r14, =h\n bx r12\n", "bx lr"),
+    "by a word of the stack": ("push {r4, lr}\n ldr r3, =h\n str r3, [sp, #4]\n bx r12\n", "pop {r4, pc}"),
+    "by a byte of one": ("push {r4, lr}\n mov r3, #9\n strb r3, [sp, #5]\n bx r12\n", "pop {r4, pc}"),
+}
+
+
+@pytest.mark.parametrize("name", JUMPS)
+def test_what_is_said_to_be_unknown_is_no_return_address(name):
+    """A certificate need not say that code has put a number where the address to return to was."""
+    before, jump = JUMPS[name]
+    body = before.replace("bx r12", jump)
+    functions = {"f": "bx lr\n", "g": body, "h": "add r0, r0, #1\n" * 4 + "bx r4\n"}
+
+    def change(guest, problem, derivations, followed):
+        start = guest.image.symbols["g"].address
+        last = next(one for one in guest.instructions if one.address >= start and one.text == jump)
+        count = sum(start <= one.address < last.address for one in guest.instructions)
+        many = 1 if problem.unit == "instructions" else 20
+        nodes = FlowNode("g+0x0", start, many * count), FlowNode("g+0x1", last.address, many)
+        stack = "invariant g+0x1 r13 stack " + ("4294967288 0 0" if "push" in before else "0 0 0")
+        said = ["invariant g+0x0 r13 stack 0 0 0", "invariant g+0x0 r14 link 0 0 0", stack]
+        said += ["invariant g+0x1 r14 any 0 1 4294967295", "invariant g+0x1 r4 any 0 1 4294967295"]
+        changed = replace(
+            problem,
+            entry_function="g",
+            entry="g+0x0",
+            nodes=nodes,
+            edges=(FlowEdge("x:fall:1", "g+0x0", "g+0x1", 0),),
+            exits=("g+0x1",),
+            exit_costs={"g+0x1": 0},
+        )
+        return changed, derivations, said if followed else []
+
+    found, bound = forged(functions, change)
+    assert bound["instructions"] < 8
+    assert [one.check for one in found.findings if one.verdict != "ok"] == ["graph"]
+
+
+LEFT = """
+ push {r4, lr}
+ and r2, r1, #12
+ str r0, [sp, r2]
+ cmp r0, #0
+ popeq {r4, pc}
+ add r0, r0, #1
+ pop {r4, pc}
+"""
+
+
+def test_a_return_that_is_called_falling_through_is_charged_as_a_return():
+    """What it loads may miss the cache, which leaving the node pays for."""
+    functions = {"f": "push {r4, lr}\n bl g\n pop {r4, pc}\n", "g": LEFT}
+
+    def change(guest, problem, derivations, followed):
+        own = next(cost for one, cost in zip(guest.instructions, guest.costs, strict=True) if "popeq" in one.text)
+        cheap = (own.executed_cycles - own.skipped_cycles) * (problem.unit == "cycles")
+        victim = next(one for one in problem.edges if re.search(r"/g\+0x0>.*:return$", one.name))
+        called = f"{victim.name}:fall"
+        edges = tuple(replace(one, name=called, extra_cost=cheap) if one is victim else one for one in problem.edges)
+        constraints = tuple(
+            replace(one, coefficients={called if k == victim.name else k: v for k, v in one.coefficients.items()})
+            for one in problem.constraints
+        )
+        counted = f"miss {victim.source} "
+        said = [line.replace(f" {victim.name}", f" {called}") for line in followed if not line.startswith(counted)]
+        return replace(problem, edges=edges, constraints=constraints), derivations, said
+
+    with pytest.raises(VerificationError, match="costs at least"):
+        forged(functions, change, "arm926ej-s")
