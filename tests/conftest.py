@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -31,6 +32,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 # Made here, before workers are started, so that they share it.
 run_folder("images")
+
+# Who wants no bytecode beside the sources gets it in the run's folder: each worker and command would compile all anew.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(run_folder("bytecode"))
+    sys.dont_write_bytecode = False
 
 
 @pytest.hookimpl(tryfirst=True)
