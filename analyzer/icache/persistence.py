@@ -192,7 +192,7 @@ def _conditional(
         return ages
 
     start: _Ages = {}
-    before = fixpoint(inside, start, transfer, _join)
+    before = fixpoint(inside, start, steps.keys(), transfer, _join)
     for node, own in steps.items():
         ages = before[node]
         for step in own:
