@@ -11,8 +11,7 @@ Locations that are not in the state hold anything, registers that were never wri
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
@@ -209,32 +208,25 @@ class State:
         else:
             self._bases[symbol] = base
         self._forget_values(symbol)
-        for stale in self._evaluated(self._base_cache, symbol):
-            if symbol in self.terms.symbols(stale):
-                del self._base_cache[stale]
+        for stale in self._base_cache.keys() & self.terms.made_of(symbol):
+            del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
         if self._part_bases:
             self._part_bases.clear()
-        if not self._cache:
-            return
         cache, symbols = self._cache, self.terms.symbols
-        part, wholes = symbols(term), self.terms.wholes(term)
-        if wholes is None or len(cache) <= len(wholes):
-            stale = [whole for whole in cache if whole >= term and part <= symbols(whole)]
-        else:
-            later = wholes[bisect_left(wholes, term) :]
-            stale = [whole for whole in later if whole in cache and part <= symbols(whole)]
-        for whole in stale:
-            del cache[whole]
+        if not cache:
+            return
+        part = symbols(term)
+        for whole in self._evaluated(cache, term):
+            if whole >= term and part <= symbols(whole):
+                del cache[whole]
 
-    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
+    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> Collection[Term]:
         """The terms of ``cache`` that ``term`` may be a part of."""
         wholes = self.terms.wholes(term)
-        if wholes is None or len(cache) <= len(wholes):
-            return list(cache)
-        return [whole for whole in wholes if whole in cache]
+        return list(cache) if wholes is None else cache.keys() & wholes
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -312,11 +304,9 @@ class State:
         return symbol
 
     def _retire(self, symbol: Term, name: SymbolName) -> None:
-        symbols = self.terms.symbols
         users: dict[Term, list[Location]] = {}
-        for location, term in self._locations.items():
-            if term >= symbol and symbol in symbols(term):
-                users.setdefault(term, []).append(location)
+        for location in self.holding(self.terms.made_of(symbol)):
+            users.setdefault(self._locations[location], []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
             for term, locations in users.items()
@@ -330,9 +320,8 @@ class State:
             self.set_base(old, base)
 
     def _forget_symbol(self, symbol: Term) -> None:
-        """Nothing is known of ``symbol`` any more, nor of what it is in: a whole has a greater number."""
-        symbols = self.terms.symbols
-        for term in [term for term in self._known if term >= symbol and symbol in symbols(term)]:
+        """Nothing is known of ``symbol`` any more, nor of what it is in."""
+        for term in self._known.keys() & self.terms.made_of(symbol):
             self.set_known(term, None)
         self.set_base(symbol, Base.NUMBER)
 
