@@ -56,7 +56,7 @@ DEAREST = (
     "analyzer/test_bounds.py", "answer/test_adversary.py", "packaging/test_wheel.py", "analyzer/test_kernels.py",
     "analyzer/dcache/test_analysis.py", "analyzer/test_cache_soundness.py", "answer/test_presets.py",
     "cli/test_both_sides.py", "answer/test_own_allocator.py", "cli/test_pytest_plugin.py",
-    "analyzer/domains/test_lattice_laws.py", "answer/test_falsification.py", "answer/test_fact_skeleton.py",
+    "analyzer/domains/test_lattice.py", "answer/test_falsification.py", "answer/test_fact_skeleton.py",
     "certificate/test_mutants.py", "certificate/test_gained.py", "answer/test_search.py", "answer/test_sweep.py",
     "analyzer/test_firmware_shapes.py", "certificate/test_caches.py", "analyzer/test_counted_recursion.py",
     "analyzer/values/test_transfer.py", "allocators/test_cama_guest.py", "analyzer/dcache/test_single_programs.py",

@@ -28,7 +28,7 @@ from .tlsf_host import (
 from .tlsf_model import Tlsf, class_bounds
 
 exhaustive = settings(
-    max_examples=100,
+    max_examples=300,
     deadline=None,
     derandomize=True,
     database=None,
