@@ -1,11 +1,13 @@
 """A graph without the nodes that change nothing, for what one cache set sees of a program: most blocks leave it alone.
 
-A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too; so do the
-nodes of a loop that changes nothing and is entered from such nodes only. They are one node of the condensed graph. A
+A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too. The nodes of
+a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
 thousand blocks and a hundred sets are a hundred graphs of a few nodes then, in place of a hundred thousand visits.
 
-*Soundness:* the equation of each node that is left out says that its state is the join of equal states, which is that
-state: the least solution of the condensed graph, told of all nodes, is that of the whole one.
+*Soundness:* a node that changes a state is alone in its group, and every edge is kept but those that lead from a node
+that changes nothing to its own group, which ask nothing. So whatever the groups are, a solution of the condensed graph,
+told of all nodes, is one of the whole graph. With these groups it is the least one: the equations of nodes that are
+left out say that their states are joins of equal states.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowO
         graph: the whole graph.
         changing: the nodes that may change a state; each of them stays.
 
-    *Soundness:* as said of the module. An edge from a node that changes nothing to its own group says nothing.
+    *Soundness:* as said of the module.
     """
     changed = frozenset(changing)
     group: dict[int, int] = {graph.entry: graph.entry}
@@ -61,16 +63,12 @@ def _place(graph: FlowOrder[Arrow], node: int, changed: frozenset[int], group: d
 
 
 def _place_loop(graph: FlowOrder[Arrow], loop: Loop, changed: frozenset[int], group: dict[int, int]) -> None:
-    """A loop that changes nothing: one group, where it is entered at its header or from one group only."""
-    entering = [
-        (node, None if source in changed else group.get(source))
+    """A loop that changes nothing is one group, that of the nodes it is entered from where these are one."""
+    before = {
+        None if source in changed else group.get(source)
         for node in loop.nodes
         for source, _ in graph.incoming[node]
         if source not in loop.nodes
-    ]
-    before = {one for _, one in entering}
+    }
     one = before.pop() if len(before) == 1 else None
-    if one is None and any(node != loop.header for node, _ in entering):
-        group.update((node, node) for node in loop.nodes if node not in group)
-    else:
-        group.update(dict.fromkeys(loop.nodes - group.keys(), loop.header if one is None else one))
+    group.update(dict.fromkeys(loop.nodes - group.keys(), loop.header if one is None else one))

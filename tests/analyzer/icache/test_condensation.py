@@ -2,10 +2,17 @@
 
 from random import Random
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analyzer.concrete_caches import config_of
+from wcet_probe.analyzer.domains.cache_sets import access, effective_ways, initial_state, join
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.icache.condensation import condensed
+from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, analyze, by_set, is_fixpoint, region
+from wcet_probe.model.target import Replacement
 
 START = -1
 
@@ -51,3 +58,45 @@ def test_what_changes_nothing_is_one_node():
     assert len(small.outgoing) == 3
     assert {node for node in group if group[node] == START} == {START, *range(5), 6}
     assert len({group[node] for node in range(7, 21)}) == 1
+
+
+MOST_NODES, SETS = 9, 4
+numbers = st.integers(0, MOST_NODES - 1)
+lines = st.one_of(st.none(), st.frozensets(st.integers(0, 3 * SETS - 1), min_size=1, max_size=2))
+accesses = st.builds(CacheAccess, lines, is_write=st.booleans(), is_certain=st.booleans())
+configs = st.builds(
+    config_of,
+    st.sampled_from(Replacement),
+    st.sampled_from([1, 2, 4]),
+    sets=st.just(SETS),
+    write_allocate=st.booleans(),
+)
+
+
+@settings(max_examples=300)
+@given(
+    edges=st.lists(st.tuples(numbers, numbers), max_size=3 * MOST_NODES),
+    own=st.dictionaries(numbers, st.lists(accesses, min_size=1, max_size=3), max_size=4),
+    config=configs,
+    is_cold=st.booleans(),
+)
+def test_states_of_sets_are_those_of_a_fixpoint_over_all_nodes(edges, own, config, is_cold):
+    # Given: any graph, most of whose nodes leave a set alone; loops with several entries, and nodes that no path leads to
+    successors = tuple(tuple(b for a, b in edges if a == node) for node in range(MOST_NODES))
+    graph = CacheGraph(tuple(tuple(own.get(node, ())) for node in range(MOST_NODES)), successors, 0)
+
+    # When: the sets are analysed
+    found = analyze(graph, config, is_cold=is_cold).states
+
+    # Then: each node has the state that it has where every node is an equation of its own
+    ways = effective_ways(config)
+
+    def behind(node, state):
+        for part in nodes.get(node, ()):
+            state = access(state, part, ways)
+        return state
+
+    for number, nodes in by_set(graph, config).items():
+        expected = least(region(graph), Joined(join), {START: initial_state(ways, is_cold=is_cold)}, behind)
+        assert found[number] == tuple(expected.get(node) for node in range(MOST_NODES))
+    assert is_fixpoint(graph, config, found, is_cold=is_cold)
