@@ -32,7 +32,7 @@ demo: $(VENV)/.package ## create the environment and measure TLSF in its worst s
 	@$(BIN)/wcet-probe tlsf --scenario worst-alloc
 
 test: $(VENV)/.dev $(VENV)/.package ## pass the tests (PYTEST_ARGS=… adds options)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 soundness: $(VENV)/.dev $(VENV)/.package ## run the long campaigns that `make test` leaves out, in slices (SOUNDNESS_ARGS=…)
 	@$(BIN)/python tools/soundness.py $(SOUNDNESS_ARGS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from wcet_probe.emu.observer import Observation
 from wcet_probe.emu.tables import CodeTable
@@ -95,10 +95,12 @@ def executed_path(observation: Observation, table: CodeTable) -> tuple[tuple[Run
     executed = _row_executions(observation)
     behind = dict(pairwise(starts))
     order: dict[int, int] = {}
-    path: list[int] = []
-    starts_of = {block: _starts_between(*block, behind) for block in set(observation.path)}
-    for block in observation.path:
-        path.extend(order.setdefault(start, len(order)) for start in starts_of[block])
+    # In the order in which they are first met; a block that is met again has the same runs.
+    runs_of = {
+        block: [order.setdefault(start, len(order)) for start in _starts_between(*block, behind)]
+        for block in dict.fromkeys(observation.path)
+    }
+    path = tuple(chain.from_iterable(map(runs_of.__getitem__, observation.path)))
     for start in starts[:-1]:
         if executed[start] and not observation.path_complete:
             order.setdefault(start, len(order))
@@ -110,7 +112,7 @@ def executed_path(observation: Observation, table: CodeTable) -> tuple[tuple[Run
         )
         for start in order
     )
-    return runs, tuple(path)
+    return runs, path
 
 
 def executions(observation: Observation, table: CodeTable, addresses: Sequence[int]) -> tuple[int, ...]:

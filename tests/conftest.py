@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +33,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Made here, before workers are started, so that they share it.
 run_folder("images")
 
+# Who wants no bytecode beside the sources gets it in the run's folder: each worker and command would compile all anew.
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(run_folder("bytecode"))
+    sys.dont_write_bytecode = False
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session):
@@ -43,6 +49,25 @@ def pytest_collection(session):
         for file in sorted(TESTS.rglob("test_*.py"), reverse=True):
             with suppress(Exception):  # which the collection then tells
                 import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
+
+
+# By CPU seconds, from thirty down to five; the other thousand tests of a second or so fill up what is left at the end.
+DEAREST = (
+    "analyzer/test_bounds.py", "answer/test_adversary.py", "packaging/test_wheel.py", "analyzer/test_kernels.py",
+    "analyzer/dcache/test_analysis.py", "analyzer/test_cache_soundness.py", "answer/test_presets.py",
+    "cli/test_both_sides.py", "answer/test_own_allocator.py", "cli/test_pytest_plugin.py",
+    "analyzer/domains/test_lattice.py", "answer/test_falsification.py", "answer/test_fact_skeleton.py",
+    "certificate/test_mutants.py", "certificate/test_gained.py", "answer/test_search.py", "answer/test_sweep.py",
+    "analyzer/test_firmware_shapes.py", "certificate/test_caches.py", "analyzer/test_counted_recursion.py",
+    "analyzer/values/test_transfer.py", "allocators/test_cama_guest.py", "analyzer/dcache/test_single_programs.py",
+)  # fmt: skip
+
+
+def pytest_collection_modifyitems(items):
+    """The dearest files come first: one that is taken last keeps one worker busy while the other has nothing to do."""
+    place = {TESTS / name: number for number, name in enumerate(DEAREST)}
+    assert all(file.is_file() for file in place)
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 def pytest_collection_finish():

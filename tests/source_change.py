@@ -42,6 +42,9 @@ class _Loader(SourceFileLoader):
             raise SystemExit(f"{change.module} holds {change.old!r} {text.count(change.old)} times, not once")
         return text.replace(change.old, change.new).encode()
 
+    def set_data(self, path: str, data: bytes, *, _mode: int = 0o666) -> None:
+        """Write no compiled file, which others would take for that of the source: it is as old."""
+
 
 class _Finder:
     """Finds the module that is changed."""

@@ -32,6 +32,7 @@ from wcet_probe.analyzer.domains.cache_sets import (
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.icache.condensation import condensed
 from wcet_probe.model.target import CacheConfig
 
 State = TypeVar("State")
@@ -112,7 +113,7 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     whole = region(graph)
     states = {}
     for number, nodes in by_set(graph, config).items():
-        found = fixpoint(whole, start, _transfer(nodes, ways), join)
+        found = fixpoint(whole, start, nodes.keys(), _transfer(nodes, ways), join)
         states[number] = tuple(found.get(node) for node in range(len(graph.nodes)))
     return CacheAnalysis(states, classify(graph, config, states))
 
@@ -222,22 +223,28 @@ def region(graph: CacheGraph, nodes: Collection[int] | None = None) -> FlowOrder
 
 
 def fixpoint(
-    part: FlowOrder[Arrow], start: State, transfer: Callable[[int, State], State], join: Callable[[State, State], State]
+    part: FlowOrder[Arrow],
+    start: State,
+    changing: Collection[int],
+    transfer: Callable[[int, State], State],
+    join: Callable[[State, State], State],
 ) -> dict[int, State]:
     """The least states at the start of a region's nodes, for a finite domain and a monotone ``transfer``.
 
     Args:
         part: the region.
         start: the state at its entries.
+        changing: the nodes that ``transfer`` may change a state at.
         transfer: the state behind a node of the graph.
         join: the least state above two.
 
-    *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass.
+    *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass, and of `condensation`.
     """
+    graph, group = condensed(part, changing)
     found = least(
-        part, Joined(join), {START: start}, lambda node, state: state if node == START else transfer(node, state)
+        graph, Joined(join), {START: start}, lambda node, state: transfer(node, state) if node in changing else state
     )
-    return {node: state for node, state in found.items() if node != START}
+    return {node: found[one] for node, one in group.items() if node != START}
 
 
 def _transfer(nodes: SetNodes, ways: EffectiveWays) -> Callable[[int, SetState], SetState]:

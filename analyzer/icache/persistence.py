@@ -16,8 +16,8 @@ into the scope, or the start in it, to an edge out of it; all calls from the sco
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains.cache_sets import SetAccess, SetState, access, effective_ways
@@ -192,7 +192,7 @@ def _conditional(
         return ages
 
     start: _Ages = {}
-    before = fixpoint(inside, start, transfer, _join)
+    before = fixpoint(inside, start, steps.keys(), transfer, _join)
     for node, own in steps.items():
         ages = before[node]
         for step in own:
@@ -280,10 +280,24 @@ def _on_cycles(graph: CacheGraph, nodes: frozenset[int]) -> frozenset[int]:
 
     *Soundness:* a node of a cycle has a predecessor and a successor on it, so none of them is ever taken away.
     """
-    left = set(nodes)
-    while True:
-        targets = {target for node in left for target in graph.successors[node]}
-        kept = {node for node in left & targets if any(target in left for target in graph.successors[node])}
-        if kept == left:
-            return frozenset(left)
-        left = kept
+    successors = {node: {target for target in graph.successors[node] if target in nodes} for node in nodes}
+    left = _without_first(successors)
+    predecessors: dict[int, set[int]] = {node: set() for node in left}
+    for node in left:
+        for target in successors[node]:
+            predecessors[target].add(node)
+    return _without_first(predecessors)
+
+
+def _without_first(edges: Mapping[int, Collection[int]]) -> frozenset[int]:
+    """The nodes that are left when one that no edge leads to is taken away, with its edges, until there is none."""
+    entering = Counter(target for targets in edges.values() for target in targets)
+    left, waiting = set(edges), [node for node in edges if not entering[node]]
+    while waiting:
+        node = waiting.pop()
+        left.discard(node)
+        for target in edges[node]:
+            entering[target] -= 1
+            if not entering[target]:
+                waiting.append(target)
+    return frozenset(left)

@@ -11,8 +11,7 @@ Locations that are not in the state hold anything, registers that were never wri
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
@@ -210,32 +209,25 @@ class State:
         else:
             self._bases[symbol] = base
         self._forget_values(symbol)
-        for stale in self._evaluated(self._base_cache, symbol):
-            if symbol in self.terms.symbols(stale):
-                del self._base_cache[stale]
+        for stale in self._base_cache.keys() & self.terms.made_of(symbol):
+            del self._base_cache[stale]
 
     def _forget_values(self, term: Term) -> None:
         """What was evaluated of terms that ``term`` may be a part of is forgotten: a whole has a greater number."""
         if self._part_bases:
             self._part_bases.clear()
-        if not self._cache:
-            return
         cache, symbols = self._cache, self.terms.symbols
-        part, wholes = symbols(term), self.terms.wholes(term)
-        if wholes is None or len(cache) <= len(wholes):
-            stale = [whole for whole in cache if whole >= term and part <= symbols(whole)]
-        else:
-            later = wholes[bisect_left(wholes, term) :]
-            stale = [whole for whole in later if whole in cache and part <= symbols(whole)]
-        for whole in stale:
-            del cache[whole]
+        if not cache:
+            return
+        part = symbols(term)
+        for whole in self._evaluated(cache, term):
+            if whole >= term and part <= symbols(whole):
+                del cache[whole]
 
-    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> list[Term]:
+    def _evaluated(self, cache: Mapping[Term, object], term: Term) -> Collection[Term]:
         """The terms of ``cache`` that ``term`` may be a part of."""
         wholes = self.terms.wholes(term)
-        if wholes is None or len(cache) <= len(wholes):
-            return list(cache)
-        return [whole for whole in wholes if whole in cache]
+        return list(cache) if wholes is None else cache.keys() & wholes
 
     # ---------------------------------------------------------------------------------------------------- locations
 
@@ -314,7 +306,7 @@ class State:
 
     def _retire(self, symbol: Term, name: SymbolName) -> None:
         users: dict[Term, list[Location]] = {}
-        for location in self._speaking_of(symbol):
+        for location in self.holding(self.terms.made_of(symbol)):
             users.setdefault(self._locations[location], []).append(location)
         renamed: list[tuple[Term, StridedInterval, Base, list[Location]]] = [
             (term, self.value(term), Base.ANY if self.has_low_part(term) else self.base(term), locations)
@@ -328,27 +320,15 @@ class State:
             self.set_known(old, value)
             self.set_base(old, base)
 
-    def _speaking_of(self, symbol: Term) -> list[Location]:
-        """The locations that hold what ``symbol`` is in."""
-        wholes, symbols = self.terms.wholes(symbol) or (), self.terms.symbols
-        if len(wholes) < len(self._locations):  # a symbol that is new is in nothing but itself
-            return self.holding(frozenset(wholes))
-        return [at for at, term in self._locations.items() if term >= symbol and symbol in symbols(term)]
-
     def _forget_symbol(self, symbol: Term) -> None:
-        """Nothing is known of ``symbol`` any more, nor of what it is in: a whole has a greater number."""
-        wholes, symbols = self.terms.wholes(symbol) or (), self.terms.symbols
-        if len(wholes) < len(self._known):
-            known = [term for term in wholes if term in self._known]
-        else:
-            known = [term for term in self._known if term >= symbol and symbol in symbols(term)]
-        for term in known:
+        """Nothing is known of ``symbol`` any more, nor of what it is in."""
+        for term in self._known.keys() & self.terms.made_of(symbol):
             self.set_known(term, None)
         self.set_base(symbol, Base.NUMBER)
 
     def _unused(self, name: SymbolName, bits: int) -> Term:
         number = 0
-        while self._speaking_of(symbol := self.terms.symbol((*name, number), bits)):
+        while self.holding(self.terms.made_of(symbol := self.terms.symbol((*name, number), bits))):
             number += 1
         self._forget_symbol(symbol)
         return symbol

@@ -9,7 +9,7 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ class Terms:
         self._depth: list[int] = []
         self._linear: dict[Term, Linear] = {}
         self._has_low_bits: list[bool] = []
-        self._wholes: dict[Term, list[Term]] = {}
+        self._wholes: dict[Term, set[Term]] = {}
         self._meeting: dict[object, set[Term]] = {}
         self._speaking: dict[object, set[Term]] = {}
         self.given: set[Term] = set()
@@ -83,10 +83,14 @@ class Terms:
         """The terms that are made of symbols for what arrives where paths meet at ``place``."""
         return self._speaking.get(place, _NONE)
 
-    def wholes(self, term: Term) -> Sequence[Term] | None:
+    def made_of(self, symbol: Term) -> AbstractSet[Term]:
+        """The terms that ``symbol`` is in, itself among them."""
+        return self._wholes[symbol]
+
+    def wholes(self, term: Term) -> AbstractSet[Term] | None:
         """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
 
-        None where it is made of no symbol. A whole is a later term than what it is made of, and they are in order.
+        None where it is made of no symbol. A whole is a later term than what it is made of.
         """
         found = [self._wholes[symbol] for symbol in self._symbols[term]]
         return min(found, key=len) if found else None
@@ -221,7 +225,7 @@ class Terms:
             self._nodes.append(node)
             if node.opcode in ("const", "leaf"):
                 if node.opcode == "leaf":
-                    self._wholes[term] = [term]
+                    self._wholes[term] = {term}
                     if node.arguments[0] == "phi":
                         self._meeting.setdefault(node.arguments[1], set()).add(term)
                         self._speaking.setdefault(node.arguments[1], set()).add(term)
@@ -236,7 +240,7 @@ class Terms:
                 operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
                 self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
                 for symbol in self._symbols[term]:
-                    self._wholes[symbol].append(term)
+                    self._wholes[symbol].add(term)
                     name = self._nodes[symbol].arguments
                     if name[0] == "phi":
                         self._speaking[name[1]].add(term)

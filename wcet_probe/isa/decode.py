@@ -146,20 +146,21 @@ def _record(engine: _Capstone, found: _Capstone, isa: Isa, order: _Order) -> Rec
     if isa is Isa.POWERPC:
         return Record(isa, found.address, found.size, encoding, found.mnemonic, text)
     reads, writes = found.regs_access()
-    immediates = [operand.imm for operand in found.operands if operand.type == arm_const.ARM_OP_IMM]
+    operands = found.operands
+    immediates = [operand.imm for operand in operands if operand.type == arm_const.ARM_OP_IMM]
     return Record(
         isa=isa,
         address=found.address,
         size_bytes=found.size,
         encoding=encoding,
-        name=engine.insn_name(found.id),
+        name=_name(engine, found.id),
         text=text,
         sets_flags=found.update_flags,
-        operands=_names(engine, [register for operand in found.operands for register in _registers(operand)]),
+        operands=_names(engine, [register for operand in operands for register in _registers(operand)]),
         immediate=immediates[-1] & 0xFFFFFFFF if immediates else None,
         reads=frozenset(_names(engine, reads)),
         writes=frozenset(_names(engine, writes)),
-        shifted=frozenset(_names(engine, [r for o in found.operands if o.shift.type for r in _registers(o)])),
+        shifted=frozenset(_names(engine, [r for o in operands if o.shift.type for r in _registers(o)])),
     )
 
 
@@ -177,5 +178,16 @@ def _registers(operand: _Capstone) -> list[int]:
 
 def _names(engine: _Capstone, registers: list[int]) -> tuple[str, ...]:
     """Canonical names of the general-purpose registers among ``registers``."""
-    names = (engine.reg_name(register) for register in registers if register)
-    return tuple(name for name in (_ALIASES.get(name, name) for name in names) if name in _CANONICAL)
+    names = [_register_name(engine, register) for register in registers if register]
+    return tuple([name for name in names if name in _CANONICAL])
+
+
+@cache
+def _register_name(engine: _Capstone, register: int) -> str:
+    name = str(engine.reg_name(register))
+    return _ALIASES.get(name, name)
+
+
+@cache
+def _name(engine: _Capstone, instruction: int) -> str:
+    return str(engine.insn_name(instruction) or "")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.analyzer.concrete_caches import Problem, Reached, config_of, random_problem
 from wcet_probe.analyzer.domains.cache_sets import SetAccess
+from wcet_probe.analyzer.icache import persistence
 from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, analyze
 from wcet_probe.analyzer.icache.persistence import Scope, _join, _Step, _touch, persistent_groups
 from wcet_probe.model.target import Replacement
@@ -156,3 +157,17 @@ def test_conditional_ages_are_monotone():
 def test_every_policy_is_met():
     met = {random_problem(Random(seed)).config.replacement for seed in range(50)}
     assert met == set(Replacement)
+
+
+def test_what_is_between_cycles_may_be_passed_again_and_nothing_else():
+    for seed in range(500):
+        random = Random(seed)
+        size = random.randint(1, 9)
+        successors = tuple(tuple(random.sample(range(size), random.randint(0, min(2, size)))) for _ in range(size))
+        nodes = frozenset(node for node in range(size) if random.random() < 0.8)
+        left, before = set(nodes), None
+        while left != before:
+            before = set(left)
+            entered = {target for node in left for target in successors[node]}
+            left = {node for node in left & entered if not left.isdisjoint(successors[node])}
+        assert persistence._on_cycles(CacheGraph(((),) * size, successors, 0), nodes) == left

@@ -77,6 +77,7 @@ def guest(target: str) -> Guest:
     return guest_of(source, load_target(target), ".c")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_may_have_been_stored_is_not_forgotten(name, target):

@@ -1,0 +1,74 @@
+"""A graph without the nodes that change nothing, for what one cache set sees of a program: most blocks leave it alone.
+
+A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too. The nodes of
+a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
+thousand blocks and a hundred sets are a hundred graphs of a few nodes then, in place of a hundred thousand visits.
+
+*Soundness:* a node that changes a state is alone in its group, and every edge is kept but those that lead from a node
+that changes nothing to its own group, which ask nothing. So whatever the groups are, a solution of the condensed graph,
+told of all nodes, is one of the whole graph. With these groups it is the least one: the equations of nodes that are
+left out say that their states are joins of equal states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.graph.loop_forest import Loop
+
+
+def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Mapping[int, int]]:
+    """The condensed graph, and for each node that the entry leads to the one that has its state at the start.
+
+    Args:
+        graph: the whole graph.
+        changing: the nodes that may change a state; each of them stays.
+
+    *Soundness:* as said of the module.
+    """
+    changed = frozenset(changing)
+    group: dict[int, int] = {graph.entry: graph.entry}
+    _gather(graph, graph.forest, changed, group)
+    arrows = dict.fromkeys(
+        Arrow(group[source], group[target])
+        for source, own in graph.outgoing.items()
+        if source in group
+        for _, target in own
+        if target in group and (source in changed or group[source] != group[target])
+    )
+    return FlowOrder(dict.fromkeys(group.values()), arrows, graph.entry), group
+
+
+def _gather(
+    graph: FlowOrder[Arrow], parts: Sequence[int | Loop], changed: frozenset[int], group: dict[int, int]
+) -> None:
+    """Tell of all nodes of ``parts`` their group, in order; what comes before them has its own."""
+    for part in parts:
+        if not isinstance(part, Loop):
+            _place(graph, part, changed, group)
+        elif changed.isdisjoint(part.nodes):
+            _place_loop(graph, part, changed, group)
+        else:
+            group.setdefault(part.header, part.header)
+            _gather(graph, part.parts[1:], changed, group)
+
+
+def _place(graph: FlowOrder[Arrow], node: int, changed: frozenset[int], group: dict[int, int]) -> None:
+    if node in group:
+        return
+    before = {None if source in changed else group.get(source) for source, _ in graph.incoming[node]}
+    one = before.pop() if len(before) == 1 else None
+    group[node] = node if node in changed or one is None else one
+
+
+def _place_loop(graph: FlowOrder[Arrow], loop: Loop, changed: frozenset[int], group: dict[int, int]) -> None:
+    """A loop that changes nothing is one group, that of the nodes it is entered from where these are one."""
+    before = {
+        None if source in changed else group.get(source)
+        for node in loop.nodes
+        for source, _ in graph.incoming[node]
+        if source not in loop.nodes
+    }
+    one = before.pop() if len(before) == 1 else None
+    group.update(dict.fromkeys(loop.nodes - group.keys(), loop.header if one is None else one))
