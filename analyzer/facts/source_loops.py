@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -30,7 +30,7 @@ from tree_sitter import Language, Node, Parser
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
 from wcet_probe.analyzer.facts.source_headers import with_one_header
-from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, loops_in, macro_uses
+from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, in_macro, keywords, loops_in, macro_uses
 from wcet_probe.analyzer.facts.source_parts import (
     SourceCounter,
     SourceFile,
@@ -102,8 +102,10 @@ def parse_source(
     for definition in defined:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
     found += _macro_uses(file, code, functions, macros, marks)
+    found += _not_parsed(file, code, functions, nodes)
     found.sort(key=lambda each: each.start)
-    loops = tuple(replace(_marked(each, code, marks, found), number=number) for number, each in enumerate(found))
+    said = [mark for mark in marks if not in_macro(code, mark.start)]
+    loops = tuple(replace(_marked(each, code, said, found), number=number) for number, each in enumerate(found))
     points, markers = (tuple(_points(file, code, marks, functions, kind)) for kind in ("point", "marker"))
     restrictions = tuple(
         SourceRestriction(file, _function_of(functions, mark.line), mark.line, mark.text)
@@ -151,17 +153,22 @@ def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
     Soundness: a macro's loop that is overlooked is taken for part of the loop around it; `match_loops` then finds two
     binary loops for one, and refuses.
     """
-    bodies = dict(_macros(texts))
+    bodies: dict[str, list[bytes]] = {}
+    for name, body in _macros(texts):
+        bodies.setdefault(name, []).append(body)
     counts = {name: _loops_in(name, bodies, frozenset()) for name in bodies}
     return {name: count for name, count in counts.items() if count}
 
 
-def _loops_in(name: str, bodies: Mapping[str, bytes], open_names: frozenset[str]) -> int:
-    """Loops in the text of the macro ``name``, expanded; as in C, a macro is not expanded within itself."""
+def _loops_in(name: str, bodies: Mapping[str, Sequence[bytes]], open_names: frozenset[str]) -> int:
+    """Most loops in a text of the macro ``name``, expanded; as in C, a macro is not expanded within itself."""
     if name not in bodies or name in open_names:
         return 0
-    words = (word.decode() for word in re.findall(rb"[A-Za-z_]\w*", bodies[name]))
-    return loops_in(bodies[name]) + sum(_loops_in(word, bodies, open_names | {name}) for word in words)
+    opened = open_names | {name}
+    return max(
+        loops_in(body) + sum(_loops_in(word.decode(), bodies, opened) for word in _WORD.findall(body))
+        for body in bodies[name]
+    )
 
 
 def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
@@ -304,6 +311,17 @@ def _macro_uses(
             if use.pragma is not None:
                 loop = replace(loop, pragma=use.pragma.bounds, pragma_line=use.pragma.line)
             yield from [_Found(loop, use.start, use.end)] * use.loops
+
+
+def _not_parsed(
+    file: str, code: bytes, functions: tuple[SourceFunction, ...], nodes: Iterable[Node]
+) -> Iterator[_Found]:
+    """The loops whose keywords the parser did not understand, as behind a macro or in the arguments of one."""
+    parsed = {node.start_byte for node in nodes if node.parent is not None and node.parent.type in _LOOPS}
+    for keyword in keywords(code):
+        line = 1 + code.count(b"\n", 0, keyword)
+        if keyword not in parsed and (function := _function_of(functions, line)):
+            yield _Found(SourceLoop(file, function, line, line, (line,)), keyword, keyword)
 
 
 def _marked(found: _Found, code: bytes, marks: list[_Mark], all_found: list[_Found]) -> SourceLoop:

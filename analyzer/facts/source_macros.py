@@ -1,13 +1,16 @@
 """Which definition of a macro a use of it means, and what loops and loop bounds that holds.
 
 *Soundness:* as of all that reads sources none is claimed: what a pragma says is an assumption. Where it is not clear
-which definition is compiled, as under ``#if``, no pragma is taken from any.
+which definition is compiled, no pragma is taken from any: so where the use does not stand in all conditional groups of
+the definition, and where a header may have defined the macro anew. Nor where another loop is in the use's arguments,
+for compilers tell one line for both.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
@@ -15,6 +18,10 @@ from wcet_probe.analyzer.facts.assembler_text import may_go_back
 _DEFINE = re.compile(rb"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _UNDEFINE = re.compile(rb"^[ \t]*#[ \t]*undef[ \t]+(\w+)", re.MULTILINE)
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+_DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(if|el|endif|include)", re.MULTILINE)
+_ELSE = re.compile(rb"^[ \t]*#[ \t]*else", re.MULTILINE)
+_NAMING = re.compile(rb"^[ \t]*#[ \t]*(?:undef|if|elif)[^\n]*", re.MULTILINE)
+_KEYWORD = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\b(for|while)\s*\((?!\s*0\s*\))""")
 _LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
 
 
@@ -40,6 +47,21 @@ def definitions(code: bytes) -> Iterator[tuple[str, bytes]]:
     return ((match[1].decode(), match[2]) for match in _DEFINE.finditer(code))
 
 
+def keywords(code: bytes) -> Iterator[int]:
+    """Where a keyword of a loop stands outside the texts of macros, and outside strings."""
+    return (one.start() for one in _KEYWORD.finditer(code) if one[1] is not None and not in_macro(code, one.start()))
+
+
+def in_macro(code: bytes, at: int) -> bool:
+    """Whether what stands at ``at`` is in the text of a macro, or in a directive that names macros."""
+    return any(low <= at < high for low, high in _spans(code))
+
+
+@lru_cache(maxsize=1)
+def _spans(code: bytes) -> tuple[tuple[int, int], ...]:
+    return tuple(one.span() for pattern in (_DEFINE, _NAMING) for one in pattern.finditer(code))
+
+
 def loops_in(text: bytes) -> int:
     """Loops in the text of a macro, those of macros that it uses left out."""
     return len(_LOOP.findall(text)) + may_go_back(text)
@@ -53,30 +75,81 @@ def macro_uses(code: bytes, macros: Mapping[str, int], pragmas: Collection[Pragm
         macros: how many loops each macro of all sources holds: what is not defined above a use here means that.
         pragmas: the loop bounds that stood in ``code``.
     """
-    defined: dict[bytes, list[re.Match[bytes]]] = {}
-    for one in _DEFINE.finditer(code):
-        defined.setdefault(one[1], []).append(one)
-    ended = [(one[1], one.start()) for one in _UNDEFINE.finditer(code)]
-    spans = [one.span() for own in defined.values() for one in own]
+    known = _Definitions(code, macros)
     for use in _WORD.finditer(code):
         name, start = use.group(), use.start()
-        if (name not in defined and name.decode() not in macros) or any(low <= start < high for low, high in spans):
+        if not known.may_hold_loops(name) or in_macro(code, start):
             continue
-        since = max((at for other, at in ended if other == name and at < start), default=-1)
-        own = [one for one in defined.get(name, ()) if since < one.start() < start]
-        if not own:
-            count, pragma = macros.get(name.decode(), 0), None
-        else:
-            count = max(_loops_of(one, macros) for one in own)
-            pragma = _pragma_of(own[0], pragmas) if len(own) == count == 1 else None
+        count, pragma = known.loops(name, start), None
+        own = known.of(name, start)
+        inside = _arguments(code, use.end())
+        is_alone = not loops_in(inside) and not any(known.may_hold_loops(word) for word in _WORD.findall(inside))
+        if len(own) == count == 1 and is_alone and _is_meant(own[0].start(), start, code):
+            pragma = _pragma_of(own[0], pragmas)
         if count:
             yield MacroUse(start, use.end(), count, pragma)
 
 
-def _loops_of(definition: re.Match[bytes], macros: Mapping[str, int]) -> int:
-    """Loops in the text of a macro, those of macros that it uses included."""
-    others = (word.decode() for word in _WORD.findall(definition[2]) if word != definition[1])
-    return loops_in(definition[2]) + sum(macros.get(word, 0) for word in others)
+class _Definitions:
+    """The definitions of macros in ``code``; ``macros`` are the loops of those of all sources."""
+
+    def __init__(self, code: bytes, macros: Mapping[str, int]) -> None:
+        self._code, self._macros = code, macros
+        self._defined: dict[bytes, list[re.Match[bytes]]] = {}
+        for one in _DEFINE.finditer(code):
+            self._defined.setdefault(one[1], []).append(one)
+        self._ended = [(one[1], one.start()) for one in _UNDEFINE.finditer(code)]
+
+    def may_hold_loops(self, name: bytes) -> bool:
+        """Whether ``name`` is a macro that may hold loops."""
+        return name in self._defined or name.decode() in self._macros
+
+    def of(self, name: bytes, use: int) -> list[re.Match[bytes]]:
+        """The definitions that a use may mean, as far as they are in this text."""
+        ended = [at for other, at in self._ended if other == name and at < use and _is_meant(at, use, self._code)]
+        since = max(ended, default=-1)
+        return [one for one in self._defined.get(name, ()) if since < one.start() < use]
+
+    def loops(self, name: bytes, use: int, open_names: frozenset[bytes] = frozenset()) -> int:
+        """Most loops that ``name`` may hold at a use, those of macros that it uses included."""
+        if name in open_names:
+            return 0
+        own, opened = self.of(name, use), open_names | {name}
+        counts = [
+            loops_in(one[2]) + sum(self.loops(word, use, opened) for word in _WORD.findall(one[2])) for one in own
+        ]
+        is_one_of_own = own and _ELSE.search(self._code, own[0].start(), use)
+        if not is_one_of_own and not any(_is_meant(one.start(), use, self._code) for one in own):
+            counts.append(self._macros.get(name.decode(), 0))
+        return max(counts)
+
+
+def _is_meant(definition: int, use: int, code: bytes) -> bool:
+    """Whether what is defined at ``definition`` is so wherever the ``use`` is compiled."""
+    depth = 0
+    for directive in _DIRECTIVE.finditer(code, definition, use):
+        match directive[1]:
+            case b"if":
+                depth += 1
+            case b"endif":
+                depth -= 1
+            case b"include":
+                return False
+        if depth < 0 or (directive[1] == b"el" and not depth):
+            return False
+    return True
+
+
+def _arguments(code: bytes, at: int) -> bytes:
+    """What stands in the parentheses that open at ``at``, perhaps behind blanks; all that follows if none closes."""
+    depth = 0
+    if not code[at:].lstrip().startswith(b"("):
+        return b""
+    for found in re.finditer(rb"[()]", code[at:]):
+        depth += 1 if found.group() == b"(" else -1
+        if not depth:
+            return code[at : at + found.end()]
+    return code[at:]
 
 
 def _pragma_of(definition: re.Match[bytes], pragmas: Collection[Pragma]) -> Pragma | None:
