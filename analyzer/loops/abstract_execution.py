@@ -161,22 +161,26 @@ class _Following:
                 _add(total, last, most - rounds)
                 rounds = most
                 break
-            former, last = state.copy(), {}
-            for part in loop.parts:
-                if isinstance(part, Loop):
-                    if part.header in pending:
-                        _add(last, self._rounds(part, nodes, pending), 1)
-                elif part in pending:
-                    last[part] = 1
-                    self._point(part, nodes, pending)
-            if any(index in loop.nodes and index != loop.header for index in pending):
-                raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
+            former, last = state.copy(), self._round(loop, nodes, pending)
             _add(total, last, 1)
             rounds += 1
             if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
                 raise _LeftAloneError
         self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
+
+    def _round(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for part in loop.parts:
+            if isinstance(part, Loop):
+                if part.header in pending:
+                    _add(found, self._rounds(part, nodes, pending), 1)
+            elif part in pending:
+                found[part] = 1
+                self._point(part, nodes, pending)
+        if any(index in loop.nodes and index != loop.header for index in pending):
+            raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
+        return found
 
     def _is_hopeless(self, rounds: int | None) -> bool:
         """Whether the first of ``rounds`` of the nest has used more than its part by far."""
