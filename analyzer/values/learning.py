@@ -276,7 +276,7 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
 
 
 def _refine_masked(state: State, masked: Term, mask: int, least: int, depth: int) -> bool:
-    """What has more bits of ``masked`` than ``mask`` leaves is no less than what it leaves, which is ``least`` or more."""
+    """What a larger mask leaves of ``masked`` is no less than what ``mask`` leaves, which is ``least`` or more."""
     terms = state.terms
     at_least = strided.between(terms[masked].bits, least, (1 << terms[masked].bits) - 1)
     for other in terms.wholes(masked) or ():
