@@ -304,8 +304,8 @@ class Tracer:
             words = []
             for each in range(access.count):
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
-                has_two = access.index is not None and access.base is not None and access.align_mask == WORD - 1
-                if name.is_number and not name.is_constant and has_two:
+                is_whole = access.align_mask == WORD - 1 and name.is_number and not name.is_constant
+                if is_whole and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
                     last = self.terms.shifted(index, access.shift.value, access.shift_bits)
                     factor = -1 if access.subtract_index else 1
