@@ -8,7 +8,7 @@ import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_caches import check, proved
-from wcet_probe.certificate.contexts import Returns, context_of
+from wcet_probe.certificate.contexts import Returns, context_of, keeps_contexts
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value, constant
 from wcet_probe.errors import VerificationError
@@ -101,6 +101,15 @@ def test_what_jumped_to_a_function_is_returned_from_with_it():
     jumped = graph_of(back="f+0x4", exits=(f"{IN}g+0x0",), call=Control.BRANCH)
     assert goes_back(*jumped, entered=0, left=0)
     assert not goes_back(*jumped, entered=-8, left=-8)
+
+
+@pytest.mark.parametrize(("target", "is_kept"), [(None, True), (BEHIND, False)])
+def test_a_context_is_left_by_a_conditional_return_and_by_no_branch(target, is_kept):
+    graph, code = graph_of()
+    last = code_of("beqlr", START, Control.CONDITIONAL_BRANCH)
+    last.branch_target = target
+    code[f"{IN}g+0x0"] = [last]
+    assert keeps_contexts(graph, code, image()) == is_kept
 
 
 OTHERS = "bx r3", "ldr pc, [r3, #4]", "mov pc, r3", "ldr pc, [sp, #4]", "b #0x300", "popeq {r4}"

@@ -228,3 +228,37 @@ def test_what_a_store_that_may_not_take_place_replaces_may_be_there_still():
     state = State({"r13": Value("stack", -8, -8, 0), -8: LINK})
     Machine(SimpleNamespace(segments=())).havoc(one, state)
     assert state.read(-8) == ANY
+
+
+CLEARED = """
+ add 6, 4, 5
+ lbz 7, 31(6)
+ lbz 0, 0(8)
+ lbz 0, 0(9)
+ lbz 0, 0(10)
+ {store}
+ lbz 0, 0(11)
+ lbz 0, 0(12)
+ lbz 0, 0(7)
+ lbz 7, 31(6)
+ blr
+"""
+
+
+def test_an_address_that_is_cut_down_is_not_called_by_the_sum_that_it_was():
+    """Clearing a line goes to where it begins: the byte 31 behind the sum may be in the next one."""
+    core = load_target("mpc603e")
+    stores, clears = (
+        guest_of(assembler({"f": CLEARED.format(store=one)}, core), core) for one in ("stb 7, 31(6)", "dcbz 4, 5")
+    )
+    document, binary = guest_document(stores)
+
+    def change(problem, derivations, followed):
+        # What was accepted, two fills less than what is asked for now.
+        nodes = tuple(replace(one, cost=351 if problem.unit == "cycles" else one.cost) for one in problem.nodes)
+        return replace(problem, image_sha256=clears.image.sha256, nodes=nodes), derivations, followed
+
+    document["image"]["sha256"] = clears.image.sha256
+    binary = replace(binary, image=clears.image, instructions=clears.instructions, costs=clears.costs)
+    with pytest.raises(VerificationError, match="at least 417 cycles with its misses"):
+        check_bound(solved_again(document, change), binary)

@@ -3,16 +3,21 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_code import document_of
+from tests.certificate.test_contexts import stack
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowNode
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.machine import State
+from wcet_probe.certificate.numbers import ANY, TOP
+from wcet_probe.certificate.return_addresses import SparingMachine, _moved
 from wcet_probe.errors import VerificationError
 
 LISTED = {
@@ -102,6 +107,16 @@ def test_what_is_said_to_be_unknown_is_no_return_address(name):
     found, bound = forged(functions, change)
     assert bound["instructions"] < 8
     assert [one.check for one in found.findings if one.verdict != "ok"] == ["graph"]
+
+
+@pytest.mark.parametrize(("at", "size"), [(-4, 4), (-3, 1), (-6, 4), (-5, 2)])
+def test_a_word_that_is_stored_over_in_part_holds_no_return_address(at, size):
+    state, machine = State({"r13": stack(-8)}), SparingMachine(SimpleNamespace(segments=()))
+    machine.store(stack(at), size, TOP, None, state)
+    assert -4 not in _moved({-4, "r4"}, state)
+    assert "r4" in _moved({-4, "r4"}, state)
+    machine.store(ANY, size, TOP, None, state)
+    assert 12 in _moved({12}, state)
 
 
 LEFT = """

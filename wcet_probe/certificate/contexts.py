@@ -48,8 +48,10 @@ def _keeps_context(
         symbol = image.function_at(graph.nodes[edge.target][0])
         return symbol is not None and symbol.address == graph.nodes[edge.target][0]
     site = before.removeprefix(after).partition("/")[0]
-    is_left = before.startswith(after) and last.control is Control.INDIRECT
-    return is_left and behind.get(site) == graph.nodes[edge.target][0]
+    is_indirect = last.control is Control.INDIRECT or (
+        last.control is Control.CONDITIONAL_BRANCH and last.branch_target is None
+    )
+    return before.startswith(after) and is_indirect and behind.get(site) == graph.nodes[edge.target][0]
 
 
 class Returns:

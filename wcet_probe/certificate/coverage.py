@@ -179,7 +179,7 @@ def _assume_returns(
 
     def ways(node: str) -> Iterator[tuple[Outcome, list[Edge]]]:
         machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
-        pointers = {place: one for place, one in known if isinstance(place, str) and one.base == "stack"}
+        pointers: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
         for one in run_block(code, machine, graph, node, State(pointers)).outcomes:
             yield one, [edge for edge in edges_taken(graph, node, one) if edge.name in found.taken]
 

@@ -30,7 +30,7 @@ from wcet_probe.certificate.congruences import (
 )
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
-from wcet_probe.certificate.numbers import TOP, Value, constant
+from wcet_probe.certificate.numbers import TOP, WORD, Value, constant
 from wcet_probe.certificate.operands import ALWAYS, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
@@ -304,7 +304,8 @@ class Tracer:
             words = []
             for each in range(access.count):
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
-                if name.is_number and not name.is_constant and access.index is not None and access.base is not None:
+                is_whole = access.align_mask == WORD - 1 and name.is_number and not name.is_constant
+                if is_whole and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
                     last = self.terms.shifted(index, access.shift.value, access.shift_bits)
                     factor = -1 if access.subtract_index else 1
