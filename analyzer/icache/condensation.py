@@ -1,7 +1,7 @@
 """A graph without the nodes that change nothing, for what one cache set sees of a program: most blocks leave it alone.
 
-A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too. The nodes of
-a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
+A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too. The nodes
+of a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
 thousand blocks and a hundred sets are a hundred graphs of a few nodes then, in place of a hundred thousand visits.
 
 *Soundness:* a node that changes a state is alone in its group, and every edge is kept but those that lead from a node

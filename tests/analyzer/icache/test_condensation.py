@@ -1,5 +1,6 @@
 """What the condensed graph tells of all nodes is what the whole graph does."""
 
+from functools import partial
 from random import Random
 
 from hypothesis import given, settings
@@ -81,7 +82,7 @@ configs = st.builds(
     is_cold=st.booleans(),
 )
 def test_states_of_sets_are_those_of_a_fixpoint_over_all_nodes(edges, own, config, is_cold):
-    # Given: any graph, most of whose nodes leave a set alone; loops with several entries, and nodes that no path leads to
+    # Given: any graph, most of whose nodes leave a set alone; some loops have several entries, some nodes no path
     successors = tuple(tuple(b for a, b in edges if a == node) for node in range(MOST_NODES))
     graph = CacheGraph(tuple(tuple(own.get(node, ())) for node in range(MOST_NODES)), successors, 0)
 
@@ -90,13 +91,14 @@ def test_states_of_sets_are_those_of_a_fixpoint_over_all_nodes(edges, own, confi
 
     # Then: each node has the state that it has where every node is an equation of its own
     ways = effective_ways(config)
+    start = {START: initial_state(ways, is_cold=is_cold)}
 
-    def behind(node, state):
+    def behind(nodes, node, state):
         for part in nodes.get(node, ()):
             state = access(state, part, ways)
         return state
 
     for number, nodes in by_set(graph, config).items():
-        expected = least(region(graph), Joined(join), {START: initial_state(ways, is_cold=is_cold)}, behind)
+        expected = least(region(graph), Joined(join), start, partial(behind, nodes))
         assert found[number] == tuple(expected.get(node) for node in range(MOST_NODES))
     assert is_fixpoint(graph, config, found, is_cold=is_cold)
