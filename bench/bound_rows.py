@@ -2,8 +2,8 @@
 
 A row is a bound with all facts and the dearest known call, or a bound with loop facts only, of one operation of one
 allocator on one target and heap, in both units. It is kept under a digest of what it was made from: the allocator's
-files, the numbers of the target's file, the heap, and the program. A row that was made by another version of the program is kept until
-it is computed again, and told from the others.
+files, the numbers of the target's file, the heap, and the program. A row that was made by another version of the
+program is kept until it is computed again, and told from the others.
 
 What pages and tests speak of is in ``bench/bounds.csv`` besides, under version control, with the digests of the program
 and of the files that a bound rests on: of a row whose bound is there, the witness alone can be measured anew.
@@ -19,7 +19,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from platformdirs import user_cache_dir
 
@@ -98,7 +97,7 @@ def _numbers(path: Path) -> bytes:
     return json.dumps(_without_prose(tomllib.loads(path.read_text("utf-8")))).encode()
 
 
-def _without_prose(told: Any) -> Any:
+def _without_prose(told: object) -> object:
     if isinstance(told, dict):
         return {key: _without_prose(one) for key, one in told.items() if key not in PROSE}
     return [_without_prose(one) for one in told] if isinstance(told, list) else told

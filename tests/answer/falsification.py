@@ -303,7 +303,7 @@ def check_falsifying_states(name: str) -> int:
 
 
 def check_least_heaps(name: str, *, more: int) -> int:
-    """Hold all scenarios on the least heap of ``name`` and ``more`` above it against its facts; how many runs there are.
+    """Hold all scenarios on the least heaps of ``name``, ``more`` of them, against its facts; how many runs there are.
 
     Raises:
         ContradictionError: a fact is false.

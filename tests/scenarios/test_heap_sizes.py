@@ -57,14 +57,15 @@ def test_the_state_is_reached_or_a_heap_that_works_is_named(name, scenario):
         assert report(name, scenario, named).checks
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", [*SCENARIOS, "best-alloc", "best-free"])
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("budgeted")])
 def test_the_least_heaps_of_a_core_with_cache_lines_have_a_state_or_are_refused(name, scenario):
     unit = allocator(name).alignment_bytes
     least = heaps(name)[0]
     for heap_bytes in range(least, least + 4 * unit, unit):
         try:
-            assert family(name).builders[scenario](HeapRequest(allocator(name), heap_bytes, LINE_BYTES, 0))
+            plans = family(name).builders[scenario](HeapRequest(allocator(name), heap_bytes, LINE_BYTES, 0))
+            assert all(size >= 0 for plan in plans for size in plan.trace.sizes_bytes)
         except HeapTooSmallError:
             continue
 
