@@ -2,8 +2,8 @@
 
 A row is a bound with all facts and the dearest known call, or a bound with loop facts only, of one operation of one
 allocator on one target and heap, in both units. It is kept under a digest of what it was made from: the allocator's
-files, the target's file, the heap, and the program. A row that was made by another version of the program is kept until
-it is computed again, and told from the others.
+files, the numbers of the target's file, the heap, and the program. A row that was made by another version of the
+program is kept until it is computed again, and told from the others.
 
 What pages and tests speak of is in ``bench/bounds.csv`` besides, under version control, with the digests of the program
 and of the files that a bound rests on: of a row whose bound is there, the witness alone can be measured anew.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -44,6 +45,8 @@ HEAD = (
 SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
 PROGRAM = ("analyzer", "emu", "scenarios", *(f"wcet_probe/{name}" for name in ("answer", "build", "isa", "model")))
 """What of the program a row is made by."""
+PROSE = frozenset({"title", "modelling_choices", "basis", "source", "note"})
+"""What a target's file says for readers, and no row depends on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,19 @@ def _digest(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for path in sorted(files):
         digest.update(f"{path.relative_to(ROOT).as_posix()}\n".encode())
-        digest.update(path.read_bytes())
+        digest.update(_numbers(path) if path.parent == ROOT / "targets" else path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _numbers(path: Path) -> bytes:
+    """What a target's file says of the machine: where a number is from changes no row."""
+    return json.dumps(_without_prose(tomllib.loads(path.read_text("utf-8")))).encode()
+
+
+def _without_prose(told: object) -> object:
+    if isinstance(told, dict):
+        return {key: _without_prose(one) for key, one in told.items() if key not in PROSE}
+    return [_without_prose(one) for one in told] if isinstance(told, list) else told
 
 
 @cache

@@ -376,6 +376,9 @@ def _worst_failing_alloc(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
 def _best_plan(request: HeapRequest, scenario: str, variant: str, free: int, why: str) -> ScenarioPlan:
     """``free`` least blocks are free, apart from each other; the call takes or returns another least block."""
     size = _Bytes.of(request)
+    if size.usable < 7 * size.least:
+        message = f"a heap of {request.heap_bytes} bytes is too small for the scenario's state; give more with --heap."
+        raise HeapTooSmallError(message)
     requests = [size.least - OVERHEAD_BYTES] * 6 + [size.usable - 6 * size.least - OVERHEAD_BYTES]
     allocates = scenario == "best-alloc"
     kind = OperationKind.MALLOC if allocates else OperationKind.FREE

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap
+from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
 
 _CONTROL = "half_fit_control"
 _LISTS_BYTES = 2 * WORD_BYTES
@@ -197,7 +197,9 @@ def _free_plan(
         pairs.append(blocks)
     layout.align()
     before = layout.block(sizes["left"])
-    (slot,) = layout.block(own)
+    slot, *pieces = layout.block(own)
+    if pieces:
+        raise too_small(request)
     after = layout.block(sizes["right"])
     layout.fill()
     for blocks, neighbour in zip(pairs, (before, after), strict=True):

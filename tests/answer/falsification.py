@@ -302,6 +302,30 @@ def check_falsifying_states(name: str) -> int:
     return count
 
 
+def check_least_heaps(name: str, *, more: int) -> int:
+    """Hold all scenarios on the least heaps of ``name``, ``more`` of them, against its facts; how many runs there are.
+
+    Raises:
+        ContradictionError: a fact is false.
+    """
+    allocator, runs = PLAIN.allocator(name), 0
+    unit = allocator.alignment_bytes
+    least = -(-allocator.minimum_heap_bytes // unit) * unit
+    for heap_bytes in range(least, least + more * unit, unit):
+        for scenario in family(name).builders:
+            for seed in SEEDS if scenario == "random" else (0,):
+                request = probe.ProbeRequest(
+                    allocator, PLAIN.target(), scenario, heap_bytes, seed, None, "zig",
+                    cross_check=False, cache_dir=images_dir(), prove=True,
+                )  # fmt: skip
+                try:
+                    probe.observe(request, proving=lambda _, role, size: _true(name, role, size, PLAIN)[2])
+                except (UsageError, StateError):
+                    continue
+                runs += 1
+    return runs
+
+
 def cases(names: tuple[str, ...] = ()) -> Iterator[tuple[str, Number]]:
     """Every number of every allocator's facts, or of those named."""
     for name in names or allocator_names():

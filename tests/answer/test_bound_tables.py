@@ -94,6 +94,17 @@ def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch, tmp_pa
     assert bound_rows.kept_rows() == {}
 
 
+def test_where_a_targets_numbers_are_from_changes_no_row_and_a_number_does(monkeypatch, tmp_path):
+    monkeypatch.setattr(bound_rows, "ROOT", tmp_path)
+    path = tmp_path / "targets" / "core.toml"
+    path.parent.mkdir()
+    digests = []
+    for text in ('cycles = 1\nbasis = "manual"\n', '# read\ncycles = 1\nbasis = "assumed"\n', "cycles = 2\n"):
+        path.write_text(f"[timing.alu]\n{text}", "utf-8")
+        digests.append(bound_rows._digest([path]))
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_with_loop_facts_only_a_bound_is_no_smaller():
     cell = Cell("tlsf", "mpc603e", 5000)
     for all_facts, loops in zip(compute(cell), compute(replace(cell, loop_facts_only=True)), strict=True):

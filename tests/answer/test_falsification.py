@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.answer.falsification import Number, cases, check_falsifying_states, falsified, verdict
+from tests.answer.falsification import (
+    Number,
+    cases,
+    check_falsifying_states,
+    check_least_heaps,
+    falsified,
+    verdict,
+)
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.answer.proving import allocator_facts
@@ -78,6 +85,14 @@ def test_the_first_row_of_tlsf_is_marked_on_the_least_heaps(heap_bytes):
         for sl_bits in (4, 5):
             told = {"H": heap_bytes, "small_limit": small_limit, "sl_bits": sl_bits, "alignment_bytes": 8}
             assert evaluate(facts.words[0].maximum, parameter_values(facts, told)) >= 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name if name in SAMPLE else pytest.param(name, marks=pytest.mark.slow) for name in allocator_names()],
+)
+def test_facts_hold_on_the_least_heaps(name):
+    assert check_least_heaps(name, more=4 if name in SAMPLE else 35) >= 0
 
 
 @pytest.mark.parametrize("case", QUICK)

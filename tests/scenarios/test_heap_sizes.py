@@ -12,11 +12,14 @@ from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_targ
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.report import Report
 from wcet_probe.scenarios.dlmalloc27.malloc import nodes_passed, region_counts
+from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family
 
 NAMES = (*allocator_names(), "budgeted:dlmalloc27")
 SCENARIOS = ("worst-alloc", "worst-free")
 LATER = (1, 515)
 """Heaps above the least, in units of the alignment: all that divide by a block size leave another rest."""
+LINE_BYTES = 32
 
 
 @cache
@@ -52,6 +55,19 @@ def test_the_state_is_reached_or_a_heap_that_works_is_named(name, scenario):
     if refused:
         named = int(refused.split("give at least ")[1].split()[0])
         assert report(name, scenario, named).checks
+
+
+@pytest.mark.parametrize("scenario", [*SCENARIOS, "best-alloc", "best-free"])
+@pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("budgeted")])
+def test_the_least_heaps_of_a_core_with_cache_lines_have_a_state_or_are_refused(name, scenario):
+    unit = allocator(name).alignment_bytes
+    least = heaps(name)[0]
+    for heap_bytes in range(least, least + 4 * unit, unit):
+        try:
+            plans = family(name).builders[scenario](HeapRequest(allocator(name), heap_bytes, LINE_BYTES, 0))
+            assert all(size >= 0 for plan in plans for size in plan.trace.sizes_bytes)
+        except HeapTooSmallError:
+            continue
 
 
 @pytest.mark.covering
