@@ -17,6 +17,7 @@ from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Replacement, Target
 
 _SAME_TABLE = "no run can check it: the emulator counts by the same table"
+_UNTOLD = "no run can check it: the emulator does not tell unaligned accesses apart; it is the developer's"
 _OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
 _SAME_CACHES = "no run can check it: the emulator replaces the same lines; it is the integrator's"
 _REPEATED = "every call that the second engine repeats"
@@ -47,6 +48,8 @@ def assumptions(
     if target.translation:
         checked = "no run can check it: no address is translated in the emulator; it is the integrator's"
         assumed.append(Assumption("no-translation-misses", target.translation, checked))
+    if target.aligned_accesses:
+        assumed.append(Assumption("aligned-accesses", target.aligned_accesses, _UNTOLD))
     if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
         text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
         assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))

@@ -45,7 +45,7 @@ HEAD = (
 SCENARIOS = {"malloc": "worst-alloc", "free": "worst-free"}
 PROGRAM = ("analyzer", "emu", "scenarios", *(f"wcet_probe/{name}" for name in ("answer", "build", "isa", "model")))
 """What of the program a row is made by."""
-PROSE = frozenset({"title", "modelling_choices", "basis", "source", "note"})
+PROSE = frozenset({"title", "modelling_choices", "aligned_accesses", "basis", "source", "note"})
 """What a target's file says for readers, and no row depends on."""
 
 

@@ -15,6 +15,7 @@ _FIRST = (
     "no-interference",
     "timing-model",
     "no-translation-misses",
+    "aligned-accesses",
     "fifo-replacement",
     "stack-separation",
     "alignment",

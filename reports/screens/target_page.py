@@ -87,6 +87,8 @@ def _identity(target: Target) -> Iterator[tuple[str, str]]:
     yield "heap", f"from {places.heap_address:#010x}"
     if target.translation:
         yield "translation", target.translation
+    if target.aligned_accesses:
+        yield "aligned accesses", target.aligned_accesses
 
 
 def _range(place: MemoryRange) -> str:

@@ -32,11 +32,11 @@ def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecke
 
 
 def without_caches(target):
-    return replace(target, icache=None, dcache=None, translation="")
+    return replace(target, icache=None, dcache=None, translation="", aligned_accesses="")
 
 
 def test_nothing_more_is_assumed_of_a_call_without_accesses():
-    assert told().keys() == ALWAYS
+    assert told().keys() == ALWAYS | {"aligned-accesses"}
     assert told(target=without_caches(ARM)).keys() == ALWAYS
     assert "targets/cortex-m4.toml" in told()["timing-model"]
 
@@ -83,5 +83,6 @@ def test_first_in_first_out_is_told_of_either_cache(cache):
 def test_translation_returns_and_dead_ends_are_told_where_there_are_some():
     plain = without_caches(POWERPC)
     assert told(target=replace(plain, translation="no page is missed"))["no-translation-misses"] == "no page is missed"
+    assert told(target=replace(plain, aligned_accesses="all are"))["aligned-accesses"] == "all are"
     assert "return-address" in told(unchecked=(3,))
     assert told(dead_ends=(0x8000,))["call-returns"].endswith("at 0x8000")

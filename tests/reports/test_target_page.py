@@ -45,6 +45,7 @@ def test_every_number_is_there_with_basis_and_source(name):
         assert words(stall.note) in told
     assert sum(target.bases.values()) == len(numbers) - (len(caches) == 2 and target.unified_cache)
     assert words(target.translation) in told
+    assert words(target.aligned_accesses) in told
     for choice in target.modelling_choices:
         assert words(choice) in told
     for region in memory.regions:

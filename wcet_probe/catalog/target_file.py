@@ -76,6 +76,7 @@ def parse_target(name: str, text: str) -> Target:
         architecture=table.choice("architecture", Architecture),
         fpu=table.choice("fpu", Fpu, Fpu.NONE),
         translation=table.text("translation", default=""),
+        aligned_accesses=table.text("aligned_accesses", default=""),
     )
     table.finish("icache", "dcache", "cache")
     return target

@@ -408,6 +408,8 @@ class _Check:
         target = self._binary.target
         if target.translation:
             self._used["no-translation-misses"] = None
+        if target.aligned_accesses:
+            self._used["aligned-accesses"] = None
         if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
             self._used["fifo-replacement"] = None
         if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):

@@ -45,6 +45,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "{translation}",
         "no run can check it: no address is translated in the emulator; it is the integrator's",
     ),
+    "aligned-accesses": (
+        "{aligned}",
+        "no run can check it: the emulator does not tell unaligned accesses apart; it is the developer's",
+    ),
     "fifo-replacement": (
         "a first-in first-out cache has a counter for each set: what other sets fill moves no victim",
         "no run can check it: the emulator replaces the same lines; it is the integrator's",
@@ -229,6 +233,7 @@ def _check_assumptions(
             allowed = (check,)
             pattern = re.escape(statement).replace(re.escape("{target}"), re.escape(target.name))
             pattern = pattern.replace(re.escape("{translation}"), re.escape(target.translation or ""))
+            pattern = pattern.replace(re.escape("{aligned}"), re.escape(target.aligned_accesses))
             pattern = pattern.replace(re.escape("{places}"), _PLACES).replace(re.escape("{any}"), ".+")
             demand(re.fullmatch(pattern, one["statement"]), f"the assumption {name} says something else")
         if not is_run:

@@ -320,6 +320,8 @@ class Target:
     fpu: Fpu = Fpu.NONE
     translation: str = ""
     """What must hold so that no access waits for the translation of its address; empty where there is none."""
+    aligned_accesses: str = ""
+    """What must hold so that no access takes longer because it is unaligned; empty where none can."""
 
     def __post_init__(self) -> None:
         """Refuse a unified cache that is none.
