@@ -312,7 +312,7 @@ def test_a_division_in_assembly_with_predicated_shifts():
     proof = of("arm926ej-s", ARM + arm("f", DIVISION))
     pairs = [(7, 2), (0xFFFFFFFF, 2), (0xFFFFFFFF, 0x1FFFFFFF), (0xFFFFFFFE, 0x7FFFFFFF), (0, 5), (5, 0), (9, 1)]
     checked(proof, *pairs)
-    assert [loop.max for loop in proof.bound.loops] == [8, 32]
+    assert [loop.max for loop in proof.bound.loops] == [7, 32]
 
 
 # ------------------------------------------------------------------------------------------- returns of other functions

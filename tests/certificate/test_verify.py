@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analyzer.flow_problems import NESTED_DERIVATIONS, SHA, nested, nested_bound, random_problem
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
 from wcet_probe.analyzer.ipet.flow_system import Constraint, flow_system, solve
-from wcet_probe.certificate.verify import bound_digest, check_certificate, verify_result
+from wcet_probe.certificate.verify import bound_digest, check_certificate, given_documents, verify_result
 from wcet_probe.errors import AnalysisError, VerificationError
 
 TOTAL = Constraint("total", {"b-g": 1}, "<=", 20)
@@ -276,6 +276,14 @@ def test_a_result_that_says_something_else_is_refused(change, reason):
 def test_what_is_no_result_is_refused(document):
     with pytest.raises(VerificationError, match="lacks"):
         verify_result(document)
+
+
+@pytest.mark.parametrize("missing", ["id", "statement"])
+def test_an_assumption_without_its_words_is_refused(missing):
+    assumption = {"id": "given f", "statement": f"as the document {SHA} proves"}
+    assert given_documents({"bound": {"assumptions": [assumption]}}) == [("f", SHA)]
+    with pytest.raises(VerificationError, match="lacks its id or its statement"):
+        given_documents({"bound": {"assumptions": [{key: assumption[key] for key in assumption.keys() - {missing}}]}})
 
 
 def test_a_result_survives_the_way_through_a_file():
