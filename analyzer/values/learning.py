@@ -279,7 +279,7 @@ def _refine_masked(state: State, masked: Term, mask: int, least: int, depth: int
     """What a larger mask leaves of ``masked`` is no less than what ``mask`` leaves, which is ``least`` or more."""
     terms = state.terms
     at_least = strided.between(terms[masked].bits, least, (1 << terms[masked].bits) - 1)
-    for other in terms.wholes(masked) or ():
+    for other in tuple(terms.wholes(masked) or ()):  # learning may make terms
         if mask_of(terms, other, masked) & mask == mask and not _refine(state, other, at_least, 0):
             return False
     return _refine(state, masked, at_least, depth)
