@@ -43,6 +43,8 @@ from wcet_probe.scenarios.lookup import family
 
 HEAPS_BYTES = (5_008, 1 << 14, 1 << 16)
 SEEDS = range(3)
+MOST_REFUSED_BYTES = 1 << 14
+"""So far beyond the least heap of an allocator one is looked for that holds a scenario."""
 ROLES = ("malloc", "free")
 OTHER_TARGETS = ("cortex-m4", "arm926ej-s")
 """Cores whose compiled code has other loops and points than the default one's."""
@@ -302,8 +304,8 @@ def check_falsifying_states(name: str) -> int:
     return count
 
 
-def check_least_heaps(name: str, *, more: int) -> int:
-    """Hold all scenarios on the least heaps of ``name``, ``more`` of them, against its facts; how many runs there are.
+def check_least_heaps(name: str, *, heaps: int) -> int:
+    """Hold all scenarios on the least ``heaps`` of ``name`` that hold any against its facts; how many runs there are.
 
     Raises:
         ContradictionError: a fact is false.
@@ -311,7 +313,8 @@ def check_least_heaps(name: str, *, more: int) -> int:
     allocator, runs = PLAIN.allocator(name), 0
     unit = allocator.alignment_bytes
     least = -(-allocator.minimum_heap_bytes // unit) * unit
-    for heap_bytes in range(least, least + more * unit, unit):
+    for heap_bytes in range(least, least + MOST_REFUSED_BYTES, unit):
+        before = runs
         for scenario in family(name).builders:
             for seed in SEEDS if scenario == "random" else (0,):
                 request = probe.ProbeRequest(
@@ -323,6 +326,9 @@ def check_least_heaps(name: str, *, more: int) -> int:
                 except (UsageError, StateError):
                     continue
                 runs += 1
+        heaps -= runs > before
+        if not heaps:
+            break
     return runs
 
 
