@@ -243,7 +243,7 @@ words = st.one_of(st.integers(0, 40), st.integers(0, 0xFFFFFFFF), st.sampled_fro
 
 
 @pytest.mark.parametrize(("target", "name"), FUNCTIONS)
-@settings(max_examples=10)
+@settings(max_examples=30)
 @given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
 def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
     ours, theirs = interpret(target, name, a, b, data), emulate(target, name, a, b, data)
