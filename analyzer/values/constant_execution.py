@@ -22,6 +22,7 @@ from wcet_probe.analyzer.pcode.semantics import operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect
+from wcet_probe.analyzer.values.constant_arithmetic import Value, bits_known, computed, is_bits
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.needed_operations import Needed, needed_operations
@@ -32,13 +33,8 @@ _WIDEST_BYTES = 8
 _MOST_WORDS = 512
 """Most words of memory that are remembered."""
 
-_BYTE = 0xFF
-
-Value = int | tuple[int] | tuple[int, int]
-"""A number, a signed offset from the stack pointer at entry, or of a byte which bits are known, and their values."""
 _Operand = Location | int | None
 _Cell = tuple[str, int]
-_ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
 
 
 class Constants(NamedTuple):
@@ -338,9 +334,9 @@ class ConstantExecution:
         """What an operation makes of ``values``, none where it is no function of integers."""
         if one.function is None:
             return None
-        value = _computed(one.op.opcode, one.function, values)
+        value = computed(one.op.opcode, one.function, values)
         if value is None and one.op.output is not None and one.op.output.size_bytes == one.op.inputs[0].size_bytes == 1:
-            value = _bits(one.op.opcode, values)
+            value = bits_known(one.op.opcode, values)
         return value
 
     def _straight(self, one: _Op, state: Constants, told: _Told) -> None:
@@ -379,7 +375,7 @@ class ConstantExecution:
     # ------------------------------------------------------------------------------------------------------- memory
 
     def _load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
-        if address is None or _is_bits(address):
+        if address is None or is_bits(address):
             return None
         if type(address) is int:
             content = self._memory.constant(address, size_bytes)
@@ -391,7 +387,7 @@ class ConstantExecution:
     def _store(
         self, state: Constants, address: Value | None, value: Value | None, size_bytes: int, told: _Told
     ) -> None:
-        if address is not None and not _is_bits(address):
+        if address is not None and not is_bits(address):
             space, offset = cell = _cell(address)
             _forget(state, space, offset, offset + size_bytes - 1)
             is_owned = space == "stack" or self._memory.is_static(offset)
@@ -423,35 +419,6 @@ def _forget_registers(locations: Iterable[Location], state: Constants) -> None:
         state.registers.pop(location, None)
 
 
-def _is_bits(value: Value) -> bool:
-    return isinstance(value, tuple) and len(value) > 1
-
-
-def _bits(opcode: str, values: Sequence[Value | None]) -> Value | None:
-    """The bits of a byte that are known of the result of an operation on bytes."""
-    if opcode not in {"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"}:
-        return None
-    (known, value), (other_known, other) = map(_known_bits, values)
-    if opcode == "INT_AND":
-        found = known & other_known | known & ~value | other_known & ~other, value & other
-    elif opcode == "INT_OR":
-        found = known & other_known | value | other, value | other
-    elif other_known != _BYTE or other > _BYTE.bit_length():
-        return None
-    elif opcode == "INT_LEFT":
-        found = (known << other | (1 << other) - 1) & _BYTE, value << other & _BYTE
-    else:
-        found = known >> other | ~(_BYTE >> other) & _BYTE, value >> other
-    return found[1] if found[0] == _BYTE else found if found[0] else None
-
-
-def _known_bits(value: Value | None) -> tuple[int, int]:
-    """Which bits of a byte are known, and their values; the others are 0."""
-    if isinstance(value, int):
-        return _BYTE, value
-    return (0, 0) if value is None or len(value) == 1 else value
-
-
 def _cell(address: Value) -> _Cell:
     return ("static", address) if isinstance(address, int) else ("stack", address[0])
 
@@ -467,40 +434,3 @@ def _forget(state: Constants, space: str, low: int, high: int) -> None:
         return
     for cell in [c for c, held in memory.items() if c[0] == space and c[1] <= high and c[1] + held[0] > low]:
         del memory[cell]
-
-
-def _computed(opcode: str, function: Callable[..., int], values: Sequence[Value | None]) -> Value | None:
-    """The result of a pure integer function."""
-    if {*map(type, values)} == {int}:
-        return function(*values)
-    if len(values) == 1:
-        return values[0] if opcode == "COPY" else None
-    first, second = values
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        return None if _is_bits(first) or _is_bits(second) else _between(opcode, first[0], second[0])
-    if opcode == "INT_ADD" and isinstance(second, tuple):
-        first, second = second, first
-    if (
-        isinstance(first, tuple)
-        and not _is_bits(first)
-        and isinstance(second, int)
-        and opcode in {"INT_ADD", "INT_SUB"}
-    ):
-        moved = first[0] + (second if opcode == "INT_ADD" else -second)
-        return (signed(32, moved % _WORD),)
-    if opcode in _ZERO_DECIDES and 0 in (first, second):
-        return 0
-    return None
-
-
-def _between(opcode: str, first: int, second: int) -> int | None:
-    """What is known of two addresses in the stack, by their offsets: which is less depends on where the stack is."""
-    apart = (first - second) % _WORD
-    match opcode:
-        case "INT_SUB":
-            return apart
-        case "INT_EQUAL":
-            return int(not apart)
-        case "INT_NOTEQUAL":
-            return int(bool(apart))
-    return None
