@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import memory_assumptions
+from wcet_probe.analyzer.facts.memory import alignment_assumptions, memory_assumptions
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
@@ -68,8 +68,10 @@ def assumptions(
         assumed.append(Assumption("alignment", text, "every emulated run"))
     if target.dcache:
         assumed += memory_assumptions(facts)
+    elif target.unaligned:
+        assumed += alignment_assumptions(facts)
     on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
-    if (target.dcache and on_stack) or tells_stack_alignment(values.terms):
+    if ((target.dcache or target.unaligned) and on_stack) or tells_stack_alignment(values.terms):
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
         assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
     assumed += dead_end_assumptions(image, values)

@@ -23,6 +23,7 @@ from wcet_probe.analyzer.call_summaries import (
 )
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import data_misses
+from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
 from wcet_probe.analyzer.facts.source_match import index_sources
@@ -93,7 +94,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     stage = prepared.bounded(request.parameters)
     instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
     values = prepared.values
-    accesses = tuple(access_ranges(values, prepared.data.lines))
+    accesses = tuple(access_ranges(values, prepared.data.lines, prepared.data.classes))
     summaries = prepared.calls.of(values)
     callees = tuple(summaries.values())
     reached = sorted(values.states)
@@ -121,7 +122,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         idle_facts=(
             *stage.loops.idle,
             *stage.asserted.idle,
-            *idle_facts(accesses, prepared.data.lines),
+            *idle_facts(accesses, prepared.data.lines, prepared.data.classes),
             *_unused(prepared, summaries),
         ),
         by_type=_by_type(stage, (instructions, cycles)),
@@ -246,6 +247,7 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
+    data = with_unaligned_accesses(data, values, request.target, asserted, work.costs)
     parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, work.constants
     return Prepared(*parts, is_callee=called is not None)
 

@@ -415,7 +415,7 @@ def _place(point: Point) -> tuple[int, str, int]:
 
 
 def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
-    """The certificates, with the records that let the checker follow the code and the caches.
+    """The certificates, with the records that let the checker follow the code, the caches and what is aligned.
 
     The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
     there where memory is known at entry.
@@ -429,7 +429,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     }
     found = checkable(instructions.problem, request.image, request.instructions, arguments)
     cached: Iterable[str] = ()
-    if request.target.icache or request.target.dcache:
+    if request.target.icache or request.target.dcache or request.target.unaligned:
         code = Code(request.image, {one.address: one for one in request.instructions})
         costs = {one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)}
         assumed = stage.prepared.data.lines.assumed if stage.prepared.data.lines else frozenset[int]()

@@ -100,7 +100,9 @@ class Machine:
         for segment in image.segments:
             self.memory.write(segment.address, segment.data)
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
-        self._table = code_table(Same(tuple(instructions)), Same(tuple(costs)), target.isa, stack_pointer)
+        self._table = code_table(
+            Same(tuple(instructions)), Same(tuple(costs)), target.isa, stack_pointer, target.unaligned
+        )
         harness = next((s for s in image.functions if s.name == "wp_replay"), None)
         self._harness = MemoryRange(harness.address, harness.size_bytes) if harness else MemoryRange(0, 0)
         self._loops = loop_table(watched, self._table)

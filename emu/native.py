@@ -13,7 +13,7 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 10
+_ABI_VERSION = 11
 
 REPLACEMENT = {
     Replacement.LRU: 0,
@@ -65,7 +65,7 @@ class AccessLayout(Structure):
         ("subtract_index", c_uint8),
         ("shift", c_uint8),
         ("shift_bits", c_uint8),
-        ("unused", c_uint8),
+        ("unaligned_cycles", c_uint8 * 3),
     ]
 
 
@@ -156,6 +156,7 @@ class SetupLayout(Structure):
         ("flags_register", c_int32),
         ("uncached_count", c_uint32),
         ("unified_cache", c_uint32),
+        ("single_cycles", c_uint32),
     ]
 
 

@@ -110,6 +110,7 @@ class Observer:
             flags_register=register_id(target.isa, "cpsr") if target.isa is Isa.ARM else 0,
             uncached_count=len(target.memory.regions),
             unified_cache=target.unified_cache,
+            single_cycles=target.memory.single_cycles,
         )
         icache = None if target.unified_cache else _never_written(target.icache)
         self._handle: int | None = self._library.wp_observer_open(

@@ -22,11 +22,13 @@ from wcet_probe.emu.native import (
 from wcet_probe.errors import UsageError
 from wcet_probe.identity import Same
 from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
-from wcet_probe.model.target import Isa
+from wcet_probe.model.target import Isa, UnalignedAccess
+from wcet_probe.model.unaligned_access import unaligned_cycles
 
 _KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
 _SHIFT = {Shift.LSL: 0, Shift.LSR: 1, Shift.ASR: 2, Shift.ROR: 3, Shift.RRX: 4}
 _ALWAYS = 14
+_ALIGNMENTS = (1, 2, 4)
 
 HALFWORD_BYTES = 2
 """A row of the table speaks of one halfword of code."""
@@ -85,7 +87,11 @@ class CodeTable:
 
 @lru_cache(maxsize=32)
 def code_table(
-    instructions: Same[tuple[Instruction, ...]], costs: Same[tuple[InstructionCost, ...]], isa: Isa, stack_pointer: str
+    instructions: Same[tuple[Instruction, ...]],
+    costs: Same[tuple[InstructionCost, ...]],
+    isa: Isa,
+    stack_pointer: str,
+    unaligned: tuple[UnalignedAccess, ...],
 ) -> CodeTable:
     """The table of ``instructions``, each at ``costs``; all machines of a program share it, and nobody writes to it.
 
@@ -94,8 +100,9 @@ def code_table(
         costs: cycles of each.
         isa: instruction set of the code.
         stack_pointer: name of the stack pointer.
+        unaligned: what unaligned accesses take longer.
     """
-    return _table(instructions.value, costs.value, lambda name: register_id(isa, name), stack_pointer)
+    return _table(instructions.value, costs.value, lambda name: register_id(isa, name), stack_pointer, unaligned)
 
 
 def _table(
@@ -103,6 +110,7 @@ def _table(
     costs: Sequence[InstructionCost],
     id_of: Callable[[str], int],
     stack_pointer: str,
+    unaligned: Sequence[UnalignedAccess],
 ) -> CodeTable:
     base = instructions[0].address
     size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
@@ -124,7 +132,9 @@ def _table(
         row.condition = instruction.condition
         quiet[start] = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
-        descriptors.extend(_descriptor(access, id_of) for access in instruction.accesses)
+        descriptors.extend(
+            _descriptor(access, id_of, _longer(instruction, access, unaligned)) for access in instruction.accesses
+        )
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
     return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
@@ -169,7 +179,15 @@ def _flags(instruction: Instruction, stack_pointer: str) -> int:
     return flags
 
 
-def _descriptor(access: Access, id_of: Callable[[str], int]) -> AccessLayout:
+def _longer(instruction: Instruction, access: Access, unaligned: Sequence[UnalignedAccess]) -> tuple[int, ...]:
+    """Cycles that ``access`` takes longer at an address that is a multiple of 1, 2 and 4 bytes, and of no more."""
+    return tuple(
+        unaligned_cycles(unaligned, instruction.timing_class, access.bytes_each, 2 * alignment, alignment).most
+        for alignment in _ALIGNMENTS
+    )
+
+
+def _descriptor(access: Access, id_of: Callable[[str], int], longer: tuple[int, ...]) -> AccessLayout:
     return AccessLayout(
         displacement=access.displacement & 0xFFFFFFFF,
         align_mask=access.align_mask,
@@ -181,4 +199,5 @@ def _descriptor(access: Access, id_of: Callable[[str], int]) -> AccessLayout:
         subtract_index=access.subtract_index,
         shift=_SHIFT[access.shift],
         shift_bits=access.shift_bits,
+        unaligned_cycles=longer,
     )

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, asserted_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence
@@ -33,7 +34,6 @@ from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.congruences import Congruences
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.model.target import CacheConfig
 
@@ -67,25 +67,14 @@ class Places:
     config: CacheConfig
     pointers: PointerFacts
 
-    def alignment(self, access: Access, asserted: Asserted, *, is_folded: bool = False) -> Congruence:
-        """A power of two modulo which the variable part is known, and its residue; ``asserted`` is what facts say.
+    @property
+    def classes(self) -> AddressClasses:
+        """Residue classes of addresses, modulo the bytes of a line at most."""
+        return AddressClasses(self.residues, self.pointers, self.config.line_bytes)
 
-        All of the address that is not constant is variable; if it ``is_folded``, only that of which no range is known.
-        """
-        known, residue = self.config.line_bytes, 0
-        for factor, term, part in access.parts:
-            if is_folded and not is_unknown(factor, part):
-                continue
-            own = (
-                self.residues.of_unknown(term, asserted[term])
-                if term is not None and term in asserted
-                else self.residues.of_number(part)
-            )
-            known = min(known, factor * own.modulus & -(factor * own.modulus))
-            residue += factor * own.residue
-        if access.has_stack_part:
-            known = min(known, STACK_ALIGNMENT_BYTES)
-        return Congruence(known, residue % known)
+    def alignment(self, access: Access, asserted: Asserted, *, is_folded: bool = False) -> Congruence:
+        """As `AddressClasses.of_variable_part`."""
+        return self.classes.of_variable_part(access, asserted, is_folded=is_folded)
 
     def span(self, access: Access, asserted: Asserted) -> Span:
         """How many lines ``access`` goes to; ``asserted`` is what facts say.
@@ -169,7 +158,7 @@ class Places:
         *Soundness:* the alignment of the variable part, and the constant, are those that misses are counted by. Of a
         folded address (`symbolic_blocks._Address`) accesses before it show them, as this one does not.
         """
-        asserted, aligned = self._asserted_range(access), self._aligned(access)
+        asserted, aligned = self._asserted_range(access), self.classes.observable(access)
         return aligned if asserted is None else strided.meet(aligned, asserted)
 
     def sets_of(self, access: Access) -> frozenset[int] | None:
@@ -199,13 +188,6 @@ class Places:
         numbers = range(low // line_bytes, (high + access.size_bytes - 1) // line_bytes + 1)
         return frozenset(numbers) if len(numbers) <= self.config.sets else None
 
-    def _aligned(self, access: Access) -> StridedInterval:
-        """The addresses that ``access`` may go to, by its parts and the alignment that facts tell of it."""
-        if not any(is_unknown(factor, part) for factor, _, part in access.parts):
-            return access.offset
-        alignment, residue = self.alignment(access, asserted_of(access, self.pointers))
-        return strided.residue_class(access.offset.bits, residue + access.constant, alignment)
-
     def _asserted_range(self, access: Access) -> StridedInterval | None:
         """The addresses of the object that a flow fact says ``access`` is in, where its parts do not tell the sets.
 
@@ -216,7 +198,7 @@ class Places:
             return None
         asserted = strided.between(access.offset.bits, extent.base_address, extent.end_address - access.size_bytes)
         is_possible = not any(
-            strided.meet(known, asserted).is_bottom for known in (access.offset, self._aligned(access))
+            strided.meet(known, asserted).is_bottom for known in (access.offset, self.classes.observable(access))
         )
         return asserted if is_possible else None
 

@@ -17,15 +17,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
+from wcet_probe.analyzer.facts.memory import Pointers
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.model.proof import AccessRange, IdleFact, RegisterRange
 from wcet_probe.model.target import Isa
 
 
-def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[AccessRange]:
+def access_ranges(
+    values: Values, lines: SymbolicBlocks | None, classes: AddressClasses | None = None
+) -> Iterable[AccessRange]:
     """Where each access may go; ``lines`` tell what facts and the cache add, if there is one.
+
+    Without a cache ``classes`` tell what facts say of alignments, if anything rests on them.
 
     *Soundness:* as said of `access_places`.
     """
@@ -34,7 +40,8 @@ def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[Acce
         point = values.graph.points[index]
         cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
         for access, pieces in zip(values.accesses[index], cut, strict=True):
-            offset = places.observable(access) if places else access.offset
+            told = places or classes
+            offset = told.observable(access) if told else access.offset
             yield AccessRange(
                 address=access.instruction_address,
                 context=point.context,
@@ -50,7 +57,7 @@ def access_ranges(values: Values, lines: SymbolicBlocks | None) -> Iterable[Acce
                 line_changes=places.line_changes_of(access) if places else None,
                 is_one_line=len(pieces) == 1,
                 lines=places.lines_of(access) if places else None,
-                fact=places.fact_of(access) if places else "",
+                fact=told.fact_of(access) if told else "",
                 point=number,
             )
 
@@ -79,12 +86,18 @@ def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
             yield RegisterRange(*place, value.low, value.stride, value.steps)
 
 
-def idle_facts(accesses: Iterable[AccessRange], lines: SymbolicBlocks | None) -> tuple[IdleFact, ...]:
+def idle_facts(
+    accesses: Iterable[AccessRange], lines: SymbolicBlocks | None, classes: AddressClasses | None = None
+) -> tuple[IdleFact, ...]:
     """Facts about pointers that speak of some of ``accesses``, and on which nothing that is said of any of them rests.
 
     *Soundness:* none is claimed; it is for people to look at.
     """
-    every = list(accesses) if lines else []
-    asserted = dict.fromkeys(lines.places.pointers.of(each.address).where for each in every) if lines else {}
+    told = lines.places if lines else classes
+    every = list(accesses) if told else []
+    pointers = [told.pointers.of(each.address) for each in every] if told else []
+    # Without a cache nothing rests on what is said of places: such a fact is for another core.
+    plain = (one for one in pointers if lines or one == Pointers(one.alignment_bytes, remainder=one.remainder))
+    asserted = dict.fromkeys(one.where for one in plain)
     used = {"", *(each.fact for each in every)}
     return tuple(IdleFact(where, "the values tell as much of its accesses") for where in asserted if where not in used)

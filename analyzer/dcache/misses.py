@@ -43,8 +43,10 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
 
+from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
+from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
 from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, variable_names, visit_variable
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.refetches import EVICTIONS, Refetched, Refetches
@@ -64,8 +66,7 @@ from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.model.target import CacheConfig, MemoryTiming, Replacement, Target
+from wcet_probe.model.target import CacheConfig, Replacement, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ class DataMisses:
         lines: names of the lines; None without a cache.
         counted: of each access of a point, in order, the address of its instruction (None: a fetch), and the auxiliary
             variable that its misses are counted by; None where each is charged.
+        classes: of addresses, where there is no cache and it costs that an access is unaligned; else None.
     """
 
     points: Mapping[int, int]
@@ -87,6 +89,7 @@ class DataMisses:
     constraints: tuple[LinearConstraint, ...]
     lines: SymbolicBlocks | None
     counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
+    classes: AddressClasses | None = None
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -102,7 +105,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     """
     config, memory = target.dcache, target.memory
     if config is None:
-        waiting = {p: sum(_single_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
+        waiting = {p: sum(uncached_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
         return DataMisses(waiting, {}, (), (), None)
     lines = SymbolicBlocks(values, config, pointers)
     traversals = StridedTraversals(values, lines, config)
@@ -197,23 +200,6 @@ def _steps(
             yield _Step(LineAccess(line, fills, access.is_certain, candidates, traversed, modifies), access)
 
 
-def _single_cycles(access: Access, memory: MemoryTiming) -> int:
-    return max(memory.single_cycles, _region_cycles(access, memory))
-
-
-def _region_cycles(access: Access, memory: MemoryTiming) -> int:
-    """Most cycles of the uncached regions that ``access`` may be to; a stack may be in any."""
-    cycles = 0
-    for region in memory.regions:
-        if access.base is Base.NUMBER:
-            low, high = access.offset.unsigned_range()
-            if high < region.extent.base_address or region.extent.end_address <= low:
-                continue
-        own = region.write_cycles if access.is_store else region.read_cycles
-        cycles = max(cycles, own.value)
-    return cycles
-
-
 @dataclass(slots=True)
 class _Charge:
     """Cycles and misses by point, and granules of accesses that are persistent in a block only, by point and group."""
@@ -285,7 +271,7 @@ class _Costs:
         line, fills, _, candidates, traversed, _ = accessed
         charge = self.leaving if access.is_leaving else self.inside
         self._add_single_write(point, accessed, access, verdict)
-        charge.cycles[point] += 0 if access.skipped_bytes else _region_cycles(access, self.target.memory)
+        charge.cycles[point] += 0 if access.skipped_bytes else region_cycles(access, self.target.memory)
         visit = self.pointers.of_access(access).visit
         self.visits[point] += visit == "first"
         if access.is_leaving or access.is_store:

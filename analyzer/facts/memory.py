@@ -7,7 +7,7 @@ cross-checked run is held against.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence
@@ -207,6 +207,17 @@ def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
     for word in facts.words:
         text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
         yield Assumption(f"fact {word.where}", text, "every emulated run holds each load of the word against it")
+
+
+def alignment_assumptions(facts: Facts) -> Iterator[Assumption]:
+    """What of the facts about pointers is taken as given where there is no cache: their alignment.
+
+    *Soundness:* without a cache nothing rests on their places.
+    """
+    for pointer in facts.pointers:
+        yield from pointer_assumptions(
+            replace(pointer, first_set=None, sets=None, symbol=None, visit=None, line_changes=None, lines=None)
+        )
 
 
 def pointer_assumptions(pointer: PointerFact, proved: str = "") -> Iterator[Assumption]:

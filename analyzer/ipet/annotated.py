@@ -52,14 +52,15 @@ def find_caches(
 ) -> Iterator[tuple[Names, Caches]]:
     """Names of values, and the accesses of the graph by them; then with what accesses have shown of names, if anything.
 
-    Then both with sums of symbols as names of places.
+    Then both with sums of symbols as names of places. Without caches there are no names first: alignments alone are
+    asked for, which invariants may tell.
 
     Args:
         code: the image.
         graph: of the flow problem.
         invariants: of its nodes.
         coverage: of the graph, by the checker.
-        target: a core with caches.
+        target: a core with caches, or one on which unaligned accesses take longer.
         asserted: what facts say that numbers are multiples of, if they are loaded and added to addresses.
         crosses_no_line: whether an assumption says so of the accesses of the instruction at an address.
 
@@ -68,6 +69,12 @@ def find_caches(
 
     *Soundness:* none is claimed.
     """
+    if target.icache is None and target.dcache is None:
+        names = Names({}, {}, asserted)
+        yield (
+            names,
+            caches_of(target, graph, coverage, Tracer(code, graph, invariants, coverage, names), crosses_no_line),
+        )
     for with_sums in (False, True):
         names = Numbering(code, graph, invariants, coverage, asserted, with_sums=with_sums).run()
         if with_sums and not names.sums:
@@ -143,7 +150,7 @@ def cache_annotations(
         graph: of the problem.
         code: the image.
         costs: of its instructions.
-        target: a core with caches.
+        target: as of `find_caches`.
         invariants: of the nodes.
         flags: what they tell where nodes begin.
         arguments: what facts say of registers at entry.

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 10; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 11; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
@@ -481,6 +481,21 @@ const struct wp_uncached *wp_uncached_at(const struct wp_setup *setup, uint32_t 
     return NULL;
 }
 
+/* An access that is not aligned takes longer: each of these cycles is one more transfer, which waits like the first. */
+static void charge_unaligned(struct wp_observer *observer, uint32_t pc, uint32_t address, uint32_t bytes, uint32_t waiting)
+{
+    const struct wp_instruction *const instruction =
+        &observer->setup.instructions[(pc - observer->setup.code_base) / 2];
+    const struct wp_access *access = &observer->setup.accesses[instruction->first_access];
+    for (uint32_t i = 0; i < instruction->access_count; i++, access++) {
+        if (access->bytes_each == bytes) {
+            const uint32_t longer = access->unaligned_cycles[address & 1 ? 0 : address & 2 ? 1 : 2];
+            observer->counts.cycles += (uint64_t)longer * (1 + waiting);
+            return;
+        }
+    }
+}
+
 void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_t pc, uint32_t address, uint32_t bytes,
                         bool is_write)
 {
@@ -496,9 +511,14 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
         wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
                          wp_range_at(observer, address) - 1u, pc, address, bytes, is_write);
     const struct wp_uncached *const uncached = wp_uncached_at(&observer->setup, address);
+    const uint32_t waiting = uncached                ? (is_write ? uncached->write_cycles : uncached->read_cycles)
+                             : observer->has_dcache ? 0
+                                                    : observer->setup.single_cycles;
+    if (address & (bytes - 1))
+        charge_unaligned(observer, pc, address, bytes, waiting);
     if (uncached) {
         observer->counts.region_accesses++;
-        observer->counts.region_cycles += is_write ? uncached->write_cycles : uncached->read_cycles;
+        observer->counts.region_cycles += waiting;
         return;
     }
     if (!observer->has_dcache)

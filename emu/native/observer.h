@@ -31,7 +31,8 @@ struct wp_access {
     uint32_t displacement, align_mask;
     int32_t base, index; /* the engine's register ids; 0: none */
     uint16_t count;
-    uint8_t kind, bytes_each, subtract_index, shift, shift_bits, unused;
+    uint8_t kind, bytes_each, subtract_index, shift, shift_bits;
+    uint8_t unaligned_cycles[3]; /* that it takes longer where 1, 2 or 4 is all that divides its address */
 };
 
 /* Row i of the instruction table speaks of the halfword at code_base + 2 i. */
@@ -71,6 +72,7 @@ struct wp_setup {
     int32_t stack_pointer, flags_register; /* the engine's register ids; flags 0: none */
     uint32_t uncached_count;
     uint32_t unified_cache; /* fetches go to the data cache, too; there is no other */
+    uint32_t single_cycles; /* that an access waits where no cache and no region serves it */
 };
 
 struct wp_counts {

@@ -66,6 +66,8 @@ WP_OUT_OF_LINE void wp_slow_event(struct wp_frame *frame, uint32_t block)
     frame->event(frame, block, wp_current);
 }
 
+/* An access of several words, or one that may take longer because it is not aligned. */
+#define WP_IS_LEFT_TO_CORE(address, bytes) ((bytes) > 4 || ((address) & ((bytes)-1)))
 #define WP_HAS_LINES (WP_DATA && WP_DATA_WAYS)
 /* Where an access is counted as one of a region that no cache serves. */
 #define WP_IS_OF_REGION(range) (WP_STACK_IS_UNCACHED && (range) == WP_STACK)
@@ -159,7 +161,7 @@ WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t a
     const uint32_t range = wp_range_of(frame, address, bytes, &base, &size);
     const bool is_of_region = WP_IS_OF_REGION(range);
     if (WP_UNLIKELY(frame->watches || range == WP_FAST_RANGES || (range == WP_CODE && is_store) ||
-                    (bytes > 1 && (address & 3) + bytes > 4) || (!is_of_region && WP_IS_UNCACHED(address, address))))
+                    WP_IS_LEFT_TO_CORE(address, bytes) || (!is_of_region && WP_IS_UNCACHED(address, address))))
         return wp_core_access(frame, pc, address, bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD));
     if (is_of_region) {
         *(is_store ? &frame->region_stores : &frame->region_loads) += 1;
@@ -269,7 +271,7 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
 #if WP_DATA
     if (!is_noted)
         return wp_there(fixed->memory[range] + offset);
-    if (WP_UNLIKELY(watches) || (bytes > 1 && (address & 3) + bytes > 4) ||
+    if (WP_UNLIKELY(watches) || WP_IS_LEFT_TO_CORE(address, bytes) ||
         (!WP_IS_OF_REGION(range) && WP_IS_UNCACHED(address, address))) {
         ++*count;
         return wp_slow_access(frame, pc, address, kind);

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 from rich.console import Console
 
-from wcet_probe.model.target import CacheConfig, MemoryRange, Sourced, Stall, Target, Timing, UncachedRegion
+from wcet_probe.model.target import (
+    CacheConfig,
+    MemoryRange,
+    Sourced,
+    Stall,
+    Target,
+    Timing,
+    UnalignedAccess,
+    UncachedRegion,
+)
 from wcet_probe.reports.screens.layout import paragraph, table
 from wcet_probe.reports.screens.terminal import Line, heading, items, page_width, print_lines
 from wcet_probe.sizes import format_size
@@ -44,6 +53,12 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
             [_stall(stall, sources) for stall in target.stalls],
             ("what", "result", "needed", "cycles", "basis", "source"),
         )
+    if target.unaligned:
+        yield heading("\nCycles that an unaligned access takes longer")
+        yield from table(
+            [_unaligned(one, sources) for one in target.unaligned],
+            ("bytes", "at multiples of", "cycles", "basis", "source"),
+        )
     yield heading("\nCaches")
     caches = [("instruction", target.icache), ("data", target.dcache)]
     yield from table(
@@ -66,9 +81,12 @@ def _target_page(target: Target, width: int) -> Iterator[Line]:
             ("region", "addresses", "access", "cycles", "basis", "source"),
         )
     yield from items("Modelling choices", (("-", choice) for choice in target.modelling_choices), width)
+    longer = [(_access(one), ", ".join(one.timing_classes)) for one in target.unaligned]
+    yield from items("Which unaligned accesses take longer", longer, width)
     yield from items("Who waits for whom", ((stall.name, _who(stall, target)) for stall in target.stalls), width)
     notes = [(name, timing.note) for name, timing in timings.items()]
     notes += [(stall.name, stall.note) for stall in target.stalls]
+    notes += [(_access(one), one.note) for one in target.unaligned]
     yield from items("Notes", ((name, note) for name, note in notes if note), width)
     yield from items("Sources", ((f"[{number}]", text) for text, number in sources.items()), width)
 
@@ -103,6 +121,14 @@ def _timing(name: str, timing: Timing, sources: _Sources) -> tuple[object, ...]:
 def _stall(stall: Stall, sources: _Sources) -> tuple[object, ...]:
     needed = {"any": "at all", "address": "for an address", "shift": "shifted"}[stall.need]
     return stall.name, stall.result.value, needed, stall.cycles, stall.basis.value, f"[{sources[stall.source]}]"
+
+
+def _unaligned(one: UnalignedAccess, sources: _Sources) -> tuple[object, ...]:
+    return one.size_bytes, one.alignment_bytes, one.cycles, one.basis.value, f"[{sources[one.source]}]"
+
+
+def _access(one: UnalignedAccess) -> str:
+    return f"{one.size_bytes} bytes at multiples of {one.alignment_bytes}"
 
 
 def _who(stall: Stall, target: Target) -> str:

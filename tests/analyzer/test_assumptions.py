@@ -8,6 +8,7 @@ import pytest
 from tests.analyzer.small_functions import ARM, POWERPC, THUMB
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.terms import Terms
@@ -36,7 +37,8 @@ def without_caches(target):
 
 
 def test_nothing_more_is_assumed_of_a_call_without_accesses():
-    assert told().keys() == ALWAYS | {"aligned-accesses"}
+    assert told().keys() == ALWAYS
+    assert told(target=replace(THUMB, aligned_accesses="all are")).keys() == ALWAYS | {"aligned-accesses"}
     assert told(target=without_caches(ARM)).keys() == ALWAYS
     assert "targets/cortex-m4.toml" in told()["timing-model"]
 
@@ -50,6 +52,18 @@ def test_a_store_through_a_pointer_misses_the_stack():
         access(Base.ANY),
     ):
         assert "stack-separation" not in told(one)
+
+
+def test_without_a_cache_alignments_are_assumed_where_unaligned_accesses_take_longer():
+    fact = "[[pointer]]\nmultiple_of = 4\nlines = 3\nlines_per_set = 3\nbecause = 'nodes are words'\n"
+    facts = parse_facts("facts.toml", fact)
+    values = SimpleNamespace(
+        accesses={0: [access(Base.STACK)]}, terms=Terms(), graph=SimpleNamespace(dead_ends=()), unchecked_returns=False
+    )
+    for target, expected in ((THUMB, {"fact facts.toml:1", "stack-alignment"}), (replace(THUMB, unaligned=()), set())):
+        found = assumptions(facts, IMAGE, target, values, None)
+        assert {one.id for one in found} == ALWAYS | expected
+        assert not any("lines" in one.statement for one in found)
 
 
 @pytest.mark.parametrize("base", [Base.STACK, Base.ANY])

@@ -19,6 +19,7 @@ from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, assembler, guest_of
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.dcache.misses import data_misses
+from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
@@ -69,7 +70,9 @@ class Analysed:
     def bound(self, target: Target, pointers: PointerFacts = NOTHING_TOLD) -> int:
         """Cycles with the cache of ``target``."""
         request = replace(self.prepared.request, target=target)
-        data = data_misses(self.prepared.values, target, pointers)
+        values = self.prepared.values
+        data = data_misses(values, target, pointers)
+        data = with_unaligned_accesses(data, values, target, pointers, self.prepared.costs)
         stage = replace(self.prepared, request=request, data=data).bounded({})
         return stage.solved("cycles").solution.certified
 
@@ -141,7 +144,7 @@ def test_many_random_programs_stay_within_their_bounds(target, seed):
     search(seed, target, 25, 4)
 
 
-UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7")
+UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7", "cortex-m4")
 """Cores for which compilers read a word at any address by one instruction."""
 
 

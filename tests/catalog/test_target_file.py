@@ -58,7 +58,7 @@ def test_every_number_has_a_source(name):
 def test_what_is_from_a_manual_was_read_there(name):
     """Numbers from memory, of sister cores or of what was not at hand are assumed."""
     target = TARGETS[name]
-    told = [*target.timing.values(), *target.stalls]
+    told = [*target.timing.values(), *target.stalls, *target.unaligned]
     if name not in {"mpc603e", "mpc755", "e200z6"}:
         told.append(target.condition_failed)
     for row in told:
@@ -282,3 +282,26 @@ def test_only_replacement_that_is_no_function_of_the_accesses_has_a_seed(policy)
     else:
         with pytest.raises(UsageError, match="unknown key 'seed'"):
             parse_target("arm926ej-s", seeded)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("size_bytes = 2\n", "size_bytes = 3\n", "size_bytes: cannot be 3; give a power of two"),
+        ("size_bytes = 2\n", "size_bytes = 1\n", "size_bytes: cannot be 1; give a whole number of at least 2"),
+        ("size_bytes = 2\n", "size_bytes = 16\n", "size_bytes: cannot be 16; an access has 8 at most"),
+        ("alignment_bytes = 1\n", "alignment_bytes = 2\n", "alignment_bytes: cannot be 2; give less than size_bytes"),
+        ("size_bytes = 2\n", "size_bytes = 4\n", "timing_classes: has a class of another row for the same accesses"),
+        ("cycles = 1\nbasis", "cycles = 0\nbasis", "cycles: cannot be 0; give a whole number of at least 1"),
+        ("cycles = 1\nbasis", "cycles = 256\nbasis", "cycles: cannot be 256; give 255 at most"),
+        ('"table_branch"]\nsize', '"table"]\nsize', "timing_classes: unknown timing class 'table'"),
+        ("alignment_bytes = 1\n", "alignments = 1\n", "alignment_bytes: is missing"),
+    ],
+)
+def test_a_bad_row_of_unaligned_accesses_is_refused(old, new, expected):
+    head, rows = FILES["cortex-m4"].split("[[unaligned_accesses]]", 1)
+    assert old in rows
+    with pytest.raises(UsageError) as error:
+        parse_target("cortex-m4", f"{head}[[unaligned_accesses]]{rows.replace(old, new, 1)}")
+    assert str(error.value).startswith("targets/cortex-m4.toml: key unaligned_accesses.")
+    assert expected in str(error.value)

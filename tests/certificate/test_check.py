@@ -249,8 +249,9 @@ def narrowed(place, text):
 
 def at_entry(place, text):
     def change(problem, derivations, followed):
+        own = [f"invariant {problem.entry} {place} {text}"] if problem.unit == "instructions" else []
         kept = [line for line in followed if not line.startswith(f"invariant {problem.entry} {place} ")]
-        return problem, derivations, [*kept, *([f"invariant {problem.entry} {place} {text}"] if followed else [])]
+        return problem, derivations, [*kept, *own]
 
     return change
 

@@ -48,7 +48,7 @@ def test_the_first_screen_shows_both_sides(run):
     assert (code, err) == (0, "")
     first, _, verdict, _, titles, instructions, cycles, *_ = out.splitlines()
     (most,) = re.findall(r"^tlsf on cortex-m4: malloc takes at most (\d+) instructions, \d+ cycles$", first)
-    assert verdict.startswith("BOUNDED: a witness below, a proven upper bound above, under 4 assumptions")
+    assert verdict.startswith("BOUNDED: a witness below, a proven upper bound above, under 6 assumptions")
     assert titles.split() == ["bound", "observed", "slack"]
     assert instructions.split() == ["instructions", most, most, "0", "exact"]
     unit, bound, observed, slack, *_ = cycles.split()

@@ -110,7 +110,7 @@ def test_a_counting_loop_is_proved(run, firmware):
     assert (code, err) == (0, "")
     first, verdict, *_ = out.splitlines()
     assert re.fullmatch(r"fixed on cortex-m4: takes at most \d+ instructions, \d+ cycles", first)
-    assert verdict == "BOUNDED: a proven upper bound, under 3 assumptions."
+    assert verdict == "BOUNDED: a proven upper bound, under 2 assumptions."
     assert re.search(r"fixed\+0x[0-9a-f]+ \(guest\.c:[78]\) +16  proved", out)
 
 

@@ -254,7 +254,9 @@ CASES: Mapping[str, tuple[Case, ...]] = {
         Case("literal", (), 2, (2 + 1) + 4, 1, 0, 0x12345678),
         Case("multiple", (HEAP + 64,), 7, 5 + (4 + 1) + (3 + 1) + 3 + 3 + 3 + 8, 11, 8),
         Case("forms", (HEAP + 64, 2), 9, 8 * 2 + 2 * 1 + 4, 5, 3),
-        Case("unaligned", (HEAP + 14,), 4, 3 * 2 + 4, 2, 1),
+        Case("unaligned", (HEAP + 14,), 4, (2 + 1) + (2 + 1) + (2 + 1) + 4, 2, 1),
+        Case("unaligned", (HEAP + 13,), 4, (2 + 2) + (2 + 2) + 2 + 4, 2, 1),
+        Case("unaligned", (HEAP + 12,), 4, 2 + 2 + (2 + 1) + 4, 2, 1),
         Case("nested", (), 6, 3 + 4 + (1 + 1 + 4) + 6, 2, 2),
     ),
     "arm926ej-s": (

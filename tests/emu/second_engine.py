@@ -166,6 +166,22 @@ def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) 
     )
 
 
+def unaligned_cycles_of(guest: Guest, second: Interpretation) -> int:
+    """What unaligned accesses take longer, by the words of the target's file; each cycle is a transfer that waits."""
+    target, longer = guest.target, 0
+    classes = {one.address: one.timing_class for one in guest.instructions}
+    for access in second.accesses:
+        region = target.memory.region_at(access.address)
+        waiting = 0 if target.dcache else target.memory.single_cycles
+        if region is not None:
+            waiting = (region.write_cycles if access.is_store else region.read_cycles).value
+        for row in target.unaligned:
+            is_of_row = row.size_bytes == access.size_bytes and classes[second.path[access.step]] in row.timing_classes
+            if is_of_row and access.address % (2 * row.alignment_bytes) == row.alignment_bytes:
+                longer += row.cycles * (1 + waiting)
+    return longer
+
+
 def pipeline_cycles(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) -> int:
     """Cycles of a core that issues in order by the timing table; each instruction waits until its operands are there.
 

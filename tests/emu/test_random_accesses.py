@@ -167,3 +167,25 @@ def test_an_exception_is_not_blamed_on_an_it_block_before_it():
             ask = lambda m, f=function, a=(0, 4, heap + 2, heap): m.count(f, a)  # noqa: E731
             assert not ask_both(engine, translated, "count", ask)
             assert "stray access" not in str(outcome(engine, ask))
+
+
+@pytest.mark.parametrize("lines", [None, (4, 2, 16), (4, 2, 4)])
+@pytest.mark.parametrize("waiting", [0, 9])
+def test_an_unaligned_access_costs_both_engines_the_same(lines, waiting):
+    """A halfword at an odd address within a word was taken for an ordinary access by translated code."""
+    target = load_target("cortex-m4")
+    memory = replace(target.memory, first_beat_cycles=Sourced(waiting, Basis.ASSUMED, "a test"))
+    target = replace(target, memory=memory, dcache=cache_config(*lines) if lines else None)
+    body = "ldr r1, [r0]\nstr r1, [r0, #8]\nldrh r2, [r0, #16]\nstrh r2, [r0, #24]\nldm r3, {r1, r2}\nbx lr"
+    used = guest_of(assembler({"f": body}, target), target)
+    with twins(used, 4096) as (engine, translated):
+        heap, found = engine.heap.base_address + 64, []
+        for offset in range(8):
+
+            def ask(machine, offset=offset):
+                return machine.measure("f", (heap + offset, 0, 0, heap), COLD)
+
+            assert ask_both(engine, translated, "measure", ask)
+            found.append(engine.observation().cycles)
+        each = 1 if lines else 1 + waiting
+        assert [one - found[0] for one in found] == [0, 6 * each, 2 * each, 6 * each] * 2

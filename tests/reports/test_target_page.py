@@ -30,7 +30,7 @@ def test_every_number_is_there_with_basis_and_source(name):
     regions = [number for region in memory.regions for number in (region.read_cycles, region.write_cycles)]
     caches = [cache for cache in (target.icache, target.dcache) if cache]
     numbers = [*target.timing.values(), target.condition_failed, *caches, *regions]
-    numbers += target.stalls
+    numbers += [*target.stalls, *target.unaligned]
     numbers += [memory.beat_bytes, memory.first_beat_cycles, memory.next_beat_cycles]
     for number in numbers:
         assert words(number.source) in told
@@ -43,6 +43,9 @@ def test_every_number_is_there_with_basis_and_source(name):
     for stall in target.stalls:
         assert words(f"{stall.name} {stall.result.value}") in told
         assert words(stall.note) in told
+    for row in target.unaligned:
+        assert words(f"{row.size_bytes} {row.alignment_bytes} {row.cycles} {row.basis.value}") in told
+        assert words(row.note) in told
     assert sum(target.bases.values()) == len(numbers) - (len(caches) == 2 and target.unified_cache)
     assert words(target.translation) in told
     assert words(target.aligned_accesses) in told

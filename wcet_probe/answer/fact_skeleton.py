@@ -148,8 +148,12 @@ def _in_a_line(table: Sequence[str]) -> str:
 def pointer_candidates(
     asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[FactCandidate]:
-    """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where it has a data cache."""
-    if asked is None or asked.target.dcache is None or any(not fact.functions for fact in asked.facts.pointers):
+    """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where anything rests on them."""
+    if (
+        asked is None
+        or not (asked.target.dcache or asked.target.unaligned)
+        or any(not fact.functions for fact in asked.facts.pointers)
+    ):
         return
     progress("trying alignments of pointers")
     # A fact about pointers asks for calls that are expanded: of others it is not the alignment that helps.

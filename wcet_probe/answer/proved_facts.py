@@ -57,7 +57,7 @@ def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
         UsageError: a file of facts is not valid.
     """
     if program.target.dcache is None:
-        return ProvedFacts((), "without a data cache nothing rests on them")
+        return ProvedFacts((), "without a data cache they are not tried")
     others = sorted(set(program.allocator.entry_points) - {*_ROLES, "check"})
     if others:
         return ProvedFacts((), f"{', '.join(others)} would have to be analysed, too")

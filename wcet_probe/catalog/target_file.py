@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import combinations
@@ -27,11 +27,15 @@ from wcet_probe.model.target import (
     Stall,
     Target,
     Timing,
+    UnalignedAccess,
     UncachedRegion,
 )
 
 GRANULE_BYTES = 64 * 1024
 """The memory map's ranges start and end at multiples of this."""
+_MOST_ACCESS_BYTES = 8
+_MOST_CYCLES = 255
+"""Of a row for unaligned accesses: the native core keeps them in a byte."""
 
 
 @lru_cache(maxsize=32)
@@ -77,6 +81,7 @@ def parse_target(name: str, text: str) -> Target:
         fpu=table.choice("fpu", Fpu, Fpu.NONE),
         translation=table.text("translation", default=""),
         aligned_accesses=table.text("aligned_accesses", default=""),
+        unaligned=_unaligned(table.tables("unaligned_accesses"), timing),
     )
     table.finish("icache", "dcache", "cache")
     return target
@@ -118,6 +123,34 @@ def _stall(table: Table, timing: Mapping[str, Timing]) -> Stall:
     )
     table.finish()
     return stall
+
+
+def _unaligned(tables: Iterable[Table], timing: Mapping[str, Timing]) -> tuple[UnalignedAccess, ...]:
+    """What unaligned accesses take longer; no two rows speak of one access."""
+    found: list[UnalignedAccess] = []
+    for table in tables:
+        one = UnalignedAccess(
+            timing_classes=_classes(table, "timing_classes", timing),
+            size_bytes=table.power_of_two("size_bytes", 2),
+            alignment_bytes=table.power_of_two("alignment_bytes"),
+            cycles=table.number("cycles", 1),
+            basis=table.choice("basis", Basis),
+            source=table.text("source"),
+            note=table.text("note", default=""),
+        )
+        if one.size_bytes > _MOST_ACCESS_BYTES:
+            raise table.error("size_bytes", f"cannot be {one.size_bytes}; an access has {_MOST_ACCESS_BYTES} at most")
+        if one.alignment_bytes >= one.size_bytes:
+            raise table.error("alignment_bytes", f"cannot be {one.alignment_bytes}; give less than size_bytes")
+        if one.cycles > _MOST_CYCLES:
+            raise table.error("cycles", f"cannot be {one.cycles}; give {_MOST_CYCLES} at most")
+        for other in found:
+            is_same = (other.size_bytes, other.alignment_bytes) == (one.size_bytes, one.alignment_bytes)
+            if is_same and not set(other.timing_classes).isdisjoint(one.timing_classes):
+                raise table.error("timing_classes", "has a class of another row for the same accesses; name it once")
+        found.append(one)
+        table.finish()
+    return tuple(found)
 
 
 def _classes(table: Table, key: str, timing: Mapping[str, Timing]) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: 0BSD
 """Are misses of caches and write-backs charged: each access hits, or is charged, or is counted where a limit is shown.
 
+So are unaligned accesses, where they take longer, with caches or without.
+
 What a limit allows and misses do not rest on is *not checked*, by the name of the lemma that the analysis used.
 """
 
@@ -23,6 +25,7 @@ from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint,
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.symbols import Objects, Pointers, Tracer
+from wcet_probe.certificate.unaligned import rests_on_stack
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
@@ -201,7 +204,7 @@ def check_caches(
         records: of it.
         invariants: of its nodes.
         coverage: of the graph.
-        target: a core with caches.
+        target: a core with caches, or one on which unaligned accesses take longer.
         asserted: see `multiples`.
         alignment: the statement of that assumption, if it is listed.
 
@@ -216,8 +219,10 @@ def check_caches(
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
     caches.check_must(annotations)
     caches.check_modified(annotations)
-    if target.dcache is not None:
+    if target.dcache is not None or target.unaligned:
         used |= {f"fact {where}" for where in asserted.where}
+    if any(rests_on_stack(one.executed, target) for one in caches.traced.values()):
+        used.add("stack-alignment")
     if any(
         step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own
     ):

@@ -222,14 +222,16 @@ class _Check:
     def _charged(self, graph: Graph, unit: str) -> Finding:
         target = self._binary.target
         has_caches = unit == "cycles" and bool(target.icache or target.dcache)
-        cached = self._check_caches(graph) if has_caches and not self._unfollowed else None
+        is_traced = has_caches or (unit == "cycles" and bool(target.unaligned))
+        cached = self._check_caches(graph) if is_traced and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
             demand(cost >= least, f"{node} costs at least {least} {unit}, not {cost}")
             if cached is not None and node not in skipped:
                 least += cached.needed[node].cycles
-                demand(cost >= least, f"{node} costs at least {least} {unit} with its misses, not {cost}")
+                what = "misses" if has_caches else "unaligned accesses"
+                demand(cost >= least, f"{node} costs at least {least} {unit} with its {what}, not {cost}")
         for edge in graph.edges:
             if edge.name in self._coverage.taken:
                 is_left = edge.source not in skipped and edge.name in self._coverage.gone
@@ -241,11 +243,13 @@ class _Check:
             self._charge_edge(f"leaving {node}", node, None, cost - waiting, unit)
         missing = not_charged(target, unit)
         if self._unfollowed:
-            missing = (*missing, *(("misses",) if has_caches else ()), "edges")
+            longer = ("unaligned accesses",) if unit == "cycles" and target.unaligned else ()
+            missing = (*missing, *(("misses",) if has_caches else ()), *longer, "edges")
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
         if skipped:
-            words = f"instructions are charged; not checked: misses of {_shortened(sorted(skipped))}"
+            what = "misses" if has_caches else "unaligned accesses"
+            words = f"instructions are charged; not checked: {what} of {_shortened(sorted(skipped))}"
             return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
@@ -362,7 +366,8 @@ class _Check:
             words = f"{shown} pairs of edges exclude each other, {asserted} follow from facts, which are assumptions"
             words += f", {followed} from rounds that were followed" if followed else ""
             yield Finding(f"constraints in {unit}", OK, words)
-        if unit == "cycles" and self._cached is not None:
+        target = self._binary.target
+        if unit == "cycles" and self._cached is not None and (target.icache or target.dcache):
             cached = self._cached
             if cached.open:
                 words = f"{len(cached.shown)} are shown; not checked: {cached.lemmas}"

@@ -26,6 +26,7 @@ from wcet_probe.certificate.residents import (
 from wcet_probe.certificate.shapes import postorder
 from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Passage, Traced, Tracer
+from wcet_probe.certificate.unaligned import region_cycles, unaligned_accesses
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
 
@@ -298,8 +299,9 @@ class Caches:
             leaving_cycles += leaving * side.fill_cycles
             if side.name == DATA:
                 fills, leaving_fills = found, leaving
-        region, leaving_region = self._region_cycles(node)
-        return Needed(fills, cycles + region, modify, singles, leaving_fills, leaving_cycles + leaving_region)
+        region, leaving_region = self._region_cycles(node) if self.target.dcache else (0, 0)
+        cycles += region + unaligned_accesses(self.traced[node].executed, self.target)
+        return Needed(fills, cycles, modify, singles, leaving_fills, leaving_cycles + leaving_region)
 
     @property
     def _writes_back(self) -> bool:
@@ -333,17 +335,7 @@ class Caches:
             is_leaving = any(step.is_leaving for step in self._of(node, instruction.address))
             for access, addresses in zip(instruction.accesses, accesses, strict=True):
                 for address in addresses:
-                    value = address.number
-                    low, high = (value.low, value.high) if value.is_number else (0, (1 << 32) - 1)
-                    most = 0
-                    for region in self.target.memory.regions:
-                        if (
-                            low < region.extent.end_address
-                            and region.extent.base_address <= high + access.bytes_each - 1
-                        ):
-                            reads, writes = region.read_cycles.value, region.write_cycles.value
-                            own = {"load": reads, "store": writes}.get(access.kind.value, reads + writes)
-                            most = max(most, own)
+                    most = region_cycles(access, address, self.target)
                     leaving += most * is_leaving
                     cycles += most * (not is_leaving)
         return cycles, leaving
@@ -391,7 +383,7 @@ def caches_of(
     """The accesses of ``graph``, each node executed once on names.
 
     Args:
-        target: a core with caches.
+        target: a core with caches, or one on which unaligned accesses take longer.
         graph: of the certificate.
         coverage: of it.
         tracer: executes nodes.

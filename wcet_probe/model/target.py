@@ -139,6 +139,31 @@ class Stall:
 
 
 @dataclass(frozen=True, slots=True)
+class UnalignedAccess:
+    """How many more transfers an access of some size is done in at addresses of some alignment.
+
+    Each takes a cycle, and waits for memory like the first one where no cache serves it.
+
+    Attributes:
+        timing_classes: of the instructions.
+        size_bytes: of the access, a power of two.
+        alignment_bytes: the largest power of two that divides the address, less than ``size_bytes``.
+        cycles: that it takes more than an aligned access, as many as further transfers.
+        basis: where the number comes from.
+        source: manual, table, page.
+        note: how the manual's words became this row.
+    """
+
+    timing_classes: tuple[str, ...]
+    size_bytes: int
+    alignment_bytes: int
+    cycles: int
+    basis: Basis
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Cycles of one instruction class.
 
@@ -321,7 +346,9 @@ class Target:
     translation: str = ""
     """What must hold so that no access waits for the translation of its address; empty where there is none."""
     aligned_accesses: str = ""
-    """What must hold so that no access takes longer because it is unaligned; empty where none can."""
+    """What must hold so that no unaligned access takes longer than ``unaligned`` says; empty where none can."""
+    unaligned: tuple[UnalignedAccess, ...] = ()
+    """What an unaligned access takes longer; nothing is charged of accesses that are in no row."""
 
     def __post_init__(self) -> None:
         """Refuse a unified cache that is none.
@@ -341,7 +368,8 @@ class Target:
         """How many of the target's numbers come from where; a row of a table and a cache count as one each."""
         caches = {id(cache): cache for cache in (self.icache, self.dcache) if cache}.values()
         memory, regions = self.memory, self.memory.regions
-        numbers: list[Timing | Stall | CacheConfig | Sourced] = [*self.timing.values(), *self.stalls, *caches]
+        numbers: list[Timing | Stall | UnalignedAccess | CacheConfig | Sourced] = [*self.timing.values()]
+        numbers += [*self.stalls, *self.unaligned, *caches]
         numbers += [self.condition_failed, memory.beat_bytes, memory.first_beat_cycles, memory.next_beat_cycles]
         numbers += [number for region in regions for number in (region.read_cycles, region.write_cycles)]
         found = [number.basis for number in numbers]

@@ -1,0 +1,42 @@
+"""What one data access waits for memory where no cache serves it.
+
+*Soundness:* the dearest of the regions that it may be to; a stack may be in any.
+
+Without a cache each access waits as long as the memory takes for one beat, where there are no regions:
+
+>>> table = example('''
+... unsigned small[8] __attribute__((aligned(32)));
+... unsigned f(unsigned i) { return small[i & 7]; }''')
+>>> beat = Sourced(9, Basis.ASSUMED, "an example")
+>>> [uncached_cycles(access, MemoryTiming(beat, beat, beat)) for access in table.lines.accesses(0)]
+[9]
+"""
+
+from __future__ import annotations
+
+from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.model.target import MemoryTiming, Target
+
+
+def uncached_cycles(access: Access, memory: MemoryTiming) -> int:
+    """Most cycles of ``access`` on a core without a data cache."""
+    return max(memory.single_cycles, region_cycles(access, memory))
+
+
+def region_cycles(access: Access, memory: MemoryTiming) -> int:
+    """Most cycles of the uncached regions that ``access`` may be to."""
+    cycles = 0
+    for region in memory.regions:
+        if access.base is Base.NUMBER:
+            low, high = access.offset.unsigned_range()
+            if high < region.extent.base_address or region.extent.end_address <= low:
+                continue
+        own = region.write_cycles if access.is_store else region.read_cycles
+        cycles = max(cycles, own.value)
+    return cycles
+
+
+def waiting_cycles(access: Access, target: Target) -> int:
+    """Most cycles of ``access`` beside those for a cache."""
+    return region_cycles(access, target.memory) if target.dcache else uncached_cycles(access, target.memory)
