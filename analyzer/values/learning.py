@@ -13,7 +13,6 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.masks import mask_of
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import SymbolName, Term
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
@@ -279,8 +278,8 @@ def _refine_masked(state: State, masked: Term, mask: int, least: int, depth: int
     """What a larger mask leaves of ``masked`` is no less than what ``mask`` leaves, which is ``least`` or more."""
     terms = state.terms
     at_least = strided.between(terms[masked].bits, least, (1 << terms[masked].bits) - 1)
-    for other in tuple(terms.wholes(masked) or ()):  # learning may make terms
-        if mask_of(terms, other, masked) & mask == mask and not _refine(state, other, at_least, 0):
+    for other, larger in tuple(terms.masks(masked).items()):  # learning may make terms
+        if larger & mask == mask and not _refine(state, other, at_least, 0):
             return False
     return _refine(state, masked, at_least, depth)
 

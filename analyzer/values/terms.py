@@ -9,7 +9,7 @@ symbols is the same term, so copies of a value share what is learnt of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ _MOST_DEPTH_OF_CONDITION = 20
 _PLAIN_DEPTH = 1
 _SMALL = 16
 _NONE = frozenset[int]()
+_NO_MASKS: Mapping[int, int] = {}
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 
 
@@ -63,6 +64,7 @@ class Terms:
         self._linear: dict[Term, Linear] = {}
         self._has_low_bits: list[bool] = []
         self._wholes: dict[Term, set[Term]] = {}
+        self._masks: dict[Term, dict[Term, int]] = {}
         self._meeting: dict[object, set[Term]] = {}
         self._speaking: dict[object, set[Term]] = {}
         self.given: set[Term] = set()
@@ -94,6 +96,10 @@ class Terms:
         """
         found = [self._wholes[symbol] for symbol in self._symbols[term]]
         return min(found, key=len) if found else None
+
+    def masks(self, term: Term) -> Mapping[Term, int]:
+        """The terms that are ``term`` under a constant mask, with their masks, in the order in which they were made."""
+        return self._masks.get(term, _NO_MASKS)
 
     def has_low_bits(self, term: Term) -> bool:
         """Whether a mask by a constant is in ``term``."""
@@ -245,8 +251,10 @@ class Terms:
                     if name[0] == "phi":
                         self._speaking[name[1]].add(term)
                 self._depth.append(1 + max(self._depth[operand] for operand in operands))
-                is_masked = node.opcode == "INT_AND" and self.value(operands[1]) is not None
-                self._has_low_bits.append(is_masked or any(self._has_low_bits[operand] for operand in operands))
+                mask = self.value(operands[1]) if node.opcode == "INT_AND" else None
+                if mask is not None:
+                    self._masks.setdefault(operands[0], {})[term] = mask
+                self._has_low_bits.append(mask is not None or any(self._has_low_bits[operand] for operand in operands))
         return term
 
     def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
