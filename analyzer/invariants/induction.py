@@ -402,7 +402,7 @@ def _load_symbols(one: Operation) -> Mapping[int, Term]:
     terms, names = one.values.terms, {}
     for term in range(len(terms)):
         match terms[term]:
-            case Node("leaf", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
+            case Node("symbol", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
                 names[name] = term
     return {
         place: names[moved.symbol_name]

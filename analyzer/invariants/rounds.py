@@ -209,7 +209,7 @@ def _ways(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:
 def _conditions(state: State, term: Term) -> Iterator[Term]:
     """The conditions in ``term`` that are not decided."""
     operands = state.terms.operands(term)
-    if state.terms[term].opcode == "CHOICE" and not state.value(operands[0]).is_constant:
+    if state.terms[term].opcode == "GAMMA" and not state.value(operands[0]).is_constant:
         yield operands[0]
     for one in operands:
         yield from _conditions(state, one)

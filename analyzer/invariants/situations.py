@@ -134,7 +134,7 @@ def _followed(values: Values, access: Access) -> Followed:
     if list(form.coefficients.values()) != [1]:
         return frozenset()
     symbol = next(iter(form.coefficients))
-    return frozenset({(symbol, form.constant)}) if values.terms[symbol].opcode == "leaf" else frozenset()
+    return frozenset({(symbol, form.constant)}) if values.terms[symbol].opcode == "symbol" else frozenset()
 
 
 def _carried(

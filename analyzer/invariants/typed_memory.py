@@ -419,9 +419,9 @@ def is_copy(terms: Terms, term: Term, form: Linear | None = None) -> bool:
     """Whether ``term``, or what a constant is added to in its ``form``, is a symbol, or one of some as they are."""
     if form is not None:
         return list(form.coefficients.values()) == [1] and is_copy(terms, next(iter(form.coefficients)))
-    if terms[term].opcode == "CHOICE":
+    if terms[term].opcode == "GAMMA":
         return all(is_copy(terms, one) for one in terms.operands(term)[1:])
-    return terms[term].opcode in {"leaf", "const"}
+    return terms[term].opcode in {"symbol", "const"}
 
 
 def _is_same_place(load: Target, store: Target) -> bool:

@@ -240,9 +240,9 @@ _EQUALITIES = frozenset({"INT_EQUAL", "INT_NOTEQUAL"})
 def _unmasked(values: Values, term: Term) -> set[Term]:
     """The symbols that ``term`` is, its lowest bits apart."""
     node, operands = values.terms[term], values.terms.operands(term)
-    if node.opcode == "leaf":
+    if node.opcode == "symbol":
         return {term}
-    if node.opcode == "CHOICE":
+    if node.opcode == "GAMMA":
         return {one for each in operands[1:] for one in _unmasked(values, each)}
     if node.opcode == "INT_AND" and values.terms.value(operands[1]) is not None:
         return _unmasked(values, operands[0])

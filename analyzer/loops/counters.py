@@ -45,7 +45,7 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
     found: dict[Term, Step] = {}
     for location, symbol in state.locations.items():
         node = terms[symbol]
-        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
+        if node.opcode != "symbol" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
             continue
         states = [values.edges[edge].state for edge in shape.back_edges]
         ends = {settled(state, after) for state in states for after in (state.read(location),)}
@@ -63,7 +63,7 @@ def settled(state: State, term: Term | None) -> Term | None:
     while term is not None:
         form = terms.linear(term)
         part, factor = next(iter(form.coefficients.items()), (term, 0))
-        if len(form.coefficients) != 1 or factor != 1 or terms[part].opcode != "CHOICE":
+        if len(form.coefficients) != 1 or factor != 1 or terms[part].opcode != "GAMMA":
             break
         condition, one, other = terms.operands(part)
         decided = state.value(condition)

@@ -184,7 +184,7 @@ class _Counter:
             node = self._terms[symbol]
             if (
                 symbol in lost
-                or node.opcode != "leaf"
+                or node.opcode != "symbol"
                 or node.arguments[:2] != ("phi", (self._shape.loop.header,))
                 or symbol in found
             ):

@@ -47,7 +47,7 @@ def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memor
     node = terms[term]
     if term in given:
         return given[term]
-    if node.opcode == "leaf":
+    if node.opcode == "symbol":
         return None
     if node.opcode == "const":
         return terms.value(term)
@@ -70,7 +70,7 @@ def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
     while todo:
         one = todo.pop()
         node = terms[one]
-        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
+        if node.opcode == "symbol" and node.bits < 32 and values.size >= 1 << node.bits:
             return True
         if node.opcode != "TABLE":
             todo.extend(terms.operands(one))

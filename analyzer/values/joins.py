@@ -220,7 +220,7 @@ def _keep_common(
         merged.set_base(symbol, Base.ANY)
     decided = set()
     for gamma, parts in made.gammas.items():
-        value = _gamma_value(states, parts) if terms[gamma].opcode == "CHOICE" else None
+        value = _gamma_value(states, parts) if terms[gamma].opcode == "GAMMA" else None
         if value is not None:
             merged.set_known(gamma, value)
             decided.add(gamma)

@@ -45,7 +45,7 @@ def meetings(lifter: Lifter, terms: Terms, memory: Memory, graph: Supergraph, st
 
             def meet(place: tuple[int, ...], ways: Sequence[State], merged: State) -> None:
                 for location, symbol in merged.locations.items():
-                    if terms[symbol].opcode == "leaf" and terms[symbol].arguments == ("phi", place, location):
+                    if terms[symbol].opcode == "symbol" and terms[symbol].arguments == ("phi", place, location):
                         held = [(way.copy(), term) for way in ways if (term := way.read(location)) is not None]
                         found.setdefault(symbol, []).extend(held)
                         open_ones.update({symbol} if len(held) < len(ways) else ())

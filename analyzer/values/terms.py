@@ -112,15 +112,15 @@ class Terms:
         (`joins._completed`); the value of the gamma node is not changed by that.
         """
         node = self._nodes[term]
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             return frozenset({term})
         operands = self.operands(term)
-        return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "CHOICE" else operands))
+        return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "GAMMA" else operands))
 
     def operands(self, term: Term) -> tuple[Term, ...]:
         """The terms that ``term`` is made of; none of a symbol or a constant."""
         node = self._nodes[term]
-        return () if node.opcode in ("const", "leaf") else node.arguments  # type: ignore[return-value]
+        return () if node.opcode in ("const", "symbol") else node.arguments  # type: ignore[return-value]
 
     def constant(self, value: int, bits: int) -> Term:
         """The constant ``value`` modulo 2**bits."""
@@ -128,7 +128,7 @@ class Terms:
 
     def symbol(self, name: SymbolName, bits: int) -> Term:
         """The symbol called ``name``."""
-        return self._make(Node("leaf", name, bits))
+        return self._make(Node("symbol", name, bits))
 
     def value(self, term: Term) -> int | None:
         """The value of a constant, else None."""
@@ -188,7 +188,7 @@ class Terms:
             truth = self._chosen_truth(condition, one, other)
             if truth is not None:
                 return truth
-        return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+        return self._plain("GAMMA", (condition, one, other), self._nodes[one].bits)
 
     def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
         """A gamma node between truth values, one of which is a constant, or told by the condition, as AND or OR."""
@@ -205,7 +205,7 @@ class Terms:
 
     def _decided(self, term: Term, condition: Term) -> Term:
         """``term`` where ``condition`` holds: of gamma nodes by the same condition, the part that is chosen."""
-        while self._nodes[term].opcode == "CHOICE":
+        while self._nodes[term].opcode == "GAMMA":
             by, one, other = self.operands(term)
             if by != condition and self.negated(by) != condition:
                 break
@@ -229,8 +229,8 @@ class Terms:
         if term is None:
             term = self._index[node] = len(self._nodes)
             self._nodes.append(node)
-            if node.opcode in ("const", "leaf"):
-                if node.opcode == "leaf":
+            if node.opcode in ("const", "symbol"):
+                if node.opcode == "symbol":
                     self._wholes[term] = {term}
                     if node.arguments[0] == "phi":
                         self._meeting.setdefault(node.arguments[1], set()).add(term)
@@ -239,7 +239,7 @@ class Terms:
                         self.given.add(term)
                 else:
                     self.intervals[term] = strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
-                self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
+                self._symbols.append(frozenset({term}) if node.opcode == "symbol" else frozenset())
                 self._depth.append(0)
                 self._has_low_bits.append(False)
             else:
@@ -463,7 +463,7 @@ class Terms:
                 return self._plain(opcode, sides, bits)
         if constant == 0 and node.opcode == "INT_ZEXT" and self._is_truth(operands[0]):
             return operands[0] if opcode == "INT_NOTEQUAL" else self.negated(operands[0])
-        if node.opcode == "CHOICE" and constant is not None:
+        if node.opcode == "GAMMA" and constant is not None:
             chosen = self._chosen_constant(opcode, operands, constant)
             if chosen is not None:
                 return chosen

@@ -375,7 +375,7 @@ class _Run:
 
     def _is_unknown(self, state: State, term: Term) -> bool:
         """Whether nothing is known of what ``term`` chooses from, constants apart."""
-        if self._terms[term].opcode != "CHOICE":
+        if self._terms[term].opcode != "GAMMA":
             return True
         parts = [part for one in self._terms.operands(term)[1:] for part in self._terms.linear(one).coefficients]
         return all(is_unknown(1, state.value(part)) and self._is_unknown(state, part) for part in parts)
