@@ -218,7 +218,7 @@ CALLER = """
 
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_rounds_that_follow_from_constants_tell_where_a_store_goes(target):
-    """Each end is an address in the stack, and the caller's 400 rounds of some hundred instructions are too many to be followed."""
+    """Each end is an address in the stack, and the caller's 400 rounds are too many instructions to be followed."""
     core = load_target(target)
     proof = proved(guest_of(assembler({"fill": TRIANGLE, "often": CALLER}, core), core), "often")
     assert sorted(loop.max for loop in proof.bound.loops) == [6, 6, 400]
