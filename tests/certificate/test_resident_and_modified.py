@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
-from tests.certificate.mutants import specimen
+from tests.certificate.specimens import specimen
 from tests.certificate.test_caches import added, dropped, edited, step
 from tests.certificate.test_code import document_of as guest_document
 from tests.support import assembler, cache_config, guest_of
