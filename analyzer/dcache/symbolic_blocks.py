@@ -50,7 +50,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.model.target import CacheConfig
 

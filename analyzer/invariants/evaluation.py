@@ -34,7 +34,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_COMBINATIONS = 64
 _MOST_INDEX = 1 << 16

@@ -19,7 +19,8 @@ from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Part, R
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.terms import Node, Term, Terms
+from wcet_probe.analyzer.values.term_table import Node, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _WORD_BYTES = 4
 _MOST_CHOICES = 8

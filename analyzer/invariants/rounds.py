@@ -33,7 +33,7 @@ from wcet_probe.analyzer.values.joins import live_symbols
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_TUPLES = 128
 _MOST_CONDITIONS = 4

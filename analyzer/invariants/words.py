@@ -36,7 +36,7 @@ from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _RESIDUE_BITS = MODULUS.bit_length() - 1
 _MOST_CHOICES = 8

@@ -14,7 +14,8 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:

@@ -16,7 +16,8 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def join(

@@ -14,7 +14,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import SymbolName, Term
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
 
 _REFINEMENT_DEPTH = 4

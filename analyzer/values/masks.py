@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def least_by_masks(terms: Terms, known: Mapping[Term, StridedInterval], term: Term) -> int:

@@ -12,7 +12,8 @@ from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.transfer import Transfer
 
 Meetings = Callable[[int], Mapping[Term, Sequence[tuple[State, Term]]]]

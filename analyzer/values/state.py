@@ -22,7 +22,8 @@ from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.masks import least_by_masks
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
 """Operations whose results are a few values, of whatever they are."""
