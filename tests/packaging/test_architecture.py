@@ -1,6 +1,7 @@
 """What the import contracts cannot express."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -108,3 +109,26 @@ def test_every_module_of_the_analyzer_has_its_test_file(stage):
     assert modules
     assert not {name for name in modules if not (tests / f"test_{name}.py").is_file()}
     assert (tests / "__init__.py").is_file()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_architecture_page_lists_each_module_of_a_stage(stage):
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| `{stage}/` \|.*\|(.*)\|$", page, re.MULTILINE)
+    modules = {path.stem for path in (ROOT / "analyzer" / stage).glob("*.py")} - {"__init__"}
+    assert set(re.findall("`([a-z_0-9]+)`", row)) == modules
+
+
+BOLD = re.compile(r"\*\*([^*]+)\*\*")
+GLOSSARY = ROOT / "docs" / "explanation" / "glossary.md"
+
+
+@pytest.mark.parametrize("stage", ["dcache", "domains", "icache"])
+def test_each_module_of_caches_and_domains_names_its_words_in_the_glossary(stage):
+    text = GLOSSARY.read_text("utf-8")
+    known = {word.casefold() for words in re.findall(r"^\* (.*)$", text, re.MULTILINE) for word in BOLD.findall(words)}
+    for path in (ROOT / "analyzer" / stage).glob("[a-z]*.py"):
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        found = re.search(r"^Words: (.+) \(docs/explanation/glossary\.md\)\.$", said, re.MULTILINE)
+        assert found, path
+        assert set(found[1].split(", ")) <= known, path

@@ -1,7 +1,7 @@
 """Branches that the ways to them have decided: what flags tell there, and ways that are left to exclude."""
 
 from tests.analyzer.ipet.hand_made import at_entries, graph_of
-from wcet_probe.analyzer.ipet.told_flags import decided_flags
+from wcet_probe.analyzer.ipet.decided_flags import decided_flags
 from wcet_probe.certificate.machine import Machine
 
 TWICE = """
