@@ -21,7 +21,7 @@ from wcet_probe.analyzer.invariants.kinds import MODULUS, Part, members
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, followed
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 @dataclass(frozen=True, slots=True)

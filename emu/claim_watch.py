@@ -6,6 +6,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ from wcet_probe.emu.loops import LoopTable
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.emu.way_tables import WayTables
-from wcet_probe.model.access_claims import access_claims
+from wcet_probe.identity import Same
+from wcet_probe.model.access_claims import AccessClaim, access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind, HeldCalls
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Bound, WordClaim
@@ -25,6 +27,7 @@ _KINDS = tuple(ClaimKind)
 """In the order of ``enum wp_claim_kind``, which begins with what is no violation."""
 
 _WORD_BYTES = 4
+_BOUNDS_KEPT = 32
 _Row = TypeVar("_Row", bound=ctypes.Structure)
 
 
@@ -141,22 +144,16 @@ class _Entry:
 
     def __init__(self, bound: Bound, entry_row: int, guest: _Guest, loops: Sequence[str]) -> None:
         table, target = guest.table, guest.target
-        self._bound = bound
-        self._claims = list(access_claims(bound.accesses).values())
-        self.visits = any(claim.is_first_visit or claim.is_only_again for claim in self._claims)
-        self._changes = list(dict.fromkeys(claim.line_changes for claim in self._claims if claim.line_changes))
-        self._counted = list(dict.fromkeys(claim.lines for claim in self._claims if claim.lines))
         set_count = target.dcache.sets if target.dcache else 0
-        self._change_rows = _rows(layouts.ChangeClaimLayout, ((most, 0, 0) for _, most in self._changes))
-        self._line_rows, self._stamps = _line_rows(self._counted, guest.line_count, set_count)
+        self._bound = bound
+        self._known = known = _claim_rows(Same(bound), Same(table), set_count)
+        self.visits = any(claim.is_first_visit or claim.is_only_again for claim in known.claims)
+        self._change_rows = _rows(layouts.ChangeClaimLayout, ((most, 0, 0) for _, most in known.changes))
+        self._line_rows, self._stamps = _line_rows(known.counted, guest.line_count, set_count)
         self._word_rows = _rows(layouts.WordClaimLayout, (_word(word, guest) for word in bound.words))
         self._flow_rows = _rows(layouts.FlowClaimLayout, ((claim.constant, 0, 0) for claim in bound.flow_claims))
         self._ways = WayTables(bound, table, set_count)
-        self._access_rows, self._ranges, self._sets = self._access_tables(set_count)
-        self._claim_of_row = (ctypes.c_uint32 * (2 * table.row_count))()
-        for number, claim in enumerate(self._claims, 1):
-            self._claim_of_row[2 * table.row(claim.address) + claim.is_store] = number
-        self.events_before, self._events = self._flow_events(table)
+        self._access_rows = (layouts.AccessClaimLayout * len(known.accesses)).from_buffer_copy(known.accesses)
         entries = [
             (weight, 0, loops.index(name), flow)
             for flow, claim in enumerate(bound.flow_claims)
@@ -165,63 +162,32 @@ class _Entry:
         ]
         self._loop_entries = _rows(layouts.FlowEntriesLayout, entries)
         self.layout = layouts.EntryClaimsLayout(
-            claim_of_row=self._claim_of_row,
+            claim_of_row=known.claim_of_row,
             accesses=self._access_rows,
-            ranges=self._ranges,
-            sets=self._sets,
+            ranges=known.ranges,
+            sets=known.sets,
             changes=self._change_rows,
             lines=self._line_rows,
             words=self._word_rows,
-            events_before=self.events_before,
-            events=self._events,
+            events_before=known.events_before,
+            events=known.events,
             flows=self._flow_rows,
             entries=self._loop_entries,
             most_instructions=bound.instructions,
             most_cycles=bound.cycles,
             entry_row=entry_row,
-            change_count=len(self._changes),
-            line_count=len(self._counted),
+            change_count=len(known.changes),
+            line_count=len(known.counted),
             word_count=len(bound.words),
             flow_count=len(bound.flow_claims),
             entry_count=len(entries),
             ways=self._ways.layout,
         )
 
-    def _access_tables(self, set_count: int) -> tuple[Any, Any, Any]:
-        """The claims of accesses, the ranges that they refer to, and rows of sets, the first of which is not used."""
-        rows: list[tuple[int, ...]] = []
-        ranges: list[tuple[int, ...]] = []
-        set_rows: dict[frozenset[int], int] = {}
-        for claim in self._claims:
-            flags = (
-                layouts.MAY_BE_FRAME * claim.may_be_frame
-                | layouts.FIRST_VISIT * claim.is_first_visit
-                | layouts.ONLY_AGAIN * claim.is_only_again
-                | layouts.MAY_CROSS * claim.may_cross
-            )
-            set_row = 0 if claim.sets is None else set_rows.setdefault(claim.sets, len(set_rows) + 1)
-            changes = self._changes.index(claim.line_changes) + 1 if claim.line_changes else 0
-            counted = self._counted.index(claim.lines) + 1 if claim.lines else 0
-            rows.append((0, len(ranges), len(claim.ranges), set_row, changes, counted, flags))
-            ranges += [(each.low, each.stride, each.steps, each.from_stack) for each in claim.ranges]
-        marks = bytes(set_count) + bytes(number in sets for sets in set_rows for number in range(set_count))
-        return (
-            _rows(layouts.AccessClaimLayout, rows),
-            _rows(layouts.ClaimRangeLayout, ranges),
-            (ctypes.c_uint8 * len(marks)).from_buffer_copy(marks),
-        )
-
-    def _flow_events(self, table: CodeTable) -> tuple[Any, Any]:
-        """The blocks that flow claims count, in order of rows, and how many there are below each row."""
-        events = sorted(
-            (table.row(address), flow, weight)
-            for flow, claim in enumerate(self._bound.flow_claims)
-            for address, weight in claim.blocks
-        )
-        at_row = Counter(row for row, _, _ in events)
-        before = accumulate((at_row[row] for row in range(table.row_count - 1)), initial=0)
-        rows = _rows(layouts.FlowEventLayout, ((weight, row, flow) for row, flow, weight in events))
-        return (ctypes.c_uint32 * table.row_count)(*before), rows
+    @property
+    def events_before(self) -> ctypes.Array[ctypes.c_uint32]:
+        """How many events of flow claims there are below each row."""
+        return self._known.events_before
 
     def broken(self, found: layouts.BrokenClaimLayout, layout: layouts.EntryClaimsLayout) -> BrokenClaim:
         """What is violated."""
@@ -230,11 +196,11 @@ class _Entry:
         bound = self._bound
         match kind:
             case ClaimKind.CHANGES:
-                fact, limit = self._changes[found.index]
+                fact, limit = self._known.changes[found.index]
             case ClaimKind.LINES:
-                fact, limit, _ = self._counted[found.index]
+                fact, limit, _ = self._known.counted[found.index]
             case ClaimKind.LINES_OF_SET:
-                fact, _, limit = self._counted[found.index]
+                fact, _, limit = self._known.counted[found.index]
             case ClaimKind.WORD:
                 fact, limit = bound.words[found.index].where, bound.words[found.index].high
             case ClaimKind.FLOW:
@@ -255,34 +221,117 @@ class _Entry:
     def _facts_of(self, address: int, *, is_store: bool) -> Iterable[str]:
         return (
             fact
-            for claim in self._claims
+            for claim in self._known.claims
             if (claim.address, claim.is_store) == (address, is_store)
             for fact in claim.facts
         )
 
     def calls(self, layout: layouts.EntryClaimsLayout) -> HeldCalls:
         """What the native core counted."""
-        bound = self._bound
+        bound, known = self._bound, self._known
         executed = [row.executions for row in self._access_rows]
         facts: Counter[str] = Counter()
-        for claim, count in zip(self._claims, executed, strict=True):
+        for claim, count in zip(known.claims, executed, strict=True):
             facts.update(dict.fromkeys(claim.facts, count))
         return HeldCalls(
             calls=layout.calls,
             accesses={
-                (claim.address, claim.is_store): count for claim, count in zip(self._claims, executed, strict=True)
+                (claim.address, claim.is_store): count for claim, count in zip(known.claims, executed, strict=True)
             },
             facts=dict(facts),
-            line_changes={fact: row.greatest for (fact, _), row in zip(self._changes, self._change_rows, strict=True)},
-            lines={fact: row.greatest for (fact, *_), row in zip(self._counted, self._line_rows, strict=True)},
+            line_changes={fact: row.greatest for (fact, _), row in zip(known.changes, self._change_rows, strict=True)},
+            lines={fact: row.greatest for (fact, *_), row in zip(known.counted, self._line_rows, strict=True)},
             lines_of_set={
-                fact: row.greatest_of_set for (fact, *_), row in zip(self._counted, self._line_rows, strict=True)
+                fact: row.greatest_of_set for (fact, *_), row in zip(known.counted, self._line_rows, strict=True)
             },
             word_loads={word.where: row.loads for word, row in zip(bound.words, self._word_rows, strict=True)},
             flow_maxima=tuple(row.greatest for row in self._flow_rows),
             instructions=layout.greatest_instructions,
             cycles=layout.greatest_cycles,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _ClaimRows:
+    """The tables of a bound; the native core writes to none but to its own copy of those of accesses.
+
+    Attributes:
+        claims: of accesses.
+        changes, counted: the facts that limit changes of lines, and lines.
+        accesses, ranges, sets, claim_of_row, events_before, events: as in ``struct wp_entry_claims``.
+    """
+
+    claims: Sequence[AccessClaim]
+    changes: Sequence[tuple[str, int]]
+    counted: Sequence[tuple[str, int, int]]
+    accesses: ctypes.Array[layouts.AccessClaimLayout]
+    ranges: ctypes.Array[layouts.ClaimRangeLayout]
+    sets: ctypes.Array[ctypes.c_uint8]
+    claim_of_row: ctypes.Array[ctypes.c_uint32]
+    events_before: ctypes.Array[ctypes.c_uint32]
+    events: ctypes.Array[layouts.FlowEventLayout]
+
+
+@lru_cache(_BOUNDS_KEPT)
+def _claim_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _ClaimRows:
+    bound, table = of.value, code.value
+    claims = tuple(access_claims(bound.accesses).values())
+    changes = tuple(dict.fromkeys(claim.line_changes for claim in claims if claim.line_changes))
+    counted = tuple(dict.fromkeys(claim.lines for claim in claims if claim.lines))
+    claim_of_row = (ctypes.c_uint32 * (2 * table.row_count))()
+    for number, claim in enumerate(claims, 1):
+        claim_of_row[2 * table.row(claim.address) + claim.is_store] = number
+    return _ClaimRows(
+        claims,
+        changes,
+        counted,
+        *_access_tables(claims, changes, counted, set_count),
+        claim_of_row,
+        *_flow_events(bound, table),
+    )
+
+
+def _access_tables(
+    claims: Sequence[AccessClaim],
+    changed: Sequence[tuple[str, int]],
+    counted_lines: Sequence[tuple[str, int, int]],
+    set_count: int,
+) -> tuple[Any, Any, Any]:
+    """The claims of accesses, the ranges that they refer to, and rows of sets, the first of which is not used."""
+    rows: list[tuple[int, ...]] = []
+    ranges: list[tuple[int, ...]] = []
+    set_rows: dict[frozenset[int], int] = {}
+    for claim in claims:
+        flags = (
+            layouts.MAY_BE_FRAME * claim.may_be_frame
+            | layouts.FIRST_VISIT * claim.is_first_visit
+            | layouts.ONLY_AGAIN * claim.is_only_again
+            | layouts.MAY_CROSS * claim.may_cross
+        )
+        set_row = 0 if claim.sets is None else set_rows.setdefault(claim.sets, len(set_rows) + 1)
+        changes = changed.index(claim.line_changes) + 1 if claim.line_changes else 0
+        counted = counted_lines.index(claim.lines) + 1 if claim.lines else 0
+        rows.append((0, len(ranges), len(claim.ranges), set_row, changes, counted, flags))
+        ranges += [(each.low, each.stride, each.steps, each.from_stack) for each in claim.ranges]
+    marks = bytes(set_count) + bytes(number in sets for sets in set_rows for number in range(set_count))
+    return (
+        _rows(layouts.AccessClaimLayout, rows),
+        _rows(layouts.ClaimRangeLayout, ranges),
+        (ctypes.c_uint8 * len(marks)).from_buffer_copy(marks),
+    )
+
+
+def _flow_events(bound: Bound, table: CodeTable) -> tuple[Any, Any]:
+    """The blocks that flow claims count, in order of rows, and how many there are below each row."""
+    events = sorted(
+        (table.row(address), flow, weight)
+        for flow, claim in enumerate(bound.flow_claims)
+        for address, weight in claim.blocks
+    )
+    at_row = Counter(row for row, _, _ in events)
+    before = accumulate((at_row[row] for row in range(table.row_count - 1)), initial=0)
+    rows = _rows(layouts.FlowEventLayout, ((weight, row, flow) for row, flow, weight in events))
+    return (ctypes.c_uint32 * table.row_count)(*before), rows
 
 
 def _rows(layout: type[_Row], rows: Iterable[Any]) -> ctypes.Array[_Row]:

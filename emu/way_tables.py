@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 from wcet_probe.emu import claim_layouts as layouts
 from wcet_probe.emu.tables import CodeTable
+from wcet_probe.identity import Same
 from wcet_probe.model.proof import AccessRange, Bound
 
 _ROW_BYTES = 2
+_BOUNDS_KEPT = 32
 
 
 class WayTables:
@@ -26,41 +30,21 @@ class WayTables:
 
     def __init__(self, bound: Bound, table: CodeTable, set_count: int) -> None:
         self._table = table
-        self._accesses: dict[int, list[AccessRange]] = {}
+        self._accesses: Mapping[int, Sequence[AccessRange]] = {}
         self.layout = layouts.WaysLayout()
         if bound.summarised or not bound.point_edges:
             return
-        ends = {block.address: block.end_address for block in bound.graph.blocks}
-        blocks = [(address, ends[address]) for address, _ in bound.points]
-        self._accesses = _by_point(bound.accesses, blocks)
-        following: dict[int, list[int]] = defaultdict(list)
-        for source, target in bound.point_edges:
-            if target is not None:
-                following[source].append(target)
-        returning = {source for source, target in bound.point_edges if target is None}
-        points = (layouts.WayPointLayout * len(blocks))()
-        to: list[int] = []
-        accesses: list[layouts.WayAccessLayout] = []
-        set_rows: dict[frozenset[int], int] = {}
-        marks = bytearray(table.row_count + 1)
-        for number, (point, (start, end)) in enumerate(zip(points, blocks, strict=True)):
-            point.first, point.behind = table.row(start), table.row(start) + (end - start) // _ROW_BYTES
-            marks[point.first] = marks[point.behind] = 1
-            point.first_next, point.next_count = len(to), len(following[number])
-            to += following[number]
-            own = self._accesses.get(number, ())
-            point.first_access, point.access_count = len(accesses), len(own)
-            accesses += [_access(one, table, set_rows) for one in own]
-            point.returns = number in returning
-        sets = bytes(set_count) + bytes(number in row for row in set_rows for number in range(set_count))
-        self.layout.points = points
-        self.layout.next = (ctypes.c_uint32 * len(to))(*to)
-        self.layout.accesses = (layouts.WayAccessLayout * len(accesses))(*accesses)
-        self.layout.sets = (ctypes.c_uint8 * len(sets)).from_buffer_copy(sets)
-        self.layout.ends = (ctypes.c_uint8 * len(marks)).from_buffer(marks)
-        self.layout.here = (ctypes.c_uint32 * len(blocks))()
-        self.layout.there = (ctypes.c_uint32 * len(blocks))()
-        self.layout.point_count = len(blocks)
+        known = _way_rows(Same(bound), Same(table), set_count)
+        self._accesses = known.at_point
+        count = len(known.points)
+        self.layout.points = (layouts.WayPointLayout * count).from_buffer_copy(known.points)
+        self.layout.next = known.next
+        self.layout.accesses = known.accesses
+        self.layout.sets = known.sets
+        self.layout.ends = known.ends
+        self.layout.here = (ctypes.c_uint32 * count)()
+        self.layout.there = (ctypes.c_uint32 * count)()
+        self.layout.point_count = count
 
     def facts(self, ways: layouts.WaysLayout, address: int, *, is_store: bool) -> Sequence[str]:
         """The facts that what is said of an access rests on, where control was when the native core lost its way."""
@@ -71,6 +55,59 @@ class WayTables:
     def address(self, row: int) -> int:
         """Of the code at ``row``."""
         return self._table.address(row)
+
+
+@dataclass(frozen=True, slots=True)
+class _WayRows:
+    """The tables of a bound; the native core writes to none but to its own copy of the points.
+
+    Attributes:
+        at_point: what is said of accesses at each point.
+        points, next, accesses, sets, ends: as in ``struct wp_ways``.
+    """
+
+    at_point: Mapping[int, Sequence[AccessRange]]
+    points: ctypes.Array[layouts.WayPointLayout]
+    next: ctypes.Array[ctypes.c_uint32]
+    accesses: ctypes.Array[layouts.WayAccessLayout]
+    sets: ctypes.Array[ctypes.c_uint8]
+    ends: ctypes.Array[ctypes.c_uint8]
+
+
+@lru_cache(_BOUNDS_KEPT)
+def _way_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _WayRows:
+    bound, table = of.value, code.value
+    ends = {block.address: block.end_address for block in bound.graph.blocks}
+    blocks = [(address, ends[address]) for address, _ in bound.points]
+    at_point = _by_point(bound.accesses, blocks)
+    following: dict[int, list[int]] = defaultdict(list)
+    for source, target in bound.point_edges:
+        if target is not None:
+            following[source].append(target)
+    returning = {source for source, target in bound.point_edges if target is None}
+    points = (layouts.WayPointLayout * len(blocks))()
+    to: list[int] = []
+    accesses: list[layouts.WayAccessLayout] = []
+    set_rows: dict[frozenset[int], int] = {}
+    marks = bytearray(table.row_count + 1)
+    for number, (point, (start, end)) in enumerate(zip(points, blocks, strict=True)):
+        point.first, point.behind = table.row(start), table.row(start) + (end - start) // _ROW_BYTES
+        marks[point.first] = marks[point.behind] = 1
+        point.first_next, point.next_count = len(to), len(following[number])
+        to += following[number]
+        own = at_point.get(number, ())
+        point.first_access, point.access_count = len(accesses), len(own)
+        accesses += [_access(one, table, set_rows) for one in own]
+        point.returns = number in returning
+    sets = bytes(set_count) + bytes(number in row for row in set_rows for number in range(set_count))
+    return _WayRows(
+        at_point,
+        points,
+        (ctypes.c_uint32 * len(to))(*to),
+        (layouts.WayAccessLayout * len(accesses))(*accesses),
+        (ctypes.c_uint8 * len(sets)).from_buffer_copy(sets),
+        (ctypes.c_uint8 * len(marks)).from_buffer_copy(marks),
+    )
 
 
 def _by_point(accesses: Sequence[AccessRange], blocks: Sequence[tuple[int, int]]) -> dict[int, list[AccessRange]]:

@@ -3,6 +3,8 @@
 The values of the parts of an address tell it, or flow facts about pointers where they do not. Cross-checked runs are
 held against it.
 
+Words: strided interval, line, asserted (docs/explanation/glossary.md).
+
 *Soundness:* the stack pointer at entry is a multiple of 8 (assumption ``stack-alignment``), and a number of which
 nothing is known and to which others are added to make an address is a multiple of what a flow fact says of pointers.
 

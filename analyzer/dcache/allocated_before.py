@@ -5,6 +5,8 @@ line that was accessed is in the cache until as many others were filled as there
 a store that fills nothing is a single write only if the line was not filled in the round before; there it then cost no
 fill.
 
+Words: scope, symbolic cache block, line (docs/explanation/glossary.md).
+
 *Soundness:* as said of `younger_sets` of the persistence of first-in first-out. Of a line it is known how many
 groups were filled since the first access of the scope that may have filled it; if one of the accesses by that name
 missed, no more were filled since. Only lines that were surely accessed count, in a scope that ends at the edge, so that

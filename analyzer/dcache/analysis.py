@@ -1,5 +1,7 @@
 """The fixpoint of the analysis of lines that are known by name: states along edges, where lines get other names.
 
+Words: symbolic cache block, killed binding, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* as said of `younger_sets`, whose states are joined where paths meet; the result is checked in one pass.
 
 On the back edge the node becomes the one before, and another one is the node. Both names are killed, and what was known
@@ -46,7 +48,7 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.target import CacheConfig
 
 

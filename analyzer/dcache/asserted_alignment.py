@@ -1,5 +1,7 @@
 """What flow facts say of pointers, where it holds: at an access that a fact speaks of, and behind it.
 
+Words: asserted, congruence (docs/explanation/glossary.md).
+
 *Soundness:* a fact speaks of numbers at an access. It holds of them until one of their symbols may have another value:
 where it is defined, and behind an edge that kills it (`values.killed_bindings`). Where paths meet it must
 hold on all of them; of a number that gets a new name there is asserted what is asserted of the numbers that it may be.
@@ -36,7 +38,7 @@ from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 
 _MOST = 1 << 32

@@ -1,5 +1,7 @@
 """The invariants of the value analysis as results have them: of data accesses, and of registers where blocks begin.
 
+Words: strided interval (docs/explanation/glossary.md).
+
 *Soundness:* they are those of the fixpoint; runs are held against them.
 
 What results show of the accesses of this function, and hold runs against:

@@ -5,6 +5,8 @@ of a scope is executed. The scope of a group is the time from when the symbols o
 when one of them may get another (`younger_sets`). Single writes of stores share these constraints, where they rule out
 a miss before.
 
+Words: scope, linear constraint, auxiliary variable, first touch (docs/explanation/glossary.md).
+
 *Soundness:* a persistent access misses at most once in the scope of its line, so there are at most as many misses as
 scopes in which the line is accessed; each of these begins somewhere, and has a first access.
 

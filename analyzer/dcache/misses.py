@@ -17,6 +17,8 @@ for different misses. If it was, then the first visit found it in the cache, for
 several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
 without those of visits again, and with each first visit counted as a fill.
 
+Words: write-back, linear constraint, scope (docs/explanation/glossary.md).
+
 *Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
 is told by flow facts.
 

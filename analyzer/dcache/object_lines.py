@@ -6,6 +6,8 @@ needed: if all the lines that the call may access in a set fit in it together, n
 each misses once at most. Allocators that are told the set of a block make such facts true: J. Herter et al., CAMA: a
 predictable cache-aware memory allocator, ECRTS 2011, section V.B.
 
+Words: asserted, line (docs/explanation/glossary.md).
+
 *Soundness:* a set is left alone between accesses of the call, and at most as many lines of it are accessed in the call
 as `_ways` says. Policies that `cache_sets.effective_ways` compares with an LRU set: that set never evicts
 what was filled in the call, and is within the real one. First-in first-out: between two fills of a line there are as

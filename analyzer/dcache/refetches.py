@@ -5,6 +5,8 @@ a miss for each line in each round as soon as the round loads data from anywhere
 it was evicted, that takes a fill of another line of its set, and one fill evicts one line. So lines of code, one of
 each set, miss once each, and as often again, all together, as other lines are filled.
 
+Words: line, replacement policy (docs/explanation/glossary.md).
+
 *Soundness:* for any policy and any content at entry. Between two misses of a line there is a fill that evicts it. That
 fill is of a line of the same set and thus of none of the chosen lines, and no other miss needs it. Each fill of another
 line is charged at a point, where a point is left, or as an auxiliary variable.

@@ -4,6 +4,8 @@ A loop that walks a list loads the address of the next node, and reads the node;
 its new name. Of its accesses there may be one that finds it in the cache on this way, but not on the way into the loop:
 so nothing is known of it where the two ways meet. It misses in those scopes only that begin on the latter.
 
+Words: scope, symbolic cache block, must analysis (docs/explanation/glossary.md).
+
 *Soundness:* a line that must be in the cache before an edge is in it behind the edge, by whatever name. From there on
 it ages as lines in *must* do (`younger_sets`), apart from what is known on other ways: where these meet, something
 is claimed only of the scopes that began with the line in the cache.

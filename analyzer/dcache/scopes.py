@@ -4,6 +4,8 @@ The scope of a group is the time from when the symbols of its variable part get 
 another, after the temporal scopes of B. Huynh, L. Ju, A. Roychoudhury, Scope-aware data cache analysis for WCET
 estimation, RTAS 2011.
 
+Words: scope, reference group, first touch, reuse (docs/explanation/glossary.md).
+
 *Soundness:* more places where scopes begin, and more points that may be the first, are larger bounds.
 
 The node of this list gets its value where the loop is entered and on its back edge: both lead to point 3, which defines
@@ -35,7 +37,7 @@ from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 class Starts(NamedTuple):

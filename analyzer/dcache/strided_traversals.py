@@ -4,6 +4,8 @@ If no line is evicted between two accesses of the traversal, it misses once for 
 rounds there are: of these it is known how many there are where each step is less than a line, or where a flow fact
 counts the lines of the objects that are accessed.
 
+Words: strided traversal, reference group (docs/explanation/glossary.md).
+
 *Soundness:* the variable part of the address is a sum of one value that arrives at the loop's header and of values that
 are not defined in the loop. In each round, on every way, the former moves by a number of one sign (or by 0), so that a
 line that was left is not met again before the loop is entered anew: steps are so short that a traversal would have to
@@ -38,7 +40,7 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.target import CacheConfig
 
 _LONGEST_STEP_BYTES = 1 << 16

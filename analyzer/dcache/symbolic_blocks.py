@@ -10,6 +10,8 @@ further on, and its last byte. Where the last one is in the line of another, it 
 
 After S. Hahn and D. Grund, Relational cache analysis for static timing analysis, ECRTS 2012.
 
+Words: symbolic cache block, reference group, symbolic variable (docs/explanation/glossary.md).
+
 *Soundness:* a group is compared with itself only as long as no symbol of its variable part is given another value; that
 is for `younger_sets` to see to. What is known of a variable part, and of where an access may go, is as
 said of `addresses`.
@@ -50,7 +52,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.model.target import CacheConfig
 

@@ -10,6 +10,8 @@ holds if the line was accessed in the *scope*, that is since its group's symbols
 `analyzer.icache.persistence`). What `cache_sets.effective_ways` says of policies other than LRU applies to both.
 First-in first-out has more to say of persistence: only fills count there, and hits save nothing.
 
+Words: younger set, must analysis, persistence (docs/explanation/glossary.md).
+
 *Soundness:* by induction over a path: an access ages each line that may share its set, and resets its own if it surely
 takes place. A group is dropped where a symbol of it may get another value. FIFO: while fewer groups than ways were
 filled since a line was first accessed in the scope, it is evicted at most once in it, by fills for what came before the

@@ -7,6 +7,8 @@ reduced to it: :func:`effective_ways` gives an LRU set whose lines are all in th
 
 Must and may analysis are those of C. Ferdinand and R. Wilhelm, Efficient and precise cache behavior prediction for
 real-time systems, Real-Time Systems 17, 1999, with updates that age no line twice for an access to a younger one.
+
+Words: set, way, replacement policy, must analysis, may analysis (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Source: P. Granger, Static analysis of arithmetical congruences, 1989; here modulo powers of
 two only, which arithmetic modulo the size of a word keeps.
 
+Words: congruence, lattice (docs/explanation/glossary.md).
+
 *Soundness:* the join holds all numbers of either class.
 """
 

@@ -7,6 +7,8 @@ over any of them. Elements are values: an operation changes none of its operands
 Source: P. Cousot, R. Cousot, Abstract interpretation, POPL 1977; the interface is that of F. Nielson, H. Nielson,
 C. Hankin, Principles of Program Analysis, Springer 1999, chapter 4.
 
+Words: lattice, join, widening (docs/explanation/glossary.md).
+
 *Soundness:* ``join`` and ``widen`` are above both of their operands, ``leq`` answers yes only where all that the first
 stands for is in the second.
 """

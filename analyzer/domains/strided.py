@@ -1,5 +1,7 @@
 """The domain of the value analysis: wrapped strided intervals, their order, and the operations of p-code on them.
 
+Words: strided interval (docs/explanation/glossary.md).
+
 *Soundness:* `apply` contains the result of `semantics` for all values of the operands; tested against it on all
 sets of a few bits. The other functions tell it of themselves.
 """

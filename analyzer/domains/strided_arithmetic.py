@@ -1,5 +1,7 @@
 """Widths and arithmetic of p-code on wrapped strided intervals.
 
+Words: strided interval (docs/explanation/glossary.md).
+
 *Soundness:* each result contains the operation's result for all values of the operands, none of which is empty.
 """
 

@@ -2,6 +2,8 @@
 
 Where arithmetic does what the operation does, it is used, for it keeps strides; else what is known of the single bits.
 
+Words: strided interval (docs/explanation/glossary.md).
+
 *Soundness:* each result contains the operation's result for all values of the operands, none of which is empty.
 """
 

@@ -1,5 +1,7 @@
 """Comparisons, overflow and saturation of p-code on wrapped strided intervals, and what a comparison tells.
 
+Words: strided interval, predicate (docs/explanation/glossary.md).
+
 *Soundness:* each result contains the operation's result for all values of the operands, none of which is empty.
 """
 

@@ -6,6 +6,8 @@ one canonical form, so that equal sets are equal objects.
 Source: Navas, Schachte, Sondergaard, Stuckey, "Signedness-agnostic program analysis", APLAS 2012 (arcs); Balakrishnan,
 Reps, "Analyzing memory accesses in x86 executables", CC 2004 (strides).
 
+Words: strided interval, lattice (docs/explanation/glossary.md).
+
 *Soundness:* each function's result contains what is said of it; where the set is no arc, it is the smallest found.
 """
 

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.values.conditions import relations
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.image import VariableLocation
 
 _MIRRORED = {">": "<", ">=": "<="}

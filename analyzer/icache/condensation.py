@@ -4,6 +4,8 @@ A node that changes nothing, and all of whose predecessors are such and have one
 of a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
 thousand blocks and a hundred sets are a hundred graphs of a few nodes then, in place of a hundred thousand visits.
 
+Words: set, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* a node that changes a state is alone in its group, and every edge is kept but those that lead from a node
 that changes nothing to its own group, which ask nothing. So whatever the groups are, a solution of the condensed graph,
 told of all nodes, is one of the whole graph. With these groups it is the least one: the equations of nodes that are

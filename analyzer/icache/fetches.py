@@ -1,5 +1,7 @@
 """What instruction fetches cost at most: a miss of a line once in the call, once where a loop is entered, or each time.
 
+Words: line, persistence, scope (docs/explanation/glossary.md).
+
 *Soundness:* a block fetches the lines of its instructions in order, a line once for as long as nothing else is fetched.
 A fetch that always hits costs nothing. A line that is persistent in the whole call misses at most once in it, and not
 more often than it is fetched: that is an auxiliary variable of the flow problem. A line that is persistent in a loop

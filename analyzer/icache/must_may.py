@@ -4,6 +4,8 @@ Sets are independent of each other, so the fixpoint is computed set by set over 
 A cache is given its own graph: fetches for an instruction cache, loads and stores for a data cache, both in the order
 of execution for a unified one. Accesses that surely bypass the cache are left out.
 
+Words: must analysis, may analysis, set, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* the states at the nodes are above the start's at the entry, and above each predecessor's behind its
 accesses; by induction over a path they describe every content that a set can have there. :func:`is_fixpoint` checks
 just this.

@@ -9,6 +9,8 @@ and a landscape of cache-persistence analyses, LITES 5(1):3, 2018:
   the updates of the must analysis, in cooperation with it; and, line by line, a count of those that may have been
   touched since (C. Cullmann, Cache persistence analysis: theory and practice, TECS 12(1s), 2013). The lesser holds.
 
+Words: persistence, scope, younger set (docs/explanation/glossary.md).
+
 *Soundness:* an access is in the result for a line only if a miss there means that the line was not filled before in the
 same execution of the scope. That miss fills the line, so it is its only one. An execution of a scope lasts from an edge
 into the scope, or the start in it, to an edge out of it; all calls from the scope must be part of it.

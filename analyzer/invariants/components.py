@@ -13,7 +13,7 @@ from __future__ import annotations
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 Component = tuple[frozenset[tuple[Term, StridedInterval]], frozenset[tuple[Term, Base]]]
 """Terms with what is known of each, and symbols that are no numbers."""

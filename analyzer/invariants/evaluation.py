@@ -34,7 +34,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_COMBINATIONS = 64
 _MOST_INDEX = 1 << 16
@@ -81,7 +81,7 @@ class Told:
     def value(self, state: State, term: Term) -> StridedInterval:
         """The values of ``term``; of a symbol of a word, not above those of a disjunction of it that is known."""
         value = state.value(term)
-        if state.terms[term].opcode != "leaf" or value.bits != WORD_BITS:
+        if state.terms[term].opcode != "symbol" or value.bits != WORD_BITS:
             return value
         key = id(state), term
         found = self._values.get(key)
@@ -216,9 +216,9 @@ class Evaluation:
             return self._number(node.bits, strided.constant(node.bits, node.arguments[0]))  # type: ignore[arg-type]
         if state.base(term) is not Base.NUMBER:
             return self._any(state, term)
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             found = self._symbol(state, term, given) if node.bits == WORD_BITS else self._any(state, term)
-        elif node.opcode == "CHOICE":
+        elif node.opcode == "GAMMA":
             found = self._gamma(state, term, given, depth)
         elif node.bits != WORD_BITS:
             found = self._plain(state, term, given, depth)
@@ -283,7 +283,7 @@ class Evaluation:
             return _hull(given[term], node.bits)
         if node.opcode == "const":
             return strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
-        if node.opcode in {"leaf", "CHOICE", "TABLE"}:
+        if node.opcode in {"symbol", "GAMMA", "TABLE"}:
             return strided.top(node.bits)
         if node.opcode in {"INT_AND", "INT_LEFT"} and node.bits == WORD_BITS:
             word, by = state.terms.operands(term)
@@ -326,7 +326,7 @@ class Evaluation:
 
     def _sum(self, state: State, coefficients: Mapping[Term, int], constant: int, given: Given, depth: int) -> Contents:
         (first, *others) = coefficients
-        is_choice = not others and coefficients[first] == 1 and state.terms[first].opcode == "CHOICE"
+        is_choice = not others and coefficients[first] == 1 and state.terms[first].opcode == "GAMMA"
         if is_choice and self._frontier.advances and first not in given and depth < _MOST_CHOICES:
             return self._gamma(state, first, given, depth, constant)
         advanced = None if self._area is None else self._frontier.advanced(coefficients, constant)

@@ -19,7 +19,8 @@ from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Part, R
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.terms import Node, Term, Terms
+from wcet_probe.analyzer.values.term_table import Node, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _WORD_BYTES = 4
 _MOST_CHOICES = 8
@@ -132,7 +133,7 @@ def _sums(terms: Terms, term: Term, added: int = 0, left: int = _MOST_CHOICES) -
     one = _sum(terms, term)
     if one is None:
         return
-    if terms[one[0]].opcode != "CHOICE" or not left:
+    if terms[one[0]].opcode != "GAMMA" or not left:
         yield one[0], one[1] + added
         return
     for part in terms.operands(one[0])[1:]:
@@ -151,7 +152,7 @@ def _loads(one: Operation, addresses: Iterable[int]) -> Mapping[int, list[Term]]
     terms, names = one.values.terms, {}
     for term in range(len(terms)):
         match terms[term]:
-            case Node("leaf", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
+            case Node("symbol", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
                 names[name] = term
     found: dict[int, list[Term]] = {address: [] for address in sorted(addresses)}
     for moved in one.moved:

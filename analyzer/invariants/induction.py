@@ -46,7 +46,7 @@ from wcet_probe.analyzer.invariants.questions import Questions
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Node, Term
+from wcet_probe.analyzer.values.term_table import Node, Term
 from wcet_probe.model.image import Image
 
 _GROWTH_BEFORE_WIDENING = 16
@@ -402,7 +402,7 @@ def _load_symbols(one: Operation) -> Mapping[int, Term]:
     terms, names = one.values.terms, {}
     for term in range(len(terms)):
         match terms[term]:
-            case Node("leaf", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
+            case Node("symbol", (int(), int(), int()) as name, bits) if bits == WORD_BITS:
                 names[name] = term
     return {
         place: names[moved.symbol_name]

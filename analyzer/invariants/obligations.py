@@ -20,7 +20,7 @@ from wcet_probe.analyzer.invariants.operations import Moved, Operation
 from wcet_probe.analyzer.invariants.situations import Followed, followed_words
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 Place = tuple[int, int]
 """A load or a store: the number of its operation, and its own among `Operation.moved`."""

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image

@@ -18,7 +18,7 @@ from wcet_probe.analyzer.invariants.obligations import FollowedWords, is_by_null
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 @dataclass(slots=True)

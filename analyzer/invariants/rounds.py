@@ -33,7 +33,7 @@ from wcet_probe.analyzer.values.joins import live_symbols
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_TUPLES = 128
 _MOST_CONDITIONS = 4
@@ -209,7 +209,7 @@ def _ways(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:
 def _conditions(state: State, term: Term) -> Iterator[Term]:
     """The conditions in ``term`` that are not decided."""
     operands = state.terms.operands(term)
-    if state.terms[term].opcode == "CHOICE" and not state.value(operands[0]).is_constant:
+    if state.terms[term].opcode == "GAMMA" and not state.value(operands[0]).is_constant:
         yield operands[0]
     for one in operands:
         yield from _conditions(state, one)

@@ -25,7 +25,7 @@ from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 Token = TypeVar("Token", bound=Hashable)
 
@@ -134,7 +134,7 @@ def _followed(values: Values, access: Access) -> Followed:
     if list(form.coefficients.values()) != [1]:
         return frozenset()
     symbol = next(iter(form.coefficients))
-    return frozenset({(symbol, form.constant)}) if values.terms[symbol].opcode == "leaf" else frozenset()
+    return frozenset({(symbol, form.constant)}) if values.terms[symbol].opcode == "symbol" else frozenset()
 
 
 def _carried(

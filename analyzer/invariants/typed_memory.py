@@ -54,7 +54,8 @@ from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
@@ -419,9 +420,9 @@ def is_copy(terms: Terms, term: Term, form: Linear | None = None) -> bool:
     """Whether ``term``, or what a constant is added to in its ``form``, is a symbol, or one of some as they are."""
     if form is not None:
         return list(form.coefficients.values()) == [1] and is_copy(terms, next(iter(form.coefficients)))
-    if terms[term].opcode == "CHOICE":
+    if terms[term].opcode == "GAMMA":
         return all(is_copy(terms, one) for one in terms.operands(term)[1:])
-    return terms[term].opcode in {"leaf", "const"}
+    return terms[term].opcode in {"symbol", "const"}
 
 
 def _is_same_place(load: Target, store: Target) -> bool:

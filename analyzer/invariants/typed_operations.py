@@ -26,7 +26,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
@@ -240,9 +240,9 @@ _EQUALITIES = frozenset({"INT_EQUAL", "INT_NOTEQUAL"})
 def _unmasked(values: Values, term: Term) -> set[Term]:
     """The symbols that ``term`` is, its lowest bits apart."""
     node, operands = values.terms[term], values.terms.operands(term)
-    if node.opcode == "leaf":
+    if node.opcode == "symbol":
         return {term}
-    if node.opcode == "CHOICE":
+    if node.opcode == "GAMMA":
         return {one for each in operands[1:] for one in _unmasked(values, each)}
     if node.opcode == "INT_AND" and values.terms.value(operands[1]) is not None:
         return _unmasked(values, operands[0])

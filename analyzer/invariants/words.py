@@ -36,7 +36,7 @@ from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _RESIDUE_BITS = MODULUS.bit_length() - 1
 _MOST_CHOICES = 8
@@ -99,9 +99,9 @@ class Words:
             return self.constant(terms.value(term) or 0)
         if state.base(term) is not Base.NUMBER:
             return ANYTHING
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             return self._symbol(state, term) if node.bits == WORD_BITS else _unknown(node.bits)
-        if node.opcode == "CHOICE":
+        if node.opcode == "GAMMA":
             return self._gamma(state, term, depth)
         if node.bits < WORD_BITS:
             return _unknown(node.bits)
@@ -221,7 +221,7 @@ def _computed(state: State, term: Term, symbol: Term, residue_: int) -> StridedI
         return strided.residue_class(WORD_BITS, residue_, MODULUS)
     if node.opcode == "const":
         return strided.constant(node.bits, state.terms.value(term) or 0)
-    if node.opcode in {"leaf", "CHOICE", "TABLE"}:
+    if node.opcode in {"symbol", "GAMMA", "TABLE"}:
         return strided.top(node.bits)
     operands = tuple(_computed(state, one, symbol, residue_) for one in state.terms.operands(term))
     return strided.apply(node.opcode, operands, node.bits)

@@ -28,7 +28,7 @@ numbers are integers or fractions in lowest terms. The records, in this order:
                                         to), or any (0; perhaps derived from the stack pointer). A register that is not
                                         listed is a number, which is not derived from the stack pointer
     flags NODE FLAGS SIGN KIND LOW STRIDE STEPS LOW STRIDE STEPS RELATIONS
-                                        where NODE begins, what comparing two numbers left, see `told_flags`
+                                        where NODE begins, what comparing two numbers left, see `decided_flags`
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
     symbol, name, shown, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from wcet_probe.analyzer.ipet.decided_flags import decided_flags
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
-from wcet_probe.analyzer.ipet.told_flags import decided_flags
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
 from wcet_probe.certificate.flags import Flags, flag_lines
 from wcet_probe.certificate.machine import Machine, Place, State, joined

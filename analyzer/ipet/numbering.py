@@ -177,10 +177,11 @@ class Numbering:
 
     def _drop_sums(self) -> None:
         """Keep no sum of a symbol that begins anew on the way to it and is claimed of no place there."""
+        names = self._as_names()
         for node in self._graph.nodes:
             claims = self._claims[node]
             named = {claim.symbol for claim in claims.values()}
-            begun = {s for edge in self._arriving[node] for s in self._as_names().begins(edge)}
+            begun = {s for edge in self._arriving[node] for s in names.begins(edge)}
             gone = {
                 place for place, (name, _) in claims.items()
                 if name not in self._homes and not (form_of_name(name).keys() & begun) <= named
@@ -213,7 +214,7 @@ class Numbering:
     def _meet(
         self, edge: Edge, tracer: Tracer, traced: Traced, new: dict[str, Congruence | None], *, is_first: bool
     ) -> None:
-        begins = self._as_names().begins(edge)
+        begins = tracer.names.begins(edge)
         for place, (symbol, offset) in self._claims[edge.target].items():
             if symbol not in begins or symbol not in self._homes or edge.name not in self._coverage.taken:
                 continue

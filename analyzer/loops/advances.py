@@ -23,7 +23,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_SYMBOLS = 32
 
@@ -51,7 +51,7 @@ def most_advances(values: Values, shape: LoopShape, killed: Mapping[Edge, frozen
     }
     for location, symbol in values.states[shape.loop.header].locations.items():
         node = values.terms[symbol]
-        if node.opcode == "leaf" and node.arguments[:2] == ("phi", (shape.loop.header,)) and symbol not in lost:
+        if node.opcode == "symbol" and node.arguments[:2] == ("phi", (shape.loop.header,)) and symbol not in lost:
             most = _of_symbol(values, shape, location, symbol, lost)
             found += [] if most is None else [most]
     return min(found, default=None)
@@ -139,12 +139,12 @@ def _sums(state: State, term: Term) -> Iterator[_Sum | None]:
         limit = 1 << form.bits - 1
         if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:
             yield None
-        elif terms[part].opcode == "CHOICE":
+        elif terms[part].opcode == "GAMMA":
             condition, *parts = terms.operands(part)
             decided = state.value(condition)
             chosen = [parts[1 - decided.value]] if decided.is_constant else parts
             todo += [(each, added) for each in chosen]
-        elif terms[part].opcode != "leaf" or low + added < -limit or high + added >= limit:
+        elif terms[part].opcode != "symbol" or low + added < -limit or high + added >= limit:
             yield None
         else:
             yield part, added

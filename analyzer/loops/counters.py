@@ -18,7 +18,8 @@ from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
     found: dict[Term, Step] = {}
     for location, symbol in state.locations.items():
         node = terms[symbol]
-        if node.opcode != "leaf" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
+        if node.opcode != "symbol" or node.arguments[:2] != ("phi", (shape.loop.header,)) or symbol in found:
             continue
         states = [values.edges[edge].state for edge in shape.back_edges]
         ends = {settled(state, after) for state in states for after in (state.read(location),)}
@@ -63,7 +64,7 @@ def settled(state: State, term: Term | None) -> Term | None:
     while term is not None:
         form = terms.linear(term)
         part, factor = next(iter(form.coefficients.items()), (term, 0))
-        if len(form.coefficients) != 1 or factor != 1 or terms[part].opcode != "CHOICE":
+        if len(form.coefficients) != 1 or factor != 1 or terms[part].opcode != "GAMMA":
             break
         condition, one, other = terms.operands(part)
         decided = state.value(condition)

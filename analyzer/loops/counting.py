@@ -33,7 +33,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _FOREVER = 1 << 64
 _BITS_OF_WORD = 32
@@ -184,7 +184,7 @@ class _Counter:
             node = self._terms[symbol]
             if (
                 symbol in lost
-                or node.opcode != "leaf"
+                or node.opcode != "symbol"
                 or node.arguments[:2] != ("phi", (self._shape.loop.header,))
                 or symbol in found
             ):

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
-from wcet_probe.analyzer.values.terms import SymbolName, Term
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.model.image import Image
 
 Place = int | tuple[int, int]

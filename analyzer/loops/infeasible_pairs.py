@@ -18,7 +18,8 @@ from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.learning import assume, has_room
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _MOST_PAIRS = 20_000
 

@@ -26,7 +26,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 Bit = tuple[Term, int]
 """A bit of a term, 0 the lowest."""
@@ -77,7 +77,7 @@ class Spread:
                 found = self(operands[0])
             case "INT_OR" | "BOOL_OR":
                 found = [one | other for one, other in zip(*map(self, operands), strict=True)]
-            case "CHOICE" if (decided := self._state.value(operands[0])).is_constant:
+            case "GAMMA" if (decided := self._state.value(operands[0])).is_constant:
                 found = self(operands[1 if decided.value else 2])
             case _:
                 found = self._otherwise(term)
@@ -130,9 +130,9 @@ class Kept(Spread):
     def _otherwise(self, term: Term) -> Sequence[frozenset[Bit]] | None:
         exact = self._exact(term)
         match self._terms[term].opcode:
-            case "CHOICE":
+            case "GAMMA":
                 return [one & other for one, other in zip(*map(self, self._terms.operands(term)[1:]), strict=True)]
-            case "leaf" if (joined := self._joined(term)) is not None:
+            case "symbol" if (joined := self._joined(term)) is not None:
                 return [one | other for one, other in zip(exact, joined, strict=True)]
             case _:
                 return exact
@@ -212,7 +212,7 @@ def _symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Ter
     return {
         symbol: location
         for location, symbol in reversed([*values.states[shape.loop.header].locations.items()])
-        if symbol not in lost and values.terms[symbol].opcode == "leaf" and values.terms[symbol].arguments[:2] == own
+        if symbol not in lost and values.terms[symbol].opcode == "symbol" and values.terms[symbol].arguments[:2] == own
     }
 
 

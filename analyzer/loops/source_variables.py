@@ -25,7 +25,7 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.image import LineTable, VariableLocation
 
 _WORD_BITS = 32

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 @dataclass(frozen=True, slots=True)

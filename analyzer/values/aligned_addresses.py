@@ -8,7 +8,7 @@ from __future__ import annotations
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 def aligned_address(state: State, term: Term) -> Term:

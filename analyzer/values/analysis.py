@@ -37,7 +37,8 @@ from wcet_probe.analyzer.values.meetings import Meetings, meetings, no_meetings
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
 from wcet_probe.analyzer.values.transfer import Flow, Transfer
 from wcet_probe.errors import AnalysisError

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _CONTINUES = {
     ("INT_EQUAL", True): "==",

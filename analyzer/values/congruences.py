@@ -23,7 +23,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 
 _LATTICE = CongruenceLattice()
@@ -97,9 +97,9 @@ class Congruences:
         """The class of ``term`` by those ``known``; what it asks for does not hang on the answers."""
         terms = self._values.terms
         match terms[term].opcode, terms[term].arguments:
-            case "CHOICE", _:
+            case "GAMMA", _:
                 return self._chosen(term, None, asserted, known)
-            case "leaf", ("phi", (int(point),), location):
+            case "symbol", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
                 parts: list[Congruence | None] = [asserted] if point == 0 else []
                 for edge in self._arriving.get(point, ()):
@@ -125,7 +125,7 @@ class Congruences:
             by_value = self.of_number(number)
             if not is_unknown(factor, number) or by_value.modulus >= asserted.modulus:
                 own: Congruence | None = by_value
-            elif state is not None and self._values.terms[term].opcode == "CHOICE":
+            elif state is not None and self._values.terms[term].opcode == "GAMMA":
                 own = self._chosen(term, state, asserted, known)
             else:
                 own = known(term)

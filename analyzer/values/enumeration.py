@@ -14,7 +14,8 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
@@ -47,7 +48,7 @@ def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memor
     node = terms[term]
     if term in given:
         return given[term]
-    if node.opcode == "leaf":
+    if node.opcode == "symbol":
         return None
     if node.opcode == "const":
         return terms.value(term)
@@ -70,7 +71,7 @@ def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:
     while todo:
         one = todo.pop()
         node = terms[one]
-        if node.opcode == "leaf" and node.bits < 32 and values.size >= 1 << node.bits:
+        if node.opcode == "symbol" and node.bits < 32 and values.size >= 1 << node.bits:
             return True
         if node.opcode != "TABLE":
             todo.extend(terms.operands(one))

@@ -16,7 +16,8 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def join(
@@ -220,7 +221,7 @@ def _keep_common(
         merged.set_base(symbol, Base.ANY)
     decided = set()
     for gamma, parts in made.gammas.items():
-        value = _gamma_value(states, parts) if terms[gamma].opcode == "CHOICE" else None
+        value = _gamma_value(states, parts) if terms[gamma].opcode == "GAMMA" else None
         if value is not None:
             merged.set_known(gamma, value)
             decided.add(gamma)

@@ -13,13 +13,12 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.masks import mask_of
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import SymbolName, Term
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
 
 _REFINEMENT_DEPTH = 4
-_REFINED_FURTHER = frozenset({"INT_ADD", "INT_ZEXT", "CHOICE", "INT_AND", "INT_RIGHT"})
+_REFINED_FURTHER = frozenset({"INT_ADD", "INT_ZEXT", "GAMMA", "INT_AND", "INT_RIGHT"})
 """Operations whose operands are refined, too."""
 _MOST_REMEMBERED = 1 << 16
 
@@ -80,10 +79,10 @@ def _chosen(state: State, term: Term) -> Term:
     """``term`` with the parts of gamma nodes that ``state`` knows to be chosen."""
     terms = state.terms
     node, operands = terms[term], terms.operands(term)
-    if node.opcode == "CHOICE" and state.value(operands[0]).is_constant:
+    if node.opcode == "GAMMA" and state.value(operands[0]).is_constant:
         return _chosen(state, operands[1 if state.value(operands[0]).value else 2])
     parts = tuple(_chosen(state, operand) for operand in operands)
-    again = None if parts == operands or node.opcode == "CHOICE" else terms.apply(node.opcode, parts, node.bits)
+    again = None if parts == operands or node.opcode == "GAMMA" else terms.apply(node.opcode, parts, node.bits)
     return term if again is None else again
 
 
@@ -102,7 +101,7 @@ def _assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001
         case "BOOL_AND" | "BOOL_OR" if (node.opcode == "BOOL_AND") == holds:
             _learn_condition(state, condition, holds=holds)
             return _assume(state, operands[0], holds) and _assume(state, operands[1], holds)
-        case "CHOICE":
+        case "GAMMA":
             return _assume_gamma(state, condition, wanted, holds=holds)
     _learn_condition(state, condition, holds=holds)
     if node.opcode in RELATIONS and state.comparable(node.opcode, operands):
@@ -259,7 +258,7 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
             bits = state.terms[operands[0]].bits
             if high < 1 << bits:
                 return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
-        case "CHOICE":
+        case "GAMMA":
             return _refine_gamma(state, operands, after, depth)
         case "INT_AND" if constant:
             least, most = after.unsigned_range()
@@ -279,8 +278,8 @@ def _refine_masked(state: State, masked: Term, mask: int, least: int, depth: int
     """What a larger mask leaves of ``masked`` is no less than what ``mask`` leaves, which is ``least`` or more."""
     terms = state.terms
     at_least = strided.between(terms[masked].bits, least, (1 << terms[masked].bits) - 1)
-    for other in tuple(terms.wholes(masked) or ()):  # learning may make terms
-        if mask_of(terms, other, masked) & mask == mask and not _refine(state, other, at_least, 0):
+    for other, larger in tuple(terms.masks(masked).items()):  # learning may make terms
+        if larger & mask == mask and not _refine(state, other, at_least, 0):
             return False
     return _refine(state, masked, at_least, depth)
 

@@ -9,14 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.terms import Term, Terms
-
-
-def mask_of(terms: Terms, term: Term, masked: Term) -> int:
-    """The constant by which ``term`` masks ``masked``; 0 where it does not."""
-    if terms[term].opcode != "INT_AND" or terms.operands(term)[0] != masked:
-        return 0
-    return terms.value(terms.operands(term)[1]) or 0
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def least_by_masks(terms: Terms, known: Mapping[Term, StridedInterval], term: Term) -> int:
@@ -25,9 +19,9 @@ def least_by_masks(terms: Terms, known: Mapping[Term, StridedInterval], term: Te
     Terms that are later than ``term`` are left out: what is known of them may change without ``term`` being told
     (`State.set_known`).
     """
-    masked, least = terms.operands(term)[0], 0
-    mask = mask_of(terms, term, masked)
-    for other in known if mask else ():
-        if other < term and (smaller := mask_of(terms, other, masked)) and smaller & mask == smaller:
+    masks = terms.masks(terms.operands(term)[0])
+    mask, least = masks.get(term, 0), 0
+    for other, smaller in masks.items() if mask else ():
+        if other < term and smaller & mask == smaller and other in known:
             least = max(least, known[other].unsigned_range()[0])
     return least

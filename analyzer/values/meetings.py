@@ -12,7 +12,8 @@ from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.transfer import Transfer
 
 Meetings = Callable[[int], Mapping[Term, Sequence[tuple[State, Term]]]]
@@ -45,7 +46,7 @@ def meetings(lifter: Lifter, terms: Terms, memory: Memory, graph: Supergraph, st
 
             def meet(place: tuple[int, ...], ways: Sequence[State], merged: State) -> None:
                 for location, symbol in merged.locations.items():
-                    if terms[symbol].opcode == "leaf" and terms[symbol].arguments == ("phi", place, location):
+                    if terms[symbol].opcode == "symbol" and terms[symbol].arguments == ("phi", place, location):
                         held = [(way.copy(), term) for way in ways if (term := way.read(location)) is not None]
                         found.setdefault(symbol, []).extend(held)
                         open_ones.update({symbol} if len(held) < len(ways) else ())

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 
 def plain_number(state: State, term: Term) -> StridedInterval:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, Varnode
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.identity import Same
 
 _BRANCHES = frozenset({"BRANCH", "CBRANCH"})
 _AWAY = frozenset({"RETURN", "BRANCHIND"})
 _CONTROL = _BRANCHES | _AWAY | {"CALL", "CALLIND", "TRAP"}
+_MOST_REMEMBERED = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +78,31 @@ class PreparedInstruction:
 
     @classmethod
     def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> PreparedInstruction:
-        """What is told of ``instruction``."""
-        floats = lifter.float_bytes
-        inputs = tuple(tuple([_location(one, floats) for one in op.inputs]) for op in instruction.ops)
-        outputs = tuple([None if op.output is None else _location(op.output, floats) for op in instruction.ops])
-        places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
-        return cls(
-            instruction,
-            inputs,
-            outputs,
-            tuple(place for place in places if place.space == "unique"),
-            tuple(
-                op.output is not None
-                and operation(op.user_op or op.opcode, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes)
-                is not None
-                for op in instruction.ops
-            ),
-            not any(op.opcode in _CONTROL for op in instruction.ops),
-            _guard(instruction, inputs),
-            frozenset(place for place in outputs if place is not None and place.space == "register"),
-        )
+        """What is told of ``instruction``, which each analysis of its image asks for."""
+        return _prepared(Same(instruction), lifter.float_bytes)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _prepared(of: Same[LiftedInstruction], floats: frozenset[int]) -> PreparedInstruction:
+    instruction = of.value
+    inputs = tuple(tuple([_location(one, floats) for one in op.inputs]) for op in instruction.ops)
+    outputs = tuple([None if op.output is None else _location(op.output, floats) for op in instruction.ops])
+    places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
+    return PreparedInstruction(
+        instruction,
+        inputs,
+        outputs,
+        tuple(place for place in places if place.space == "unique"),
+        tuple(
+            op.output is not None
+            and operation(op.user_op or op.opcode, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes)
+            is not None
+            for op in instruction.ops
+        ),
+        not any(op.opcode in _CONTROL for op in instruction.ops),
+        _guard(instruction, inputs),
+        frozenset(place for place in outputs if place is not None and place.space == "register"),
+    )
 
 
 def _guard(instruction: LiftedInstruction, inputs: Sequence[Sequence[Location | None]]) -> frozenset[Location]:

@@ -22,7 +22,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _WORD_BITS = 32
 _MOST_CHOICES = 6
@@ -75,7 +75,7 @@ def _alternatives(state: State, pointer: Term, bits: int, *, is_old: bool, depth
     if len(form.coefficients) == 1:
         ((part, factor),) = form.coefficients.items()
         node = terms[part]
-        if factor == 1 and node.opcode == "CHOICE" and depth < _MOST_CHOICES:
+        if factor == 1 and node.opcode == "GAMMA" and depth < _MOST_CHOICES:
             condition, *chosen = terms.operands(part)
             for one, holds in zip(chosen, (True, False), strict=True):
                 side = state.copy()
@@ -87,7 +87,7 @@ def _alternatives(state: State, pointer: Term, bits: int, *, is_old: bool, depth
                 else:
                     yield from _alternatives(side, address, bits, is_old=is_old, depth=depth + 1)
             return
-        if factor == 1 and node.opcode == "leaf" and node.arguments[0] != "in":
+        if factor == 1 and node.opcode == "symbol" and node.arguments[0] != "in":
             yield Reach(part, signed(_WORD_BITS, form.constant))
             return
     yield Reach(remainders=remainder(state, pointer, bits) if is_old else strided.top(bits))

@@ -22,7 +22,8 @@ from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.masks import least_by_masks
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
-from wcet_probe.analyzer.values.terms import SymbolName, Term, Terms
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
 """Operations whose results are a few values, of whatever they are."""
@@ -349,7 +350,7 @@ class State:
         if self._bases.keys().isdisjoint(self.terms.symbols(term)):
             return Base.NUMBER
         node = self.terms[term]
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             return self._bases.get(term, Base.NUMBER)
         if node.opcode in TRUTHS or node.opcode == "const":
             return Base.NUMBER
@@ -358,7 +359,7 @@ class State:
             return Base.NUMBER
         if not any(bases):
             return Base.ANY if self._may_be_put_together(term) else Base.NUMBER
-        if node.opcode == "CHOICE":
+        if node.opcode == "GAMMA":
             return bases[1] if bases[1] is bases[2] else Base.ANY
         match node.opcode, bases:
             case ("INT_ADD", [Base.STACK, Base.NUMBER] | [Base.NUMBER, Base.STACK]):
@@ -381,10 +382,10 @@ class State:
     def _evaluate(self, term: Term) -> StridedInterval:
         node = self.terms[term]
         known = self._known.get(term)
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             return known if known is not None else strided.top(node.bits)
         operands = self.terms.operands(term)
-        if node.opcode == "CHOICE":
+        if node.opcode == "GAMMA":
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
@@ -437,7 +438,7 @@ class State:
 
         *Soundness:* what is one of a few numbers tells no more of an address than its low bits do.
         """
-        if self.terms[term].opcode == "CHOICE" or not self.has_low_part(term):
+        if self.terms[term].opcode == "GAMMA" or not self.has_low_part(term):
             return False
         return self.value(term).size > _SMALLEST_ADDRESS
 
@@ -456,7 +457,7 @@ class State:
             if node.opcode == "INT_AND" and self.base(operands[0]) is Base.ANY:
                 return True
             seen.add(one)
-            todo += operands[1:] if node.opcode == "CHOICE" else operands
+            todo += operands[1:] if node.opcode == "GAMMA" else operands
         return False
 
     def linear_value(self, coefficients: Iterable[tuple[Term, int]], constant: int, bits: int) -> StridedInterval:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.values.terms import SymbolName
+from wcet_probe.analyzer.values.term_table import SymbolName
 
 ENTRY = -1
 """Where a symbol is defined that stands for a value at entry."""

@@ -1,29 +1,16 @@
-"""Symbolic values: hash-consed terms over symbols, simplified as they are made, and their linear forms.
+"""Symbolic values: terms of a table, simplified as they are made, and their linear forms.
 
-A term is a number of the table. Its operations are those of p-code. Symbols stand for values that are not computed from
-others: a register at entry, a loaded word, the value that arrives where paths meet. The same computation on the same
-symbols is the same term, so copies of a value share what is learnt of it.
+The same computation on the same symbols is the same term, so copies of a value share what is learnt of it.
 
 *Soundness:* each simplification is an identity of bit vectors (tested against the operations on random values).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from collections.abc import Set as AbstractSet
-from typing import NamedTuple
-
-from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.locations import Overlaps
-
-Term = int
-"""Index into a :class:`Terms` table."""
-
-SymbolName = tuple[object, ...]
+from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
 
 _MOST_DEPTH = 24
 _MOST_GAMMA_DEPTH = 10
@@ -31,103 +18,16 @@ _MOST_DEPTH_OF_CONDITION = 20
 """Of one between plain values, as stack pointers and saved registers are, so that no choice is lost among them."""
 _PLAIN_DEPTH = 1
 _SMALL = 16
-_NONE = frozenset[int]()
 _COMMUTATIVE = frozenset({"INT_ADD", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_EQUAL", "INT_NOTEQUAL"})
 
 
-class Node(NamedTuple):
-    """A term: ``opcode`` on ``arguments``; ``const`` carries its value and ``symbol`` its name in ``arguments``."""
-
-    opcode: str
-    arguments: tuple[object, ...]
-    bits: int
-
-
-class Terms:
-    """A table of terms.
-
-    Attributes:
-        overlaps: the locations that states have held terms in.
-        given: the symbols of registers at entry.
-        intervals: of each constant, what it may be.
-        symbols: the symbols that a term is made of; a look-up in a list, as nothing is asked for more often.
-    """
+class Terms(TermTable):
+    """A table of terms that are simplified as they are made."""
 
     def __init__(self) -> None:
-        self.overlaps = Overlaps()
-        self._nodes: list[Node] = []
-        self._index: dict[Node, Term] = {}
-        self._symbols: list[frozenset[Term]] = []
-        self.symbols: Callable[[Term], frozenset[Term]] = self._symbols.__getitem__
-        self._depth: list[int] = []
+        super().__init__()
         self._linear: dict[Term, Linear] = {}
-        self._has_low_bits: list[bool] = []
-        self._wholes: dict[Term, set[Term]] = {}
-        self._meeting: dict[object, set[Term]] = {}
-        self._speaking: dict[object, set[Term]] = {}
-        self.given: set[Term] = set()
-        self.intervals: dict[Term, StridedInterval] = {}
         self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def __getitem__(self, term: Term) -> Node:
-        return self._nodes[term]
-
-    def meeting(self, place: SymbolName) -> Collection[Term]:
-        """The symbols for what arrives where paths meet at ``place``."""
-        return self._meeting.get(place, ())
-
-    def speaking(self, place: SymbolName) -> AbstractSet[Term]:
-        """The terms that are made of symbols for what arrives where paths meet at ``place``."""
-        return self._speaking.get(place, _NONE)
-
-    def made_of(self, symbol: Term) -> AbstractSet[Term]:
-        """The terms that ``symbol`` is in, itself among them."""
-        return self._wholes[symbol]
-
-    def wholes(self, term: Term) -> AbstractSet[Term] | None:
-        """Terms that are made of all that ``term`` is made of, itself among them, and perhaps others.
-
-        None where it is made of no symbol. A whole is a later term than what it is made of.
-        """
-        found = [self._wholes[symbol] for symbol in self._symbols[term]]
-        return min(found, key=len) if found else None
-
-    def has_low_bits(self, term: Term) -> bool:
-        """Whether a mask by a constant is in ``term``."""
-        return self._has_low_bits[term]
-
-    def deciding(self, term: Term) -> frozenset[Term]:
-        """The symbols that ``term`` is made of, those left out that are only in the parts of gamma nodes.
-
-        *Soundness:* where paths meet, the symbols of the part that is not chosen may be given any value
-        (`joins._completed`); the value of the gamma node is not changed by that.
-        """
-        node = self._nodes[term]
-        if node.opcode == "leaf":
-            return frozenset({term})
-        operands = self.operands(term)
-        return frozenset().union(*map(self.deciding, operands[:1] if node.opcode == "CHOICE" else operands))
-
-    def operands(self, term: Term) -> tuple[Term, ...]:
-        """The terms that ``term`` is made of; none of a symbol or a constant."""
-        node = self._nodes[term]
-        return () if node.opcode in ("const", "leaf") else node.arguments  # type: ignore[return-value]
-
-    def constant(self, value: int, bits: int) -> Term:
-        """The constant ``value`` modulo 2**bits."""
-        return self._make(Node("const", (value & (1 << bits) - 1,), bits))
-
-    def symbol(self, name: SymbolName, bits: int) -> Term:
-        """The symbol called ``name``."""
-        return self._make(Node("leaf", name, bits))
-
-    def value(self, term: Term) -> int | None:
-        """The value of a constant, else None."""
-        node = self._nodes[term]
-        return node.arguments[0] if node.opcode == "const" else None  # type: ignore[return-value]
 
     def apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where the term would be too deep."""
@@ -182,7 +82,7 @@ class Terms:
             truth = self._chosen_truth(condition, one, other)
             if truth is not None:
                 return truth
-        return self._plain("CHOICE", (condition, one, other), self._nodes[one].bits)
+        return self._plain("GAMMA", (condition, one, other), self._nodes[one].bits)
 
     def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
         """A gamma node between truth values, one of which is a constant, or told by the condition, as AND or OR."""
@@ -199,7 +99,7 @@ class Terms:
 
     def _decided(self, term: Term, condition: Term) -> Term:
         """``term`` where ``condition`` holds: of gamma nodes by the same condition, the part that is chosen."""
-        while self._nodes[term].opcode == "CHOICE":
+        while self._nodes[term].opcode == "GAMMA":
             by, one, other = self.operands(term)
             if by != condition and self.negated(by) != condition:
                 break
@@ -217,37 +117,6 @@ class Terms:
         return combined(self.linear(one), self.linear(other), -1)
 
     # ------------------------------------------------------------------------------------------------------- inside
-
-    def _make(self, node: Node) -> Term:
-        term = self._index.get(node)
-        if term is None:
-            term = self._index[node] = len(self._nodes)
-            self._nodes.append(node)
-            if node.opcode in ("const", "leaf"):
-                if node.opcode == "leaf":
-                    self._wholes[term] = {term}
-                    if node.arguments[0] == "phi":
-                        self._meeting.setdefault(node.arguments[1], set()).add(term)
-                        self._speaking.setdefault(node.arguments[1], set()).add(term)
-                    elif node.arguments[0] == "in":
-                        self.given.add(term)
-                else:
-                    self.intervals[term] = strided.constant(node.bits, node.arguments[0])  # type: ignore[arg-type]
-                self._symbols.append(frozenset({term}) if node.opcode == "leaf" else frozenset())
-                self._depth.append(0)
-                self._has_low_bits.append(False)
-            else:
-                operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
-                self._symbols.append(frozenset().union(*(self._symbols[operand] for operand in operands)))
-                for symbol in self._symbols[term]:
-                    self._wholes[symbol].add(term)
-                    name = self._nodes[symbol].arguments
-                    if name[0] == "phi":
-                        self._speaking[name[1]].add(term)
-                self._depth.append(1 + max(self._depth[operand] for operand in operands))
-                is_masked = node.opcode == "INT_AND" and self.value(operands[1]) is not None
-                self._has_low_bits.append(is_masked or any(self._has_low_bits[operand] for operand in operands))
-        return term
 
     def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         if max(self._depth[argument] for argument in arguments) >= _MOST_DEPTH:
@@ -455,7 +324,7 @@ class Terms:
                 return self._plain(opcode, sides, bits)
         if constant == 0 and node.opcode == "INT_ZEXT" and self._is_truth(operands[0]):
             return operands[0] if opcode == "INT_NOTEQUAL" else self.negated(operands[0])
-        if node.opcode == "CHOICE" and constant is not None:
+        if node.opcode == "GAMMA" and constant is not None:
             chosen = self._chosen_constant(opcode, operands, constant)
             if chosen is not None:
                 return chosen

@@ -30,7 +30,8 @@ from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.errors import AnalysisError
 
@@ -375,7 +376,7 @@ class _Run:
 
     def _is_unknown(self, state: State, term: Term) -> bool:
         """Whether nothing is known of what ``term`` chooses from, constants apart."""
-        if self._terms[term].opcode != "CHOICE":
+        if self._terms[term].opcode != "GAMMA":
             return True
         parts = [part for one in self._terms.operands(term)[1:] for part in self._terms.linear(one).coefficients]
         return all(is_unknown(1, state.value(part)) and self._is_unknown(state, part) for part in parts)

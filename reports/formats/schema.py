@@ -53,6 +53,7 @@ def schema(document: type) -> Schema:
     found = _object(document, definitions)
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
+        "$comment": "SPDX-License-Identifier: 0BSD",
         "title": f"{_format(document)}, version 1",
         **found,
         "definitions": dict(sorted(definitions.items())),

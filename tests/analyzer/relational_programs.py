@@ -32,7 +32,8 @@ from wcet_probe.analyzer.values.analysis import EdgeValues, Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Term, Terms
+from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.target import CacheConfig, Target
 

@@ -10,22 +10,14 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from unittest import mock
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
-from tests.certificate.test_code import document_of
-from tests.support import guest_of, images_dir
-from wcet_probe.analyzer.bound import prove
+from tests.certificate.specimens import SPECIMENS, specimen
 from wcet_probe.analyzer.ipet.flow_system import Constraint
-from wcet_probe.answer.proving import operation_request
-from wcet_probe.build.program import load_program
-from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import AnalysisError, VerificationError
-from wcet_probe.evidence.checking import allocator_binary
-from wcet_probe.reports.formats.bound_document import bound_section
 
 OPERATORS = {}
 
@@ -439,54 +431,6 @@ def _verdict(mutant, binary):
         except VerificationError:
             return "refused"
     return None if checked.is_full else "not checked"
-
-
-SPECIMENS = (
-    ("best-fit", "cortex-m4", "malloc"),
-    ("nest", "cortex-m4", "f"),
-    ("kingsley", "cortex-m4", "malloc"),
-    ("first-fit", "cortex-m4", "malloc"),
-    ("buddy-binary", "cortex-m4", "malloc"),
-    ("tlsf", "cortex-m4", "malloc"),
-    ("quick-fit", "cortex-m4", "malloc"),
-    ("first-fit", "mpc603e", "malloc"),
-    ("djgpp-quarters", "mpc603e", "free"),
-    ("first-fit", "cortex-m7", "free"),
-    ("buddy-fibonacci", "cortex-m7", "malloc"),
-    ("half-fit", "arm926ej-s", "malloc"),
-    ("buddy-binary", "cortex-m7", "malloc"),
-    ("list", "mpc603e", "f"),
-    ("buddy-binary", "mpc603e", "free"),
-    ("avl-best-fit", "cortex-m4", "malloc"),
-    ("fast-fit", "arm926ej-s", "malloc"),
-)
-"""Bounds that are checked in full: allocator, or a source that stands here, core, function."""
-NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
-void f(u x) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j;
-u j = 0; for (u i = 0; i < 6; i++) { if (x >> i & 1) o = i; for (; j < ends[i]; j++) o = j; } }
-"""
-LIST = """struct n { struct n *volatile next; };
-unsigned f(struct n *p, volatile unsigned *q, unsigned c) { *q = 1; if (c) *q = 2; if (!p->next) return 0;
-for (unsigned i = 0; i < 20; i++) p = p->next; return (unsigned)p; }
-"""
-"""Its first round hits, and the second store modifies no line; the cache is small, so that lines are written back."""
-
-
-@cache
-def specimen(allocator, target, role, heap_bytes=5000):
-    """The document of a true bound, and the binary that it is held against."""
-    if allocator == "nest":
-        document, binary = document_of(guest_of(NEST, load_target(target), ".c"))
-        return sealed(document), binary
-    if allocator == "list":
-        core = load_target(target)
-        small = replace(core, dcache=replace(core.dcache, sets=4))
-        document, binary = document_of(guest_of(LIST, small, ".c"))
-        return sealed(document), binary
-    program = load_program(load_allocator(allocator, {}), load_target(target), "zig", images_dir())
-    section = bound_section(prove(operation_request(program, role, heap_bytes)))
-    document = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": section}))
-    return sealed(document), allocator_binary(program, heap_bytes)
 
 
 def tally(one, seeds):

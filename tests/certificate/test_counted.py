@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from tests.certificate.forgeries import solved_again
-from tests.certificate.mutants import specimen
+from tests.certificate.specimens import specimen
 from tests.support import guest_of, images_dir
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target

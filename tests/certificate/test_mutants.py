@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.certificate.mutants import OPERATORS, SECTIONS, SPECIMENS, specimen, tally, verdict_of
+from tests.certificate.mutants import OPERATORS, SECTIONS, tally, verdict_of
+from tests.certificate.specimens import SPECIMENS, specimen
 
 SLICES = 20
 SEEDS_PER_SLICE = 417

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
-from tests.certificate.mutants import specimen
+from tests.certificate.specimens import specimen
 from tests.certificate.test_caches import added, dropped, edited, step
 from tests.certificate.test_code import document_of as guest_document
 from tests.support import assembler, cache_config, guest_of
@@ -69,6 +69,11 @@ FORGERIES = {
     "all credits where a line is there": (edited(r"^(held \S+ f\+0x2c) s36 .*$", r"\1 full"), "to be left of"),
     "another granule of a line that is there": (edited(r"^(held .* s36 1) 0:0$", r"\1 4:0"), "to be left of"),
     "a larger granule": (edited(r"^(held .* s36) 1 0:0$", r"\1 4 0:0"), "to be left of"),
+    "a younger line whose address is no number": (
+        edited(r"^(must data .*)$", r"\1 0xzz"),
+        "the younger line 0xzz is none",
+    ),
+    "so where misses are left": (edited(r"^(held .* s36 1 0:0)$", r"\1,0xzz"), "the younger line 0xzz is none"),
     "a second granule": (edited(r"^(held .* s36 1) 0:0$", r"\1 0:0 32:0"), "to be left of"),
 }
 

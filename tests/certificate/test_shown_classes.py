@@ -5,7 +5,7 @@ from functools import cache
 
 import pytest
 
-from tests.certificate.mutants import specimen
+from tests.certificate.specimens import specimen
 from tests.certificate.test_caches import rewritten
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target

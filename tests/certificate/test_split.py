@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.certificate.forgeries import solved_again
-from tests.certificate.mutants import specimen
+from tests.certificate.specimens import specimen
 from wcet_probe.certificate.asserted import loop_behind, read_asserted, runs_once_an_entry
 from wcet_probe.certificate.check import check_bound
 

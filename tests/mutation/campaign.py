@@ -1,4 +1,4 @@
-"""Mutants of domains, fixpoint, data cache analysis, oracle and observer: does a test die of each?
+"""Mutants of domains, fixpoint, cache analyses, oracle and observer: does a test die of each?
 
     python -m tests.mutation.campaign [--tally FILE] [NAME ...]
 

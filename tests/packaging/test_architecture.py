@@ -1,6 +1,7 @@
 """What the import contracts cannot express."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -97,21 +98,37 @@ def test_every_room_says_what_it_is_for():
             assert "TODO" not in said, path
 
 
-MIRRORED = ("dcache", "domains", "facts", "graph", "icache", "invariants", "pcode", "values")
-"""The stages of the analyzer of which each module has its test file."""
+STAGES = sorted(path.parent.name for path in (ROOT / "analyzer").glob("*/__init__.py"))
 
 
-@pytest.mark.parametrize("stage", ["", *MIRRORED])
+@pytest.mark.parametrize("stage", ["", *STAGES])
 def test_every_module_of_the_analyzer_has_its_test_file(stage):
     """Of its own name, where the tests mirror the modules."""
     folder, tests = ROOT / "analyzer" / stage, ROOT / "tests" / "analyzer" / stage
     modules = {path.stem for path in folder.glob("*.py")} - {"__init__"}
     assert modules
     assert not {name for name in modules if not (tests / f"test_{name}.py").is_file()}
+    assert (tests / "__init__.py").is_file()
 
 
-def test_every_stage_of_the_analyzer_is_mirrored():
-    """The other stages have tests of their modules, too, but not yet a file for each."""
-    stages = {path.parent.name for path in (ROOT / "analyzer").glob("*/__init__.py")}
-    assert stages - set(MIRRORED) == {"ipet", "loops"}
-    assert all((ROOT / "tests" / "analyzer" / stage / "__init__.py").is_file() for stage in stages)
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_architecture_page_lists_each_module_of_a_stage(stage):
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    (row,) = re.findall(rf"^\| `{stage}/` \|.*\|(.*)\|$", page, re.MULTILINE)
+    modules = {path.stem for path in (ROOT / "analyzer" / stage).glob("*.py")} - {"__init__"}
+    assert set(re.findall("`([a-z_0-9]+)`", row)) == modules
+
+
+BOLD = re.compile(r"\*\*([^*]+)\*\*")
+GLOSSARY = ROOT / "docs" / "explanation" / "glossary.md"
+
+
+@pytest.mark.parametrize("stage", ["dcache", "domains", "icache"])
+def test_each_module_of_caches_and_domains_names_its_words_in_the_glossary(stage):
+    text = GLOSSARY.read_text("utf-8")
+    known = {word.casefold() for words in re.findall(r"^\* (.*)$", text, re.MULTILINE) for word in BOLD.findall(words)}
+    for path in (ROOT / "analyzer" / stage).glob("[a-z]*.py"):
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        found = re.search(r"^Words: (.+) \(docs/explanation/glossary\.md\)\.$", said, re.MULTILINE)
+        assert found, path
+        assert set(found[1].split(", ")) <= known, path

@@ -19,7 +19,7 @@ from wcet_probe.analyzer.invariants.operations import Operation, operation
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.own_block import Roles
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.answer.proving import allocator_facts
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.preparations import Preparations, preparations

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.congruences import BELIEVED, Congruence
@@ -15,6 +16,7 @@ from wcet_probe.certificate.symbols import Claim, Names, Pointers
 from wcet_probe.certificate.terms import is_sum
 
 _MOST_CLASS = 1 << 12
+_ADDRESS = re.compile("0x(?:0|[1-9a-f][0-9a-f]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
         found_must = must[cache].setdefault(node, {})
         spot = Spot(base, int(offset), _granule_bytes(size))
         demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
-        found_must[spot] = YoungerSet(frozenset(younger.split()), int(others))
+        found_must[spot] = _younger(younger.split(), others)
     modified: dict[str, frozenset[Spot]] = {}
     for node, base, offset, size in records["modified"]:
         spot = Spot(base, int(offset), _granule_bytes(size))
@@ -167,6 +169,13 @@ def _granule_bytes(text: str) -> int:
     return size
 
 
+def _younger(names: Sequence[str], others: str) -> YoungerSet:
+    for name in names:
+        is_line = _ADDRESS.fullmatch(name) if name.startswith("0x") else True
+        demand(is_line, f"the younger line {name} is none: a line is called by its address, 0x and hexadecimal digits")
+    return YoungerSet(frozenset(names), int(others))
+
+
 def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Balance]]:
     held: dict[str, dict[str, Balance]] = {}
     for name, node, text, *_ in records["held"]:
@@ -180,6 +189,6 @@ def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Balance]]:
         for part in parts:
             offset, _, known = part.partition(":")
             others, *younger = known.split(",")
-            spent[int(offset)] = None if known == "gone" else YoungerSet(frozenset(younger), int(others))
+            spent[int(offset)] = None if known == "gone" else _younger(younger, others)
         found[node] = Bound(base, _granule_bytes(size), spent)
     return held

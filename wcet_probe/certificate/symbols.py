@@ -119,10 +119,13 @@ class Names:
     _behind: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for found, wanted in ((self._at, "at"), (self._behind, "behind")):
-            for symbol, (way, node, _) in self.homes.items():
-                if way == wanted:
-                    found[node] = found.get(node, frozenset()) | {symbol}
+        places: dict[tuple[str, str], set[str]] = {}
+        for symbol, (way, node, _) in self.homes.items():
+            places.setdefault((way, node), set()).add(symbol)
+        for (way, node), symbols in places.items():
+            found = {"at": self._at, "behind": self._behind}.get(way)
+            if found is not None:
+                found[node] = frozenset(symbols)
 
 
 class Address(NamedTuple):
@@ -195,7 +198,8 @@ class Tracer:
     ) -> None:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
-        self._shown = Shown(frozenset())
+        self._symbols = frozenset(f"@{symbol}" for symbol in names.homes)
+        self._shown = Shown(self._symbols)
         self.terms = Terms(names.homes, names.sums)
 
     def check_entry(self) -> None:
@@ -239,7 +243,7 @@ class Tracer:
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
-        self._shown = Shown(frozenset(f"@{symbol}" for symbol in self.names.homes))
+        self._shown = Shown(self._symbols)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()

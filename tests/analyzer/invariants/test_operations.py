@@ -51,7 +51,7 @@ def test_all_accesses_but_those_of_the_stack_are_told_in_order(module):
 
 def test_what_is_returned_is_told_on_each_way_out(module):
     take = of(module, "take", Roles(None, "r3"))
-    assert {state.terms[term].opcode for state, term in take.returned} <= {"leaf", "INT_ADD", "CHOICE", "const"}
+    assert {state.terms[term].opcode for state, term in take.returned} <= {"symbol", "INT_ADD", "GAMMA", "const"}
     values = {one for state, term in take.returned for one in (0, 8, 24) if one in state.value(term)}
     assert values == {0, 24}  # null is not taken for a block, 8 bytes before which its link is
     assert not of(module, "take").returned

@@ -5,12 +5,12 @@ import random
 import pytest
 
 from tests.analyzer.test_cache_soundness import analysed
+from tests.path_check import lifter_of
 from tests.support import guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.invariants.situations import situations
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.target import Isa
 
@@ -74,7 +74,7 @@ def told(name, target_name="mpc603e"):
 def called(guest, value):
     names = ("r3", "r1") if guest.target.isa is Isa.POWERPC else ("r0", "r13")
     regions = {one.address: bytes(one.data) for one in guest.image.segments} | {0x700000: bytearray(4096)}
-    lifter = Lifter(guest.target.pcode_language, guest.target.isa, code_reader(guest.image.segments))
+    lifter = lifter_of(guest.target.pcode_language, guest.target.isa, guest.image.segments)
     entry = guest.image.symbols["f"].address
     registers = dict(zip(names, (value, 0x700F00), strict=True))
     return interpret_call(

@@ -205,7 +205,7 @@ TRIANGLE = """
 CALLER = """
     push {r4, r5, r6, lr}
     mov r4, #0
-    ldr r5, =3000
+    ldr r5, =400
     1: mov r0, #7
     bl fill
     add r4, r4, #1
@@ -218,8 +218,8 @@ CALLER = """
 
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_rounds_that_follow_from_constants_tell_where_a_store_goes(target):
-    """Each end is an address in the stack, and the caller's 3,000 rounds are too many to be followed."""
+    """Each end is an address in the stack, and the caller's 400 rounds are too many instructions to be followed."""
     core = load_target(target)
     proof = proved(guest_of(assembler({"fill": TRIANGLE, "often": CALLER}, core), core), "often")
-    assert sorted(loop.max for loop in proof.bound.loops) == [6, 6, 3000]
+    assert sorted(loop.max for loop in proof.bound.loops) == [6, 6, 400]
     assert attack(proof) == proof.bound.instructions

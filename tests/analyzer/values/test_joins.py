@@ -57,7 +57,7 @@ def check_admits(state, runs):
     for cells, numbers in runs:
         known = dict(numbers)
         for location, term in state.locations.items():
-            if terms[term].opcode == "leaf" and terms[term].arguments[:2] == ("phi", PLACE):
+            if terms[term].opcode == "symbol" and terms[term].arguments[:2] == ("phi", PLACE):
                 assert known.setdefault(term, cells[location]) == cells[location]
         for location in {*REGISTERS, *state.locations}:
             term = state.read(location)

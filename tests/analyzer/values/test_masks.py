@@ -1,7 +1,7 @@
 """What is known of a number under a mask tells of it under larger ones, if that was known first."""
 
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.masks import least_by_masks, mask_of
+from wcet_probe.analyzer.values.masks import least_by_masks
 from wcet_probe.analyzer.values.terms import Terms
 
 
@@ -13,7 +13,9 @@ def test_the_least_of_smaller_masks_is_found():
         return terms.apply("INT_AND", (symbol, terms.constant(mask, 32)), 32)
 
     smaller, beside, other, larger, late = masked(x, 12), masked(x, 48), masked(y, 12), masked(x, 15), masked(x, 8)
-    assert (mask_of(terms, smaller, x), mask_of(terms, smaller, y), mask_of(terms, x, x)) == (12, 0, 0)
+    assert terms.masks(x) == {smaller: 12, beside: 48, larger: 15, late: 8}
+    assert terms.masks(y) == {other: 12}
+    assert not terms.masks(smaller)
     known = {smaller: strided.between(32, 4, 12), beside: strided.between(32, 16, 48)}
     known |= {other: strided.between(32, 8, 12), late: strided.constant(32, 8)}
     assert least_by_masks(terms, known, larger) == 4

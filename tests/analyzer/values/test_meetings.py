@@ -66,12 +66,12 @@ def test_all_symbols_of_the_block_are_told_or_are_gamma_nodes():
     while todo:
         one = todo.pop()
         node = values.terms[one]
-        if node.opcode == "leaf":
+        if node.opcode == "symbol":
             assert one in found or node.arguments[0] == "in"
             todo += [part for _, part in found.get(one, ())]
         elif node.opcode == "const":
             leaves.add(values.terms.value(one))
         else:
-            todo += values.terms.operands(one)[1:] if node.opcode == "CHOICE" else values.terms.operands(one)
+            todo += values.terms.operands(one)[1:] if node.opcode == "GAMMA" else values.terms.operands(one)
     assert leaves == {9, 1, 4}
     assert set(leaving.value(term).values()) >= leaves

@@ -165,7 +165,7 @@ class Walk:
                     if name[0] != "in" and len(sides) == 2:
                         one.symbols[symbol] = others[0].symbols.get(symbol, 0)
                 for location, term in merged.locations.items():
-                    if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
+                    if self.terms[term].opcode == "symbol" and self.terms[term].arguments[:2] == ("phi", place):
                         one.symbols[term] = one.cells[location]
                 together.append(one)
         if len(sides) == 2:
@@ -185,7 +185,7 @@ class Walk:
         found = [one.copy() for one in concretes]
         for one in found:
             for location, term in state.locations.items():
-                if self.terms[term].opcode == "leaf" and self.terms[term].arguments[:2] == ("phi", place):
+                if self.terms[term].opcode == "symbol" and self.terms[term].arguments[:2] == ("phi", place):
                     one.symbols[term] = one.cells[location]
         return found
 

@@ -20,13 +20,13 @@ RUNS = 6
 
 def evaluated(terms, term, symbols):
     node = terms[term]
-    if node.opcode == "leaf":
+    if node.opcode == "symbol":
         return symbols[term]
     if node.opcode == "const":
         return node.arguments[0]
     operands = terms.operands(term)
     values = [evaluated(terms, operand, symbols) for operand in operands]
-    if node.opcode == "CHOICE":
+    if node.opcode == "GAMMA":
         return values[1] if values[0] else values[2]
     return operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)(*values)
 
