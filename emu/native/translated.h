@@ -227,12 +227,11 @@ WP_INLINE uint8_t *wp_there(uint8_t *found)
 
 enum { WP_LEAST_HEAP_BYTES = 16 }; /* a guest with less is left to the engine */
 
-/* Where the bytes of an access are; NULL: the guest may not. It is counted as one of the region where that is clear. */
-WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
-                             uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count,
-                             int64_t *count_of_region)
+/* Whether an access is an ordinary one, to be made at `found`; it is counted, also where it is not. */
+WP_INLINE bool wp_is_near(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t address, uint32_t bytes,
+                          int is_store, int likely, int is_noted, uint32_t watches, int64_t *count,
+                          int64_t *count_of_region, uint8_t **found)
 {
-    const uint32_t kind = bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD) | (is_noted ? 0 : WP_UNNOTED);
 #if WP_HAS_LINES
     if (is_noted && !WP_IS_OF_REGION(likely)) {
         const struct wp_known_line *const slot = wp_slot(fixed->lines, address / WP_DATA_LINE);
@@ -240,51 +239,123 @@ WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixe
         ++*count;
         /* Lines are longer than such accesses, or the key of the last byte of all would be that of no line. */
         if (WP_UNLIKELY(bytes > 4 || bytes >= WP_DATA_LINE || key != (is_store ? slot->store_key : slot->load_key)))
-            return is_store ? wp_far_store(frame, pc, address, bytes) : wp_far_load(frame, pc, address, bytes);
+            return false;
         *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
-        return wp_there((uint8_t *)(uintptr_t)(slot->memory + address));
+        *found = (uint8_t *)(uintptr_t)(slot->memory + address);
+        return true;
     }
 #endif
-    uint32_t offset, range;
-    if (likely == WP_STACK && bytes <= WP_STACK_BYTES && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes)
-        range = WP_STACK;
-    else if (likely == WP_OPERATIONS && (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes)
-        range = WP_OPERATIONS;
-#if WP_CODE_BYTES >= 8
-    else if (likely == WP_CODE && !is_store && bytes <= WP_CODE_BYTES &&
-             (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes)
-        range = WP_CODE;
-#endif
-    else if (likely == WP_HEAP && (bytes <= WP_LEAST_HEAP_BYTES || bytes <= fixed->heap_bytes) &&
-             WP_LIKELY((offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes))
-        range = WP_HEAP;
+    uint32_t offset, range = likely;
 #if WP_STATIC_BYTES >= 8
-    else if ((likely == WP_HEAP || likely == WP_STATIC) && bytes <= WP_STATIC_BYTES &&
-             (offset = address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes)
+    if (likely == WP_HEAP && __builtin_constant_p(address) && bytes <= WP_STATIC_BYTES &&
+        address - WP_STATIC_BASE <= WP_STATIC_BYTES - bytes)
         range = WP_STATIC;
 #endif
-    else {
-        if (WP_DATA && is_noted)
-            ++*count;
-        return wp_slow_access(frame, pc, address, kind);
-    }
-#if WP_DATA
-    if (!is_noted)
-        return wp_there(fixed->memory[range] + offset);
-    if (WP_UNLIKELY(watches) || WP_IS_LEFT_TO_CORE(address, bytes) ||
-        (!WP_IS_OF_REGION(range) && WP_IS_UNCACHED(address, address))) {
-        ++*count;
-        return wp_slow_access(frame, pc, address, kind);
-    }
-    ++*(WP_IS_OF_REGION(range) ? count_of_region : count);
-    fixed->marks[range][offset / 4] = 1;
+    bool is_inside = false;
+    if (range == WP_STACK)
+        is_inside = bytes <= WP_STACK_BYTES && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes;
+    else if (range == WP_OPERATIONS)
+        is_inside = (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes;
+#if WP_CODE_BYTES >= 8
+    else if (range == WP_CODE && !is_store)
+        is_inside = bytes <= WP_CODE_BYTES && (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes;
 #endif
-    return wp_there(fixed->memory[range] + offset);
+    else if (range == WP_HEAP)
+        is_inside = (bytes <= WP_LEAST_HEAP_BYTES || bytes <= fixed->heap_bytes) &&
+                    (offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes;
+#if WP_STATIC_BYTES >= 8
+    else if (range == WP_STATIC)
+        is_inside = bytes <= WP_STATIC_BYTES && (offset = address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes;
+#endif
+#if WP_DATA
+    if (is_noted) {
+        is_inside = WP_LIKELY(is_inside) && !WP_UNLIKELY(watches) && !WP_IS_LEFT_TO_CORE(address, bytes) &&
+                    (WP_IS_OF_REGION(range) || !WP_IS_UNCACHED(address, address));
+        ++*(is_inside && WP_IS_OF_REGION(range) ? count_of_region : count);
+        if (is_inside)
+            fixed->marks[range][offset / 4] = 1;
+    }
+#endif
+    if (!WP_LIKELY(is_inside))
+        return false;
+    *found = fixed->memory[range] + offset;
+    return true;
+}
+
+/* Whether an access, which is counted, is an ordinary one to static data where the heap was likelier. */
+WP_INLINE bool wp_is_static(const struct wp_fixed *fixed, uint32_t address, uint32_t bytes, int likely, int is_noted,
+                            uint32_t watches, uint8_t **found)
+{
+#if WP_STATIC_BYTES >= 8
+    const uint32_t offset = address - WP_STATIC_BASE;
+    if (likely != WP_HEAP || (is_noted && WP_HAS_LINES) || bytes > WP_STATIC_BYTES ||
+        offset > WP_STATIC_BYTES - bytes)
+        return false;
+#if WP_DATA
+    if (is_noted) {
+        if (watches || WP_IS_LEFT_TO_CORE(address, bytes) || WP_IS_UNCACHED(address, address))
+            return false;
+        fixed->marks[WP_STATIC][offset / 4] = 1;
+    }
+#endif
+    *found = fixed->memory[WP_STATIC] + offset;
+    return true;
+#else
+    return false;
+#endif
+}
+
+/* Where the bytes of an access are that is not an ordinary one; NULL: the guest may not. */
+WP_INLINE uint8_t *wp_far(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes, int is_store,
+                          int is_noted)
+{
+#if WP_HAS_LINES
+    if (is_noted)
+        return is_store ? wp_far_store(frame, pc, address, bytes) : wp_far_load(frame, pc, address, bytes);
+#endif
+    return wp_slow_access(frame, pc, address,
+                          bytes | (is_store ? WP_MAY_STORE : WP_MAY_LOAD) | (is_noted ? 0 : WP_UNNOTED));
+}
+
+/* Where the bytes of an access are; NULL: the guest may not. It is counted as one of the region where that is clear. */
+WP_INLINE uint8_t *wp_access(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
+                             uint32_t bytes, int is_store, int likely, int is_noted, uint32_t watches, int64_t *count,
+                             int64_t *count_of_region)
+{
+    uint8_t *found;
+    if (WP_LIKELY(wp_is_near(frame, fixed, address, bytes, is_store, likely, is_noted, watches, count, count_of_region,
+                             &found)) ||
+        wp_is_static(fixed, address, bytes, likely, is_noted, watches, &found))
+        return wp_there(found);
+    return wp_far(frame, pc, address, bytes, is_store, is_noted);
 }
 
 #if WP_DATA
+#define WP_STORE_ONES(bytes, to) __builtin_memcpy(to, &(const uint64_t){0x0101010101010101}, bytes)
+
+/* Marks of adjacent words, a few: what overlaps is written twice. Compilers would call memset for a loop of bytes. */
+WP_INLINE void wp_mark(uint8_t *marks, uint32_t count)
+{
+    uint8_t *const behind = marks + count;
+    if (count >= 8) {
+        for (; behind - marks > 8; marks += 8) {
+            WP_STORE_ONES(8, marks);
+            __asm__("" : "+r"(marks));
+        }
+        WP_STORE_ONES(8, behind - 8);
+    } else if (count >= 4) {
+        WP_STORE_ONES(4, marks);
+        WP_STORE_ONES(4, behind - 4);
+    } else if (count >= 2) {
+        WP_STORE_ONES(2, marks);
+        WP_STORE_ONES(2, behind - 2);
+    } else if (count) {
+        *marks = 1;
+    }
+}
+
 /* Several words: how many are to be counted, or -1: the guest may not. */
-static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count,
+WP_OUT_OF_LINE int wp_words_far(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t count,
                                               int is_store, int likely, uint32_t watches)
 {
     const struct wp_fixed fixed = wp_fixed_of(frame);
@@ -305,8 +376,7 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
         return 0;
     }
     if (WP_IS_OF_REGION(likely)) {
-        for (uint32_t i = 0; i < count; i++)
-            fixed.marks[WP_STACK][offset / 4 + i] = 1;
+        wp_mark(fixed.marks[WP_STACK] + offset / 4, count);
         return (int)count;
     }
     for (uint32_t i = 0; i < count;) {
@@ -316,9 +386,7 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
         const uint32_t left = (WP_DATA_LINE - word % WP_DATA_LINE) / 4; /* words of the line: each is such a hit */
         const uint32_t words = left < count - i ? left : count - i;
         if (WP_LIKELY((word & ~(uint32_t)(WP_DATA_LINE - 1)) == (is_store ? slot->store_key : slot->load_key))) {
-            uint8_t *const marks = (uint8_t *)(uintptr_t)(slot->marks + word / 4);
-            for (uint32_t n = 0; n < words; n++)
-                marks[n] = 1;
+            wp_mark((uint8_t *)(uintptr_t)(slot->marks + word / 4), words);
             i += words;
             continue;
         }
@@ -328,6 +396,24 @@ static __attribute__((noinline)) int wp_words(struct wp_frame *frame, uint32_t p
         i++;
     }
     return (int)count;
+}
+
+/* The same; in line where all lie in a line that is known. */
+WP_INLINE int wp_words(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address,
+                       uint32_t count, int is_store, int likely, uint32_t watches)
+{
+#if WP_HAS_LINES
+    if (!WP_IS_OF_REGION(likely) && WP_DATA_LINE > 4 && 4 * count <= WP_DATA_LINE) {
+        const struct wp_known_line *const slot = wp_slot(fixed->lines, address / WP_DATA_LINE);
+        const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | 3);
+        if (WP_LIKELY(key == (is_store ? slot->store_key : slot->load_key) &&
+                      address % WP_DATA_LINE <= WP_DATA_LINE - 4 * count)) {
+            wp_mark((uint8_t *)(uintptr_t)(slot->marks + address / 4), count);
+            return (int)count;
+        }
+    }
+#endif
+    return wp_words_far(frame, pc, address, count, is_store, likely, watches);
 }
 
 /* Several accesses of another kind. */
@@ -388,11 +474,62 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         __builtin_memcpy(pointer, &value_, sizeof value_);                                                             \
     } while (0)
 
+/* An access of its own, with the value that is loaded or stored. False: the guest may not.
+ *
+ * Each way makes it by itself: where they met before it, each would leave a base and an offset in registers for it, to be
+ * added up there. So that the compiler does not have them meet, all but the first end in an empty instruction. */
+#define WP_OF_BITS(bits)                                                                                               \
+    WP_INLINE bool wp_load_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address, \
+                                  int likely, int is_noted, uint32_t watches, int64_t *count,                          \
+                                  int64_t *count_of_region, uint##bits##_t *value)                                     \
+    {                                                                                                                  \
+        uint8_t *found;                                                                                                \
+        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 0, likely, is_noted, watches, count,                 \
+                                 count_of_region, &found))) {                                                          \
+            *value = WP_LOAD(bits, found);                                                                             \
+            return true;                                                                                               \
+        }                                                                                                              \
+        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
+            *value = WP_LOAD(bits, found);                                                                             \
+            __asm__("" : "+r"(*value));                                                                                \
+            return true;                                                                                               \
+        }                                                                                                              \
+        if (!(found = wp_far(frame, pc, address, bits / 8, 0, is_noted)))                                              \
+            return false;                                                                                              \
+        *value = WP_LOAD(bits, found);                                                                                 \
+        __asm__("" : "+r"(*value));                                                                                    \
+        return true;                                                                                                   \
+    }                                                                                                                  \
+    WP_INLINE bool wp_store_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc,                  \
+                                   uint32_t address, int likely, int is_noted, uint32_t watches, int64_t *count,       \
+                                   int64_t *count_of_region, uint##bits##_t value)                                     \
+    {                                                                                                                  \
+        uint8_t *found;                                                                                                \
+        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 1, likely, is_noted, watches, count,                 \
+                                 count_of_region, &found))) {                                                          \
+            WP_STORE(bits, found, value);                                                                              \
+            return true;                                                                                               \
+        }                                                                                                              \
+        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
+            WP_STORE(bits, found, value);                                                                              \
+            __asm__ volatile("");                                                                                      \
+            return true;                                                                                               \
+        }                                                                                                              \
+        if (!(found = wp_far(frame, pc, address, bits / 8, 1, is_noted)))                                              \
+            return false;                                                                                              \
+        WP_STORE(bits, found, value);                                                                                  \
+        __asm__ volatile("");                                                                                          \
+        return true;                                                                                                   \
+    }
+WP_OF_BITS(8)
+WP_OF_BITS(16)
+WP_OF_BITS(32)
+
 /* Of blocks. */
-#define WP_PAUSE(address)                                                                                              \
+#define WP_PAUSE(address, without)                                                                                     \
     do {                                                                                                               \
         if (WP_UNLIKELY(instructions >= limit)) {                                                                      \
-            pc = address;                                                                                              \
+            without pc = address;                                                                                      \
             goto paused;                                                                                               \
         }                                                                                                              \
     } while (0)

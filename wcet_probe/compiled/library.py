@@ -23,7 +23,7 @@ OPTIMISATION: tuple[str, ...] = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", 
 
 _FLAGS = ("-std=gnu11", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer")
 _HEADERS = ("cache.h", "frame.h", "translated.h")
-_SOURCES = ("blocks.py", "expressions.py", "library.py", "spans.py", "statement.py", "translation.py")
+_SOURCES = ("blocks.py", "expressions.py", "library.py", "liveness.py", "spans.py", "statement.py", "translation.py")
 
 
 def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build: bool = True) -> Path | None:

@@ -7,7 +7,7 @@ same mistake again and tells of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -65,6 +65,8 @@ class Setting:
         slots: place in the frame of each container of registers that the engine knows.
         flow: the blocks; None while it is not known yet which instructions have a statement.
         here: addresses of the blocks that are compiled together with the statement's.
+        content: what the bytes at ``code`` are, which no guest may write.
+        dead: containers of the flags that nobody reads any more, before each instruction, by its address.
     """
 
     lifter: Lifter
@@ -76,6 +78,8 @@ class Setting:
     slots: Mapping[int, int]
     flow: Flow | None
     here: frozenset[int] = frozenset()
+    content: bytes = b""
+    dead: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
     @property
     def stack_pointer(self) -> Varnode:
@@ -219,7 +223,10 @@ class Statement:
         return f"({text}) & {access.align_mask:#x}u"
 
     def _undo(self, behind: int, why: str = "inside") -> str:
-        restored = " ".join(f"{self._registers.variable(low)} = k{low:x};" for low in self._written(behind))
+        dead = self._of.dead.get(self._one.address, frozenset())
+        kept = [low for low in self._written(behind) if low not in dead]
+        restored = " ".join(f"{self._registers.variable(low)} = k{low:x};" for low in kept)
+        restored += without(self._of, self._one.address)
         if self._charged_at is not None and self._charged_at < behind:
             restored += f" cycles -= {self._each.extra_cycles};"
         if self._block is not None:
@@ -251,20 +258,53 @@ class Statement:
     def _write(self, varnode: Varnode, value: str) -> str:
         return (self._registers if varnode.space == "register" else self._unique).write(varnode, value)
 
-    def _pointer(self, k: int, address: str, size_bytes: int, *, is_store: bool) -> str:
-        if self._span is not None:
-            return f"uint8_t *const p{k} = all + {self._span.offsets[k]}; "
-        noted = not self._several
-        undo = self._undo(k, "inside" if noted or not self._counts_data else "disagreed")
-        counter = "stores" if is_store else "loads"
-        head = self._observe(k) if self._several and self._counts_data and k == self._memory[0] else ""
-        if self._access is not None and self._access.kind is AccessKind.LOAD_STORE and k == self._memory[0]:
+    def _before(self, k: int, address: str, size_bytes: int) -> str:
+        """What stands before the access of operation ``k``."""
+        if not self._several or k != self._memory[0]:
+            return ""
+        head = self._observe(k) if self._counts_data else ""
+        if self._access is not None and self._access.kind is AccessKind.LOAD_STORE:
             head = f"if (WP_UNLIKELY({address} & {size_bytes - 1}u)) {self._undo(k)} {head}"  # the engine refuses it
+        return head
+
+    def _made(self, function: str, address: str, more: str, *, is_store: bool) -> str:
+        """The call of a function of translated.h that makes an access."""
+        counter = "stores" if is_store else "loads"
+        noted = int(not self._several)
         return (
-            f"{head}uint8_t *const p{k} = wp_access(frame, &fixed, {self._one.address:#x}u, {address}, {size_bytes}, "
-            f"{int(is_store)}, {self._likely()}, {int(noted)}, watches, &{counter}, &region_{counter}); "
-            f"if (WP_UNLIKELY(!p{k})) {undo} "
+            f"{function}(frame, &fixed, {self._one.address:#x}u, {address}, {more}{self._likely()}, {noted}, "
+            f"watches, &{counter}, &region_{counter}"
         )
+
+    def _load(self, k: int, address: str, size_bytes: int) -> tuple[str, str]:
+        """Statements that load a value, and the value."""
+        bits = 8 * size_bytes
+        if self._span is not None:
+            return "", f"WP_LOAD({bits}, all + {self._span.offsets[k]})"
+        head, undo = self._before(k, address, size_bytes), self._undo_access(k)
+        if size_bytes > _WORD_BYTES:
+            made = self._made("wp_access", address, f"{size_bytes}, 0, ", is_store=False)
+            return f"{head}uint8_t *const p{k} = {made}); if (WP_UNLIKELY(!p{k})) {undo} ", f"WP_LOAD({bits}, p{k})"
+        made = self._made(f"wp_load_{bits}", address, "", is_store=False)
+        return f"{head}{TYPES[size_bytes]} v{k}; if (WP_UNLIKELY(!{made}, &v{k}))) {undo} ", f"v{k}"
+
+    def _store(self, k: int, address: str, size_bytes: int, value: str) -> str:
+        """Statements that store a value."""
+        bits = 8 * size_bytes
+        if self._span is not None:
+            return f"WP_STORE({bits}, all + {self._span.offsets[k]}, {value});"
+        head, undo = self._before(k, address, size_bytes), self._undo_access(k)
+        if size_bytes > _WORD_BYTES:
+            made = self._made("wp_access", address, f"{size_bytes}, 1, ", is_store=True)
+            return (
+                f"{head}uint8_t *const p{k} = {made}); if (WP_UNLIKELY(!p{k})) {undo} WP_STORE({bits}, p{k}, {value});"
+            )
+        made = self._made(f"wp_store_{bits}", address, "", is_store=True)
+        return f"{head}if (WP_UNLIKELY(!{made}, {value}))) {undo}"
+
+    def _undo_access(self, k: int) -> str:
+        """What happens where the guest may not make the access of operation ``k``."""
+        return self._undo(k, "disagreed" if self._several and self._counts_data else "inside")
 
     def _check_span(self, k: int, span: Span, address: str) -> str:
         """One check for all accesses of the instruction, before the first of them; where it fails, none was made."""
@@ -286,7 +326,7 @@ class Statement:
             likely = "WP_STACK" if self._likely() == "WP_STACK" else "WP_HEAP"
             counter = "stores" if is_store else "loads"
             return (
-                f"const int noted = wp_words(frame, {pc}, at, {access.count}, {int(is_store)}, "
+                f"const int noted = wp_words(frame, &fixed, {pc}, at, {access.count}, {int(is_store)}, "
                 f"{likely}, watches); if (WP_UNLIKELY(noted < 0)) {undo} "
                 f"*(WP_IS_OF_REGION({likely}) ? &region_{counter} : &{counter}) += noted; "
             )
@@ -337,14 +377,25 @@ class Statement:
         address = self._read(op.inputs[0])
         check = self._check_span(k, self._span, address) if self._span and k == self._span.first else ""
         if op.opcode == "STORE":
-            size = op.inputs[1].size_bytes
-            pointer = self._pointer(k, address, size, is_store=True)
-            return f"{check}{{ {pointer}WP_STORE({8 * size}, p{k}, {self._read(op.inputs[1])}); }}"
+            return f"{check}{{ {self._store(k, address, op.inputs[1].size_bytes, self._read(op.inputs[1]))} }}"
         if op.output is None:
             raise Untranslatable(op.opcode)
-        size = op.output.size_bytes
-        pointer = self._pointer(k, address, size, is_store=False)
-        return f"{check}{{ {pointer}{self._write(op.output, f'WP_LOAD({8 * size}, p{k})')} }}"
+        size_bytes = op.output.size_bytes
+        literal = self._literal(op.inputs[0], size_bytes)
+        if literal is not None and not self._counts_data:
+            return self._write(op.output, literal)
+        loading, value = self._load(k, address, size_bytes)
+        return f"{check}{{ {loading}{self._write(op.output, literal or value)} }}"
+
+    def _literal(self, there: Varnode, size_bytes: int) -> str | None:
+        """What a load finds that names a place in the code, which nobody changes; None: it is another load."""
+        code, lifter = self._of.code, self._of.lifter
+        start = there.offset - code.base_address
+        if there.space not in ("const", "ram") or self._several or not 0 <= start <= len(self._of.content) - size_bytes:
+            return None
+        found = self._of.content[start : start + size_bytes]
+        value = int.from_bytes(found, "big" if lifter.big_endian else "little")
+        return constant(Varnode("const", value, size_bytes))
 
     def _branch(self, k: int, op: PcodeOp, on_taken: str) -> str:
         condition = f"if ({self._read(op.inputs[1])}) " if op.opcode == "CBRANCH" else ""
@@ -361,18 +412,19 @@ class Statement:
         if op.output.space == "ram":
             if in_memory or op.opcode != "COPY":
                 raise Untranslatable("operands in memory")
-            size = op.output.size_bytes
-            pointer = self._pointer(k, f"{op.output.offset:#x}u", size, is_store=True)
-            return f"{{ {pointer}WP_STORE({8 * size}, p{k}, {self._read(op.inputs[0])}); }}"
+            value = self._read(op.inputs[0])
+            return f"{{ {self._store(k, f'{op.output.offset:#x}u', op.output.size_bytes, value)} }}"
         if not in_memory:
             return self._write(op.output, expression(op, self._read))
         if len(in_memory) > 1:
             raise Untranslatable("operands in memory")
         (there,) = in_memory
-        pointer = self._pointer(k, f"{there.offset:#x}u", there.size_bytes, is_store=False)
-        loaded = f"WP_LOAD({8 * there.size_bytes}, p{k})"
-        value = expression(op, lambda v: loaded if v is there else self._read(v))
-        return f"{{ {pointer}{self._write(op.output, value)} }}"
+        literal = self._literal(there, there.size_bytes)
+        if literal is not None and not self._counts_data:
+            return self._write(op.output, expression(op, lambda v: literal if v is there else self._read(v)))
+        loading, loaded = self._load(k, f"{there.offset:#x}u", there.size_bytes)
+        value = expression(op, lambda v: literal or loaded if v is there else self._read(v))
+        return f"{{ {loading}{self._write(op.output, value)} }}"
 
     def _go(self, target: int) -> str:
         """Control goes to ``target``."""
@@ -380,7 +432,8 @@ class Statement:
         if flow is None or self._block is None or target not in flow.by_address:
             return f"{{ pc = {target:#x}u; goto at_block; }}"
         leaves = self._block.address in of.harness and target not in of.harness
-        jump = f"goto B{target:x};" if target in of.here else f"{{ pc = {target:#x}u; goto elsewhere; }}"
+        away = f"{{ {without(of, target)} pc = {target:#x}u; goto elsewhere; }}"
+        jump = f"goto B{target:x};" if target in of.here else away
         if leaves and of.detail is not Detail.NOTHING:
             return f"{{ if (follows) {{ {crossing(of, target)} }} {jump} }}"
         return jump
@@ -390,6 +443,11 @@ def crossing(setting: Setting, address: int) -> str:
     """Control comes to ``address`` and crosses the border of the harness."""
     stack_pointer, first = map(setting.registers.read, (setting.stack_pointer, setting.first))
     return f"WP_CROSS({address:#x}u, {stack_pointer}, {first});"
+
+
+def without(setting: Setting, address: int) -> str:
+    """Flags that nobody reads from ``address`` on are given up, so that they need not be computed for an exit there."""
+    return " ".join(f"{setting.registers.variable(low)} = 0;" for low in sorted(setting.dead.get(address, ())))
 
 
 def varnodes(ops: Iterable[PcodeOp], space: str) -> list[Varnode]:

@@ -20,7 +20,8 @@ from wcet_probe.analyzer.pcode.semantics import NO_EFFECT
 from wcet_probe.build.program import Program
 from wcet_probe.compiled.blocks import Block, Flow, direct_targets, flow, units
 from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable
-from wcet_probe.compiled.statement import Charged, Setting, Statement, crossing, relative, varnodes
+from wcet_probe.compiled.liveness import Registers, live_flags
+from wcet_probe.compiled.statement import Charged, Setting, Statement, crossing, relative, varnodes, without
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.guest_registers import register_names
 from wcet_probe.emu.layout import HARNESS_ADDRESS, HARNESS_BYTES, RETURN_ADDRESS
@@ -74,13 +75,19 @@ class _Translator:
         self._harness = self._harness_of_image()
         unknown = Storage("g", (), big_endian=self._lifter.big_endian)
         code = self._code_of_image()
-        self._setting = Setting(self._lifter, target, self._detail, self._harness, code, unknown, {}, None)
+        content = next((bytes(s.data) for s in image.segments if s.executable), b"")
+        self._setting = Setting(
+            self._lifter, target, self._detail, self._harness, code, unknown, {}, None, content=content
+        )
         lifted = [one for i in instructions if (one := self._lifted(i)) is not None]
         used = [v for one in lifted for v in varnodes(one.ops, "register")]
         self._registers = Storage("g", [*kept.values(), *used], big_endian=self._lifter.big_endian)
         self._slots = {self._registers.container(v): slot for slot, v in enumerate(kept.values())}
         self._flow: Flow = flow(image, lifted)
-        self._setting = replace(self._setting, registers=self._registers, slots=self._slots, flow=self._flow)
+        flags = frozenset(low for low in self._slots if self._registers.containers[low] == 1)
+        live = live_flags(self._flow, Registers(self._registers.container, frozenset(self._slots), flags))
+        dead = {address: flags - read for address, read in live.items()}
+        self._setting = replace(self._setting, registers=self._registers, slots=self._slots, flow=self._flow, dead=dead)
 
     def _lifted(self, instruction: Instruction) -> LiftedInstruction | None:
         """The p-code of an instruction, or None where it is left to the engine, and it is written down why."""
@@ -241,7 +248,8 @@ class _Translator:
             yield from self._block(block)
             if following is None or following.address != block.end_address:
                 known = block.end_address in self._flow.by_address
-                yield f"    {{ pc = {block.end_address:#x}u; goto {'elsewhere' if known else 'at_block'}; }}"
+                dead = without(self._setting, block.end_address)
+                yield f"    {{ {dead} pc = {block.end_address:#x}u; goto {'elsewhere' if known else 'at_block'}; }}"
         yield "dispatch:\n    switch (pc) {"
         for address in sorted((self._flow.dispatched | self._called_from_elsewhere(here)) & here):
             yield f"    case {address:#x}u: goto B{address:x};"
@@ -261,7 +269,7 @@ class _Translator:
         address, charged = block.address, [self._charged[i.address] for i in block.instructions]
         yield f"B{address:x}:;"
         if address in self._flow.pauses:
-            yield f"    WP_PAUSE({address:#x}u);"
+            yield f"    WP_PAUSE({address:#x}u, {without(self._setting, address)});"
         if address in self._harness and address != self._harness.base_address and self._detail is not Detail.NOTHING:
             yield f"    if (follows) {{ {crossing(self._setting, address)} }}"
         cycles = sum(each.least_cycles for each in charged)
