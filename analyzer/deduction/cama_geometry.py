@@ -77,6 +77,18 @@ class Geometry:
         """The least class of large blocks."""
         return next(one for one in range(self.classes) if self.least_size(one) >= self.threshold)
 
+    @property
+    def table_words(self) -> int:
+        """How many words the tables have."""
+        return (self.vector_words + self.classes) * self.sets
+
+    def is_of_tables(self, address: int) -> bool:
+        """Whether a word of the tables is at ``address``."""
+        words = self.reserved_sets * self.line_bytes // 4
+        page, offset = divmod(address - self.tables, self.page_bytes)
+        number = page * words + offset // 4
+        return address % 4 == 0 and 0 <= number < self.table_words and self.word_at(number) == address
+
     def word_at(self, number: int) -> int:
         """The address of a word of the tables."""
         words = self.reserved_sets * self.line_bytes // 4

@@ -197,6 +197,8 @@ class CamaMemory:
         if difference.parts:
             return None
         offset = difference.constant
+        if offset % 4:
+            raise Astray("an access across words of the stack")
         return offset - SPAN if offset >= SPAN // 2 else offset
 
     # ------------------------------------------------------------------------------------------------- static data
@@ -216,9 +218,7 @@ class CamaMemory:
             self._store_field(term(geometry.sentinel), offset - 32, value, site)
         elif offset in _SCALARS:
             self.static[address] = value
-        elif (
-            self.rules.begins and value == Word(0) and "filled" not in self.stored and "first_large" not in self.stored
-        ):
+        elif self.rules.begins and value == Word(0) and geometry.is_of_tables(address) and not self.has_stored_tables:
             self.cleared.add(address)
         else:
             raise Astray("a store to static data of which nothing is claimed")
@@ -481,11 +481,15 @@ class CamaMemory:
         if self.rules.begins and not self.is_cleared():
             raise Astray("an access to tables that are not cleared")
 
+    @property
+    def has_stored_tables(self) -> bool:
+        """Whether a word of the tables was stored of which only its cell is known."""
+        return not {"filled", "first_large", "first_small"}.isdisjoint(self.stored)
+
     def is_cleared(self) -> bool:
         """Whether all words of the tables were set to 0."""
         geometry = self.rules.geometry
-        count = (geometry.vector_words + geometry.classes) * geometry.sets
-        return all(geometry.word_at(number) in self.cleared for number in range(count))
+        return all(geometry.word_at(number) in self.cleared for number in range(geometry.table_words))
 
     # ----------------------------------------------------------------------------------------------- functions, terms
 

@@ -24,6 +24,8 @@ Bits = tuple[Node, ...]
 
 _STEP_LIMIT = 200_000
 """Most instructions of one way."""
+_BRANCH_LIMIT = 200
+"""Most branches of one way whose condition is not constant: each is a scope within the others."""
 _NO_BITS: Bits = (FALSE,) * 8
 
 
@@ -173,7 +175,7 @@ class _Execution:
 
         return End(way.pc, way.memory, register, way.conditions, way.choices, reason)
 
-    def _follow(self, way: _Way) -> list[_Way] | None:  # noqa: C901  a case for each way on
+    def _follow(self, way: _Way) -> list[_Way] | None:  # noqa: C901, PLR0912  a case for each way on
         """Follow ``way`` to where it forks, or to its end."""
         while True:
             instruction = self._lifter.lift(way.pc)
@@ -202,6 +204,8 @@ class _Execution:
             elif condition is FALSE or self._is_joined(way, condition, op.inputs[0]):
                 way.index += 1
             else:
+                if len(way.choices) == _BRANCH_LIMIT:
+                    raise Astray(f"more than {_BRANCH_LIMIT} branches, as in a loop that is not bounded by constants")
                 taken = way.fork(way.index, condition, choice=True)
                 _jump(taken, op.inputs[0])
                 return [taken, way.fork(way.index + 1, negation(condition), choice=False)]

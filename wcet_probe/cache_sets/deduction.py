@@ -55,6 +55,12 @@ def geometry_of(program: Program) -> Geometry:
             "descriptor-first-set at 0."
         )
     data = [one for one in image.segments if one.writable]
+    size_of_sentinel = image.symbols["cama_control"].address + 52
+    at_start = (
+        one.data[max(0, size_of_sentinel - one.address) :][:4] for one in data if one.address <= size_of_sentinel
+    )
+    if any(map(any, at_start)):
+        raise UsageError("CAMA's claims want a sentinel of size 0 in the image: leave cama_control uninitialised.")
     return Geometry(
         sets=values["cache-sets"],
         line_bytes=values["line-bytes"],

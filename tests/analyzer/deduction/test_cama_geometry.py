@@ -30,6 +30,7 @@ def test_addresses_of_words_of_the_tables_are_those_of_the_header():
     words = [g.word_at(number) for number in range(46 * 128)]
     assert len(set(words)) == len(words)
     assert all((at // 32) % 128 < 32 for at in words)
+    assert [at for at in range(g.tables - 8, g.tables + 23 * 4096 + 8) if g.is_of_tables(at)] == words
     assert g.word_at(256) == g.tables + 4096
     assert (g.threshold, g.first_large, g.vector_words, g.area_places, g.page_places) == (128, 12, 2, 32, 128)
     assert g.sentinel * 32 == program().image.symbols["cama_control"].address + 32

@@ -72,6 +72,12 @@ def test_what_no_claim_speaks_of_ends_the_way(address, value, reason):
         own.store(address(own), value, SITE)
 
 
+def test_words_of_the_stack_do_not_overlap():
+    own, _ = memory()
+    with pytest.raises(Astray, match="across words of the stack"):
+        own.store(own.stack_pointer.plus(Word(2)), Word(0), SITE)
+
+
 def test_a_copy_is_changed_apart():
     own, _ = memory()
     other = own.copy()

@@ -76,10 +76,11 @@ def test_ways_that_differ_in_what_integers_know_are_not_joined():
         ((0x38600000, 0x7C6803A6, RETURN), "a return to another place than the caller"),  # li r3, 0; mtlr r3
         ((0x38600000,), "there is no code"),
         ((0x48000000,), "more than 50 instructions"),  # b .
-        ((0x7C6903A6, 0x42000000, RETURN), "more than 50 instructions"),  # mtctr r3; bdnz .
+        ((0x7C6903A6, 0x42000000, RETURN), "more than 5 branches"),  # mtctr r3; bdnz .
     ],
 )
 def test_what_cannot_be_followed_is_told(words, reason, monkeypatch):
     monkeypatch.setattr(execution, "_STEP_LIMIT", 50)
+    monkeypatch.setattr(execution, "_BRANCH_LIMIT", 5)
     found, _ = ways(*words)
     assert any(reason in told for told, _, _ in found)
