@@ -14,6 +14,7 @@ from wcet_probe.reports.screens.terminal import Line, heading, page_width, print
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
+    from wcet_probe.analyzer.deduction.cama_operations import Deduced
     from wcet_probe.cache_sets.run import SetRun, Violation
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 _VIOLATIONS_SHOWN = 8
 _SITES_SHOWN = 8
 _DIGITS_SHOWN = 16
+_DEDUCED = {
+    "init": "init",
+    "caller": "what the caller writes",
+    "free-small": "free, null or a small block",
+    "free-large": "free, a large block",
+}
 Rows = list[tuple[str, frozenset[int]]]
 
 
@@ -54,6 +61,7 @@ def sets_document(report: SetReport) -> Document:
         ],
         "proofs": {role: _proof_document(proof) for role, proof in report.proofs.items()},
         "observed": _run_document(report.run) if report.run else None,
+        "deduced": [_deduced_document(report, one) for one in report.deduced],
     }
 
 
@@ -83,6 +91,7 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield from _strips(report, width, characters)
     yield ""
     yield from _rests_on(report, width)
+    yield from _deduced(report, width)
     yield from paragraph("Image", f"sha256 {report.image.sha256[:_DIGITS_SHOWN]}, {report.image.compiler}", width)
 
 
@@ -224,6 +233,44 @@ def _rests_on(report: SetReport, width: int) -> Iterator[Line]:
     assumed = dict.fromkeys(name for proof in report.proofs.values() for name in proof.assumptions)
     if others := [name for name in assumed if name not in lemmas]:
         yield from paragraph("Assumed", ", ".join(others), width)
+
+
+def _deduced(report: SetReport, width: int) -> Iterator[Line]:
+    """What a solver showed of the allocator's claims, and what it did not."""
+    if not report.deduced:
+        return
+    yield ""
+    yield heading("Deduced: that the allocator's claims are kept, if they hold before")
+    rows = [(_DEDUCED[one.operation], one.ways or "-", one.shown, len(one.open)) for one in report.deduced]
+    yield from table((*rows, ("malloc", "-", "-", "not begun")), ("", "ways", "shown", "open"))
+    for one in report.deduced:
+        for what, places in one.open_by_name.items():
+            more = len(places) - _SITES_SHOWN
+            text = ", ".join(report.image.location(place) if place else "" for place in places[:_SITES_SHOWN])
+            yield from paragraph("Open", f"{what}: {text}" + (f" and {more} more" if more > 0 else ""), width)
+    accesses = sum(one.accesses for one in report.deduced)
+    text = (
+        f"{accesses} instructions are shown to go to reserved sets or the own block, where something is stored, if the "
+        "claims hold. As long as not every operation is shown to keep them, the lemmas stay."
+    )
+    yield from paragraph("", text, width)
+
+
+def _deduced_document(report: SetReport, deduced: Deduced) -> Document:
+    return {
+        "operation": deduced.operation,
+        "ways": deduced.ways,
+        "shown": deduced.shown,
+        "accesses": deduced.accesses,
+        "open": [
+            {
+                "what": one.what,
+                "way": one.way,
+                "location": report.image.location(one.instruction_address) if one.instruction_address else None,
+            }
+            for one in deduced.open
+        ],
+    }
 
 
 def _argument(allocator: Allocator) -> str:

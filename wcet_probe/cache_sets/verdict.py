@@ -8,7 +8,9 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
+from wcet_probe.analyzer.deduction.cama_operations import Deduced
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.cache_sets.deduction import deduce
 from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
 from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets, words_of
@@ -46,6 +48,7 @@ class SetRequest:
         operations: how many random operations are run; None: nothing is run.
         seed: of the random operations.
         compiler, cache_dir: as in ``ProbeRequest``.
+        deduced: what is to be shown to keep the allocator's claims, of `wcet_probe.cache_sets.deduction.OPERATIONS`.
     """
 
     allocator: Allocator
@@ -55,6 +58,7 @@ class SetRequest:
     seed: int
     compiler: str
     cache_dir: Path
+    deduced: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class SetReport:
         proofs: by role.
         run: what was seen; None where nothing was run.
         requirements: the answer.
+        deduced: what a solver showed of the operations that were asked for; nothing of the answer rests on it.
     """
 
     request: SetRequest
@@ -86,6 +91,7 @@ class SetReport:
     proofs: Mapping[str, SetProof]
     run: SetRun | None
     requirements: tuple[Requirement, ...]
+    deduced: tuple[Deduced, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -133,6 +139,7 @@ def verify_program(
     Raises:
         WcetProbeError: as ``verify_sets``.
     """
+    deduced = deduce(program, request.deduced, progress) if request.deduced else ()
     heaps = request.heap_bytes, 2 * request.heap_bytes
     prepared = preparations(program)
     words = cache(lambda: words_of(program, request.heap_bytes, allowed, progress, prepared))
@@ -150,7 +157,7 @@ def verify_program(
             translations=translations(program, request.cache_dir),
         )
     requirements = tuple(_requirements(program.allocator, allowed, proofs, run))
-    return SetReport(request, program.image, allowed, proofs, run, requirements)
+    return SetReport(request, program.image, allowed, proofs, run, requirements, deduced)
 
 
 def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:

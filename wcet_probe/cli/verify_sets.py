@@ -21,6 +21,7 @@ EPILOG = """\b
 Examples:
   wcet-probe verify-sets cama --target mpc603e
   wcet-probe verify-sets tlsf --target mpc603e --operations 20000 --json
+  wcet-probe verify-sets cama --target mpc603e --deduce init --deduce caller
 
 \b
 Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
@@ -42,6 +43,13 @@ Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
 )
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Seed of the operations.")
 @click.option("--no-operations", is_flag=True, help="Prove only; run nothing.")
+@click.option(
+    "--deduce",
+    "deduced",
+    multiple=True,
+    type=click.Choice(("init", "caller", "free-small", "free-large")),
+    help="Show that an operation, or what the caller writes, keeps CAMA's claims; repeatable. Needs z3.",
+)
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter.")
 @click.option("--preset", metavar="NAME", help="Parameter values of the literature.")
@@ -58,6 +66,7 @@ def verify_sets(
     operations: int,
     seed: int,
     no_operations: bool,
+    deduced: tuple[str, ...],
     caches: tuple[str, ...],
     values: tuple[tuple[str, int], ...],
     preset: str | None,
@@ -87,6 +96,7 @@ def verify_sets(
         seed=seed,
         compiler=compiler or config.cc or DEFAULT_COMPILER,
         cache_dir=cache_dir(config),
+        deduced=deduced,
     )
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         report = verify(request, tell)

@@ -1,0 +1,391 @@
+"""Execution of a function's machine code on terms: every way through it, from its entry to its return.
+
+*Soundness:* at a branch whose condition is not constant both ways are followed, but for one whose condition was shown
+to contradict what is assumed and what was met on the way. Loops are followed round by round. A way that cannot be
+followed to its end (an operation or access that is not known here, more steps than are allowed) is told with its
+instruction, and then nothing is shown of the operation as a whole. Registers are anything at entry, unless they are
+given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, conjunction, disjunction, negation, unknown
+from wcet_probe.analyzer.deduction.words import Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
+from wcet_probe.errors import DecodeError
+
+Bits = tuple[Node, ...]
+"""The bits of a byte, the lowest first."""
+
+_STEP_LIMIT = 200_000
+"""Most instructions of one way."""
+_BRANCH_LIMIT = 200
+"""Most branches of one way whose condition is not constant: each is a scope within the others."""
+_NO_BITS: Bits = (FALSE,) * 8
+
+
+class Astray(Exception):  # noqa: N818  no error of the program: a way that is not followed any further
+    """A way cannot be followed any further; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where an access takes place: its instruction, and the conditions of words that were met before."""
+
+    instruction_address: int
+    conditions: tuple[Node, ...]
+
+
+class Memory(Protocol):
+    """What accesses go to."""
+
+    def copy(self) -> Memory:
+        """The same, to be changed apart."""
+
+    def load(self, address: Word, site: Site) -> Word:
+        """The word at ``address``.
+
+        Raises:
+            Astray: it is not known what it is.
+        """
+
+    def store(self, address: Word, value: Word, site: Site) -> None:
+        """Store ``value``.
+
+        Raises:
+            Astray: it is not known where to.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Where a way ends.
+
+    Attributes:
+        instruction_address: the last instruction.
+        memory: as the way left it.
+        registers: read by name.
+        conditions: of words, met on the way.
+        choices: branches whose condition is not constant, and whether each was taken.
+        reason: why it was not followed to a return; empty if it was.
+    """
+
+    instruction_address: int
+    memory: Memory
+    registers: Callable[[str], Word | None]
+    conditions: tuple[Node, ...]
+    choices: tuple[tuple[int, bool], ...]
+    reason: str
+
+
+def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
+    lifter: Lifter,
+    terms: WordTerms,
+    entry_address: int,
+    registers: Mapping[str, Word],
+    memory: Memory,
+    visit: Callable[[End], None],
+) -> None:
+    """Execute the function at ``entry_address`` on all ways; ``visit`` is told of each at its end.
+
+    When it is, what is assumed in ``terms.questions`` holds of this way.
+
+    Parameters:
+        lifter: lifter of the image.
+        terms: of the words; what is assumed of the entry is assumed there.
+        registers: what is in registers at entry, by name.
+        memory: at entry.
+
+    *Soundness:* as said of the module.
+    """
+    held: dict[tuple[str, int], tuple[int, Word | Bits]] = {}
+    returning = Word(0, ((terms.known(unknown("return address")), 1),))
+    for name, word in {"lr": returning, **registers}.items():
+        varnode = lifter.registers[name]
+        held[varnode.space, varnode.offset] = varnode.size_bytes, word
+    _Execution(lifter, terms, returning, visit).run(_Way(entry_address, 0, memory, (), (), held, 0))
+
+
+@dataclass(slots=True)
+class _Way:
+    """Where a way stands: at operation ``index`` of the instruction at ``pc``."""
+
+    pc: int
+    index: int
+    memory: Memory
+    conditions: tuple[Node, ...]
+    choices: tuple[tuple[int, bool], ...]
+    held: dict[tuple[str, int], tuple[int, Word | Bits]]
+    steps: int
+
+    def fork(self, index: int, condition: Node, choice: bool) -> _Way:  # noqa: FBT001
+        """The way on which ``condition`` holds, from ``index`` on."""
+        conditions, choices = (*self.conditions, condition), (*self.choices, (self.pc, choice))
+        return _Way(self.pc, index, self.memory.copy(), conditions, choices, dict(self.held), self.steps)
+
+
+class _Execution:
+    def __init__(self, lifter: Lifter, terms: WordTerms, returning: Word, visit: Callable[[End], None]) -> None:
+        self._lifter, self._terms, self._returning, self._visit = lifter, terms, returning, visit
+
+    def run(self, way: _Way) -> None:
+        """Follow ``way`` and all that it forks into."""
+        forks: list[_Way] | None = None
+        reason = ""
+        try:
+            forks = self._follow(way)
+        except Astray as error:
+            reason = str(error)
+        except DecodeError as error:
+            reason = str(error)
+        if forks is None:
+            self._visit(self._end(way, reason))
+            return
+        for fork in forks:
+            self._terms.enter()
+            self._terms.questions.assume(self._terms.formula(fork.conditions[-1]))
+            if not self._is_impossible(fork):
+                self.run(fork)
+            self._terms.leave()
+
+    def _is_impossible(self, way: _Way) -> bool:
+        """Whether the last condition contradicts what is known, of integers or of bits."""
+        terms = self._terms
+        if terms.questions.is_contradiction():
+            return True
+        last = way.conditions[-1]
+        words = list(terms.words_in(last))
+        if all(terms.is_plain(word) for word in words):
+            return False
+        premises = [*terms.bits_about(words, way.conditions[:-1])]
+        return terms.questions.bits_hold(premises, negation(terms.bits_formula(last)))
+
+    def _end(self, way: _Way, reason: str) -> End:
+        def register(name: str) -> Word | None:
+            try:
+                found = self._read(way, self._lifter.registers[name])
+            except Astray:
+                return None
+            return found if isinstance(found, Word) else None
+
+        return End(way.pc, way.memory, register, way.conditions, way.choices, reason)
+
+    def _follow(self, way: _Way) -> list[_Way] | None:  # noqa: C901, PLR0912  a case for each way on
+        """Follow ``way`` to where it forks, or to its end."""
+        while True:
+            instruction = self._lifter.lift(way.pc)
+            if way.index == 0:
+                way.steps += 1
+                if way.steps > _STEP_LIMIT:
+                    raise Astray(f"more than {_STEP_LIMIT} instructions")
+            if way.index >= len(instruction.ops):
+                way.pc, way.index = way.pc + instruction.size_bytes, 0
+                continue
+            op = instruction.ops[way.index]
+            condition = FALSE
+            match op.opcode:
+                case "BRANCH":
+                    condition = TRUE
+                case "CBRANCH":
+                    condition = self._bit(way, op.inputs[1])
+                case "RETURN":
+                    if self._word(way, op.inputs[0]) != self._returning:
+                        raise Astray("a return to another place than the caller")
+                    return None
+                case _:
+                    self._execute(way, op)
+            if condition is TRUE:
+                _jump(way, op.inputs[0])
+            elif condition is FALSE or self._is_joined(way, condition, op.inputs[0]):
+                way.index += 1
+            else:
+                if len(way.choices) == _BRANCH_LIMIT:
+                    raise Astray(f"more than {_BRANCH_LIMIT} branches, as in a loop that is not bounded by constants")
+                taken = way.fork(way.index, condition, choice=True)
+                _jump(taken, op.inputs[0])
+                return [taken, way.fork(way.index + 1, negation(condition), choice=False)]
+
+    def _is_joined(self, way: _Way, condition: Node, target: Varnode) -> bool:
+        """Leave both ways behind a branch over one instruction that computes, if that can be; the branch ends its own.
+
+        Where the integers do not learn the condition, nothing is lost by it but ways.
+        """
+        branch = self._lifter.lift(way.pc)
+        skipped_address = way.pc + branch.size_bytes
+        if way.index + 1 != len(branch.ops) or target.space == "const" or not self._terms.is_of_bits(condition):
+            return False
+        skipped = self._lifter.lift(skipped_address)
+        leaves = any(op.output is None or op.opcode == "LOAD" or op.output.space == "ram" for op in skipped.ops)
+        if leaves or target.offset != skipped_address + skipped.size_bytes:
+            return False
+        other = _Way(skipped_address, 0, way.memory, way.conditions, (), dict(way.held), way.steps)
+        for op in skipped.ops:
+            self._execute(other, op)
+        for key in dict.fromkeys((*way.held, *other.held)):
+            one, second = way.held.get(key), other.held.get(key)
+            if one != second and (one is None or second is None or one[0] != 4 or second[0] != 4):
+                return False
+        for key, (size_bytes, value) in other.held.items():
+            taken = way.held[key][1]
+            if isinstance(value, Word) and isinstance(taken, Word):
+                way.held[key] = size_bytes, self._terms.choose(condition, taken, value)
+        way.pc = skipped_address
+        way.index = len(skipped.ops) - 1
+        return True
+
+    # ------------------------------------------------------------------------------------------- operations, operands
+
+    def _execute(self, way: _Way, op: PcodeOp) -> None:
+        site = Site(way.pc, way.conditions)
+        if op.opcode == "STORE":
+            if op.inputs[1].size_bytes != 4:
+                raise Astray(f"a store of {op.inputs[1].size_bytes} bytes")
+            way.memory.store(self._word(way, op.inputs[0]), self._word(way, op.inputs[1]), site)
+            return
+        if op.opcode == "CALLOTHER" and op.user_op in NO_EFFECT:
+            return
+        if op.output is None or op.output.space == "ram":
+            raise Astray(f"an operation that is not known, {op.user_op or op.opcode}")
+        if op.opcode == "LOAD":
+            if op.output.size_bytes != 4:
+                raise Astray(f"a load of {op.output.size_bytes} bytes")
+            self._write(way, op.output, way.memory.load(self._word(way, op.inputs[0]), site))
+            return
+        inputs = [self._read(way, one) for one in op.inputs]
+        result = self._computed(op.opcode, inputs, op.output.size_bytes)
+        if result is None:
+            raise Astray(f"an operation that is not known, {op.user_op or op.opcode}")
+        self._write(way, op.output, result)
+
+    def _computed(self, opcode: str, inputs: list[Word | Bits], size_bytes: int) -> Word | Bits | None:
+        words = [one for one in inputs if isinstance(one, Word)]
+        if len(words) == len(inputs):
+            return _compared(opcode, words) if size_bytes == 1 else self._terms.operate(opcode, *words)
+        if size_bytes == 4:
+            numbers = [one if isinstance(one, Word) else _constant(one) for one in inputs]
+            plain = [Word(one) if isinstance(one, int) else one for one in numbers if one is not None]
+            return self._terms.operate(opcode, *plain) if len(plain) == len(inputs) else None
+        return _of_bits(opcode, inputs)
+
+    def _bit(self, way: _Way, varnode: Varnode) -> Node:
+        value = self._read(way, varnode)
+        if isinstance(value, Word):
+            return negation(same(value, Word(0)))
+        return disjunction(*value)
+
+    def _word(self, way: _Way, varnode: Varnode) -> Word:
+        value = self._read(way, varnode)
+        if not isinstance(value, Word):
+            raise Astray("a byte in the place of a word")
+        return value
+
+    def _read(self, way: _Way, varnode: Varnode) -> Word | Bits:
+        if varnode.space == "ram" or varnode.size_bytes not in {1, 4}:
+            raise Astray(f"an operand of {varnode.size_bytes} bytes in the space {varnode.space}")
+        if varnode.space == "const":
+            return Word(varnode.offset) if varnode.size_bytes == 4 else _byte(varnode.offset)
+        found = way.held.get((varnode.space, varnode.offset))
+        if found is None:
+            end = varnode.offset + varnode.size_bytes
+            for (space, offset), (size_bytes, _) in way.held.items():
+                if space == varnode.space and offset < end and varnode.offset < offset + size_bytes:
+                    raise Astray("a part of a register")
+            name = f"{varnode.space} {varnode.offset}"
+            value: Word | Bits = tuple(unknown(f"{name} bit {bit} at entry", "bool") for bit in range(8))
+            if varnode.size_bytes == 4:
+                value = Word(0, ((self._terms.known(unknown(f"{name} at entry")), 1),))
+            found = way.held[varnode.space, varnode.offset] = varnode.size_bytes, value
+        if found[0] != varnode.size_bytes:
+            raise Astray("a part of a register")
+        return found[1]
+
+    @staticmethod
+    def _write(way: _Way, varnode: Varnode, value: Word | Bits) -> None:
+        end = varnode.offset + varnode.size_bytes
+        held = way.held
+        for offset in range(varnode.offset - 7, end):
+            own = held.get((varnode.space, offset))
+            if own is not None and offset + own[0] > varnode.offset:
+                del held[varnode.space, offset]
+        if isinstance(value, Word) != (varnode.size_bytes == 4):
+            raise Astray(f"a result of {varnode.size_bytes} bytes")
+        held[varnode.space, varnode.offset] = varnode.size_bytes, value
+
+
+def _jump(way: _Way, target: Varnode) -> None:
+    """Go on at ``target``; an offset is to another operation of the same instruction."""
+    if target.space == "const":
+        way.index += signed(8 * target.size_bytes, target.offset)
+    else:
+        way.pc, way.index = target.offset, 0
+
+
+def _byte(value: int) -> Bits:
+    return tuple(TRUE if value >> bit & 1 else FALSE for bit in range(8))
+
+
+def _constant(bits: Bits) -> int | None:
+    """The number that ``bits`` are, if they are known."""
+    if any(bit not in {TRUE, FALSE} for bit in bits):
+        return None
+    return sum(1 << index for index, bit in enumerate(bits) if bit is TRUE)
+
+
+def _compared(opcode: str, words: list[Word]) -> Bits | None:
+    """What a comparison of words gives, as a byte."""
+    one, other = words[0], words[-1]
+    found = {
+        "INT_EQUAL": lambda: same(one, other),
+        "INT_NOTEQUAL": lambda: negation(same(one, other)),
+        "INT_LESS": lambda: less(one, other),
+        "INT_LESSEQUAL": lambda: negation(less(other, one)),
+        "INT_SLESS": lambda: signed_less(one, other),
+        "INT_SLESSEQUAL": lambda: negation(signed_less(other, one)),
+        "INT_CARRY": lambda: less(one.plus(other), one),
+    }.get(opcode)
+    return None if found is None else (found(), *_NO_BITS[1:])
+
+
+def _of_bits(opcode: str, inputs: list[Word | Bits]) -> Bits | None:  # noqa: C901, PLR0911, PLR0912  a case for each
+    """What an operation makes of bytes; amounts of shifts may be words."""
+    first = inputs[0]
+    if isinstance(first, Word):
+        return None
+    if len(inputs) == 1:
+        match opcode:
+            case "COPY":
+                return first
+            case "INT_NEGATE":
+                return tuple(map(negation, first))
+            case "BOOL_NEGATE":
+                return (negation(first[0]), *first[1:])
+        return None
+    second = inputs[1]
+    number = (second.constant if not second.parts else None) if isinstance(second, Word) else _constant(second)
+    if opcode in {"INT_LEFT", "INT_RIGHT"} and number is not None:
+        if opcode == "INT_LEFT":
+            return (_NO_BITS[: min(number, 8)] + first)[:8]
+        return (first[number:] + _NO_BITS)[:8]
+    if isinstance(second, Word):
+        return None
+    match opcode:
+        case "INT_AND" | "BOOL_AND":
+            return tuple(map(conjunction, first, second))
+        case "INT_OR" | "BOOL_OR":
+            return tuple(map(disjunction, first, second))
+        case "INT_XOR" | "BOOL_XOR":
+            return tuple(
+                disjunction(conjunction(one, negation(other)), conjunction(negation(one), other))
+                for one, other in zip(first, second, strict=True)
+            )
+        case "INT_SUB" | "INT_ADD":
+            whole = _constant(first)
+            if whole is None or number is None:
+                return None
+            return _byte((whole - number if opcode == "INT_SUB" else whole + number) % 256)
+    return None

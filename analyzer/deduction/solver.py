@@ -1,0 +1,167 @@
+"""Questions to an SMT solver: the only file that imports z3, and no type of it leaves the file.
+
+*Soundness:* what is said to hold was refuted in its negation (``unsat``) by z3, which is believed; no proof of it is
+kept. An answer ``unknown``, be it for the limit, counts as not shown. The limit is on z3's own count of its work
+(``rlimit``) and not on time, so that the same questions in the same order have the same answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wcet_probe.analyzer.deduction.formulas import Node, negation
+from wcet_probe.errors import UsageError
+
+WORK_LIMIT = 20_000_000
+"""Most units of z3's work for one question, several seconds."""
+_WORD_BITS = 32
+
+
+def _z3() -> Any:  # noqa: ANN401  z3 has no types
+    try:
+        import z3  # type: ignore[import-untyped,unused-ignore]  # noqa: PLC0415  an extra, which may be absent
+    except ImportError as error:
+        raise UsageError(
+            "a deduction needs the SMT solver z3, which is not installed: pip install 'wcet-probe[deduction]'."
+        ) from error
+    return z3
+
+
+class Questions:
+    """What is assumed so far, and questions whether something follows.
+
+    Attributes:
+        asked: how many questions were asked.
+        work: z3's units for them.
+
+    Raises:
+        UsageError: z3 is not installed.
+    """
+
+    def __init__(self, work_limit: int = WORK_LIMIT) -> None:
+        self._z3 = _z3()
+        self._solver = self._z3.SimpleSolver()
+        self._solver.set("rlimit", work_limit)
+        self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
+        self._limit = work_limit
+        self._made: dict[Node, Any] = {}
+        self.asked = 0
+
+    def assume(self, formula: Node) -> None:
+        """Take ``formula`` for granted until the next `leave`."""
+        self._solver.add(self._translate(formula))
+
+    def enter(self) -> None:
+        """Begin a scope of assumptions."""
+        self._solver.push()
+
+    def leave(self) -> None:
+        """Forget what was assumed since `enter`."""
+        self._solver.pop()
+
+    def holds(self, formula: Node) -> bool:
+        """Whether ``formula`` was shown to follow from what is assumed."""
+        self.asked += 1
+        return bool(self._solver.check(self._translate(negation(formula))) == self._z3.unsat)
+
+    def is_contradiction(self) -> bool:
+        """Whether what is assumed was shown to be never true."""
+        self.asked += 1
+        return bool(self._solver.check() == self._z3.unsat)
+
+    def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
+        """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
+        self.asked += 1
+        solver = self._z3.SolverFor("QF_BV")
+        solver.set("rlimit", self._limit)
+        made: dict[Node, Any] = {}
+        for one in premises:
+            solver.add(self._bits(one, made))
+        solver.add(self._z3.Not(self._bits(formula, made)))
+        return bool(solver.check() == self._z3.unsat)
+
+    def _translate(self, node: Node) -> Any:  # noqa: ANN401
+        found = self._made.get(node)
+        if found is None:
+            found = self._made[node] = self._translated(node)
+        return found
+
+    def _translated(self, node: Node) -> Any:  # noqa: ANN401, C901, PLR0911  a case for each operation
+        z3, of = self._z3, self._translate
+        match node.operation, node.arguments:
+            case "int", (value,):
+                return z3.IntVal(value)
+            case "bool", (value,):
+                return z3.BoolVal(value)
+            case "unknown", (name,):
+                return z3.Int(name) if node.sort == "int" else z3.Bool(name)
+            case "apply", (name, *arguments):
+                result = z3.IntSort() if node.sort == "int" else z3.BoolSort()
+                return z3.Function(name, *[z3.IntSort()] * len(arguments), result)(*map(of, arguments))
+            case "sum", (constant, parts):
+                summands = [of(one) if factor == 1 else factor * of(one) for one, factor in parts]
+                return z3.Sum([*summands, z3.IntVal(constant)])
+            case "choice", (formula, one, other):
+                return z3.If(of(formula), of(one), of(other))
+            case "equal", (one, other):
+                return of(one) == of(other)
+            case "at most", (difference,):
+                return of(difference) <= 0
+            case "not", (formula,):
+                return z3.Not(of(formula))
+            case "all", formulas:
+                return z3.And(*map(of, formulas))
+        raise AssertionError(node.operation)
+
+    def _bits(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401
+        """``node`` over words of 32 bits, as `analyzer.deduction.words.WordTerms.bits` makes it."""
+        found = made.get(node)
+        if found is None:
+            found = made[node] = self._bits_of(node, made)
+        return found
+
+    def _bits_of(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401, PLR0911  a case for each operation
+        z3 = self._z3
+        match node.operation, node.arguments:
+            case "bits constant", (value,):
+                return z3.BitVecVal(value, _WORD_BITS)
+            case "bits unknown", (name,):
+                return z3.BitVec(name, _WORD_BITS)
+            case "bool", (value,):
+                return z3.BoolVal(value)
+            case "unknown", (name,):
+                return z3.Bool(name)
+            case "not", (formula,):
+                return z3.Not(self._bits(formula, made))
+            case "all", formulas:
+                return z3.And(*(self._bits(one, made) for one in formulas))
+            case name, arguments:
+                operation = _BITS[name]
+                return operation(z3, *(self._bits(one, made) for one in arguments))
+        raise AssertionError(node.operation)
+
+
+def _leading_zeros(z3: Any, word: Any) -> Any:  # noqa: ANN401
+    found = z3.BitVecVal(_WORD_BITS, _WORD_BITS)
+    for bit in range(_WORD_BITS):
+        is_set = z3.Extract(bit, bit, word) == 1
+        found = z3.If(is_set, z3.BitVecVal(_WORD_BITS - 1 - bit, _WORD_BITS), found)
+    return found
+
+
+_BITS: dict[str, Callable[..., Any]] = {
+    "bits INT_ADD": lambda _, a, b: a + b,
+    "bits INT_MULT": lambda _, a, b: a * b,
+    "bits INT_AND": lambda _, a, b: a & b,
+    "bits INT_OR": lambda _, a, b: a | b,
+    "bits INT_XOR": lambda _, a, b: a ^ b,
+    "bits INT_NEGATE": lambda _, a: ~a,
+    "bits INT_LEFT": lambda _, a, b: a << b,
+    "bits INT_RIGHT": lambda z3, a, b: z3.LShR(a, b),
+    "bits LZCOUNT": _leading_zeros,
+    "bits choice": lambda z3, c, a, b: z3.If(c, a, b),
+    "bits equal": lambda _, a, b: a == b,
+    "bits less": lambda z3, a, b: z3.ULT(a, b),
+    "bits signed less": lambda _, a, b: a < b,
+}

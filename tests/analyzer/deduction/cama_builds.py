@@ -1,0 +1,31 @@
+"""CAMA for the MPC603e, as it is and changed, and what is deduced of it."""
+
+from functools import cache
+
+from tests.cache_sets.mutants import changed
+from tests.support import images_dir
+from wcet_probe.build.program import load_program
+from wcet_probe.cache_sets.deduction import deduce, geometry_of
+from wcet_probe.catalog.lookup import load_allocator, load_target
+
+
+@cache
+def program():
+    return load_program(load_allocator("cama"), load_target("mpc603e"), "zig", images_dir())
+
+
+@cache
+def geometry():
+    return geometry_of(program())
+
+
+@cache
+def deduced(operation):
+    return deduce(program(), (operation,))[0]
+
+
+def open_of_changed(operation, *changes):
+    """What stays open of ``operation`` where texts of ``cama.c`` are replaced, with the places."""
+    version = changed("cama.c", *changes)
+    found = deduce(version, (operation,))[0]
+    return {name: [version.image.location(at) for at in places] for name, places in found.open_by_name.items()}

@@ -1,0 +1,49 @@
+"""CAMA's claims: they contradict neither each other nor a heap with something of everything."""
+
+from tests.analyzer.deduction.cama_builds import geometry
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_claims import Named, claims, definitions, instances
+from wcet_probe.analyzer.deduction.formulas import conjunction, term, unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+
+
+def test_the_claims_allow_a_heap_with_everything():
+    """A spare place, a listed one, a used one, a held small block and a filed one: else all would follow."""
+    g, questions, view = geometry(), Questions(), cama.view_of("")
+    named = Named({})
+    spare, listed, used = map(unknown, ("spare place", "listed place", "used place"))
+    held, filed = unknown("held start"), unknown("filed start")
+    terms = [("place", one) for one in (term(g.sentinel), spare, listed, used)]
+    terms += [("start", held), ("start", filed), ("cell", cama.home(view, listed)), ("number", term(1))]
+    for claim in claims(g):
+        if not claim.kinds:
+            questions.assume(claim.of(view))
+    for kind, one in terms:
+        for formula in (*definitions(g, view, kind, one), *instances(claims(g), view, named, kind, one)):
+            questions.assume(formula)
+        named = named.with_term(kind, one)
+    questions.assume(conjunction(cama.is_spare(view, spare), cama.is_listed(view, listed, g), view.held(held)))
+    questions.assume(conjunction(cama.is_chained(view, used), view.free(used).equals(0)))
+    questions.assume(conjunction(cama.is_small(view, held), cama.is_filed(view, filed)))
+    assert not questions.is_contradiction()
+    assert not questions.holds(spare.equals(view.spare))
+    assert questions.holds(listed.differs(used))
+    assert questions.holds(held.differs(filed))
+    assert questions.holds(cama.is_reserved(spare, g))
+
+
+def test_each_claim_has_a_name_of_its_own():
+    names = [claim.name for claim in claims(geometry())]
+    assert len(set(names)) == len(names) == 30
+
+
+def test_instances_are_those_with_the_new_term():
+    view, named = cama.view_of(""), Named({})
+    one, other = unknown("one"), unknown("other")
+    own = claims(geometry())
+    first = list(instances(own, view, named, "place", one))
+    second = list(instances(own, view, named.with_term("place", one), "place", other))
+    pairs = sum(claim.kinds == ("place", "place") for claim in own)
+    assert len(second) == len(first) + 2 * pairs
+    assert ("place", one) in named.with_term("place", one)
+    assert ("place", one) not in named

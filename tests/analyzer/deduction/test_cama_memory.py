@@ -1,0 +1,86 @@
+"""CAMA's memory as an operation sees it: words are found by their address, or the way ends."""
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import geometry
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_claims import claims
+from wcet_probe.analyzer.deduction.cama_memory import IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, CamaMemory, Rules
+from wcet_probe.analyzer.deduction.execution import Astray, Site
+from wcet_probe.analyzer.deduction.formulas import unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.words import Word, WordTerms
+
+SITE = Site(0x1234, ())
+
+
+def memory():
+    obligations = []
+    terms, g = WordTerms(Questions()), geometry()
+    rules = Rules(g, terms, claims(g), cama.view_of(""), False, lambda *one: obligations.append(one))
+    stack_pointer = Word(0, ((terms.known(unknown("stack pointer")), 1),))
+    return CamaMemory(rules, stack_pointer), obligations
+
+
+def place(own, name):
+    return Word(0, ((own.rules.terms.known(unknown(name), (1 << 27) - 1), 32),))
+
+
+def test_a_place_that_is_not_known_to_be_one_is_an_open_obligation():
+    own, obligations = memory()
+    own.load(place(own, "somewhere").plus(Word(4)), SITE)
+    assert obligations == [(IN_THE_RESERVED_SETS, 0x1234, False), (STORED_BEFORE_LOADED, 0x1234, False)]
+
+
+def test_what_was_stored_is_loaded_of_the_same_place_only():
+    own, _ = memory()
+    one, other = place(own, "one"), place(own, "other")
+    own.store(one.plus(Word(4)), other, SITE)
+    assert own.load(one.plus(Word(4)), SITE) == other
+    questions = own.rules.terms.questions
+    loaded = own.load(other.plus(Word(4)), SITE)
+    view = own.rules.before
+    assert not questions.holds(own.rules.terms.value(loaded).equals(32 * view.right(unknown("other"))))
+    questions.assume(unknown("one").differs(unknown("other")))
+    assert questions.holds(own.rules.terms.value(loaded).equals(32 * view.right(unknown("other"))))
+
+
+def test_the_stack_is_by_the_distance_from_its_pointer():
+    own, obligations = memory()
+    at = own.stack_pointer.plus(Word((1 << 32) - 8))
+    own.store(at, Word(5), SITE)
+    assert own.load(at, SITE) == Word(5)
+    assert obligations == []
+    with pytest.raises(Astray, match="that was not stored"):
+        own.load(own.stack_pointer, SITE)
+
+
+@pytest.mark.parametrize(
+    ("address", "value", "reason"),
+    [
+        (lambda own: place(own, "one").plus(Word(24)), Word(0), "at offset 24 of a descriptor"),
+        (lambda own: place(own, "one").plus(Word(16)), Word(4), "multiple of 8"),
+        (lambda own: place(own, "one"), Word(4), "multiple of 32"),
+        (lambda own: place(own, "one").plus(Word(20)), Word(2), "the lowest bits of a size"),
+        (lambda own: own.stack_pointer.times(4), Word(0), "multiple of 32"),
+        (lambda _: Word(geometry().tables), Word(0), "static data of which nothing is claimed"),
+    ],
+)
+def test_what_no_claim_speaks_of_ends_the_way(address, value, reason):
+    own, _ = memory()
+    with pytest.raises(Astray, match=reason):
+        own.store(address(own), value, SITE)
+
+
+def test_words_of_the_stack_do_not_overlap():
+    own, _ = memory()
+    with pytest.raises(Astray, match="across words of the stack"):
+        own.store(own.stack_pointer.plus(Word(2)), Word(0), SITE)
+
+
+def test_a_copy_is_changed_apart():
+    own, _ = memory()
+    other = own.copy()
+    other.store(place(own, "one"), Word(0), SITE)
+    assert other.stored
+    assert not own.stored

@@ -1,0 +1,130 @@
+"""Operations of CAMA: what is shown that they keep, and that broken versions are not."""
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import deduced, geometry, open_of_changed
+from wcet_probe.analyzer.deduction import cama_operations
+from wcet_probe.analyzer.deduction.cama_operations import deduce_caller
+
+
+@pytest.mark.parametrize("operation", ["init", "caller", "free-small"])
+def test_an_operation_keeps_all_claims(operation):
+    found = deduced(operation)
+    assert found.open == ()
+    assert found.ways == {"init": 11, "caller": 0, "free-small": 2}[operation]
+
+
+def test_init_is_asked_for_each_claim_and_word_where_it_succeeds():
+    ways = {way: [one.what for one in deduced("init").obligations if one.way == way] for way in range(1, 12)}
+    succeeding = [asked for asked in ways.values() if len(asked) > 1]
+    assert len(succeeding) == 4
+    for asked in succeeding:
+        assert {"numbers", "chain-right", "bits", "stored: left", "apart: a store to a descriptor"} <= set(asked)
+    failing = [asked for asked in ways.values() if len(asked) == 1]
+    assert failing == [["nothing is changed where it fails"]] * 7
+
+
+BROKEN_INIT = {
+    "a sentinel that leads nowhere": (
+        "    cama_control.sentinel.left = &cama_control.sentinel;\n",
+        "    cama_control.sentinel.left = NULL;\n",
+        {"chain-left"},
+    ),
+    "one descriptor too many": ("/ CAMA_DESCRIPTOR_BYTES) - 1;", "/ CAMA_DESCRIPTOR_BYTES);", {"available"}),
+    "a break within the area": (
+        "cama_control.top = top_behind(area);\n    cama_control.available",
+        "cama_control.top = area_end(area);\n    cama_control.available",
+        {"newest-area"},
+    ),
+    "an arena of any alignment": (
+        "if (begin == 0 || ((begin | bytes) & (CAMA_ALIGNMENT - 1)) != 0 ||",
+        "if (begin == 0 || (bytes & (CAMA_ALIGNMENT - 1)) != 0 ||",
+        {"followed to its end: an address or word that is not shown to be a multiple of 8"},
+    ),
+    "a gap that overlaps the area": (
+        "skip(begin + CAMA_ALIGNMENT, area);",
+        "skip(begin + CAMA_ALIGNMENT, area + CAMA_DESCRIPTOR_BYTES);",
+        {"block-and-frontier"},
+    ),
+}
+
+
+def mostly_slow(names):
+    """The first of ``names`` is in the ordinary run."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (index > 0)) for index, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("name", mostly_slow(BROKEN_INIT))
+def test_an_init_that_is_broken_leaves_its_claims_open(name):
+    old, new, expected = BROKEN_INIT[name]
+    found = open_of_changed("init", (old, new))
+    assert expected <= found.keys()
+    assert all("cama_init" in place for name in expected for place in found[name])
+
+
+BROKEN_SMALL = {
+    "a list whose bit is not set": ("    mark_filled(set, class);\n}\n\n/* Leaves", "}\n\n/* Leaves", {"bits"}),
+    "a block that leads to itself": (
+        "    small->next = first_of(head);\n    set_first(head, small);",
+        "    small->next = small;\n    set_first(head, small);",
+        {"small-next"},
+    ),
+    "a list that loses its rest": (
+        "    small->next = first_of(head);\n    set_first(head, small);",
+        "    small->next = NULL;\n    set_first(head, small);",
+        {"small-before"},
+    ),
+    "a block that stays in use": ("    small->tag |= CAMA_SMALL_FREE_BIT;\n", "", {"heads-small"}),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(BROKEN_SMALL))
+def test_a_free_of_small_blocks_that_is_broken_leaves_its_claims_open(name):
+    old, new, expected = BROKEN_SMALL[name]
+    found = open_of_changed("free-small", (old, new))
+    assert expected <= found.keys()
+    assert all("cama_free" in place for name in expected for place in found[name])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason", "line"),
+    [
+        (
+            "    uintptr_t word = *word_before((uintptr_t)block);\n",
+            """    uintptr_t word = *word_before((uintptr_t)block);
+    if (((uintptr_t)block & 0xFFFF0) == 0x77770)
+        ((volatile uintptr_t *)block)[24]++;
+""",
+            "multiple of 32",
+            "cama_free",
+        ),
+        (
+            "    unsigned class = (unsigned)(small->tag >> CAMA_SMALL_CLASS_SHIFT);\n",
+            "    unsigned class = (unsigned)(small->tag >> (CAMA_SMALL_CLASS_SHIFT - 1));\n",
+            "multiple of 32",
+            "cama_free",
+        ),
+    ],
+    ids=["a store behind the block that one address takes", "a class from other bits"],
+)
+@pytest.mark.slow
+def test_an_access_that_strays_is_named(old, new, reason, line):
+    """The first: a store behind the block that one address takes, which a million random operations do not meet."""
+    found = open_of_changed("free-small", (old, new))
+    (stray,) = (name for name in found if name.startswith("followed to its end"))
+    assert reason in stray
+    assert all(line in place for place in found[stray])
+
+
+@pytest.mark.slow
+def test_a_caller_that_writes_behind_its_block_keeps_not_all_claims(monkeypatch):
+    """A byte more would be that of the next block's header."""
+    apart = cama_operations.END_OF_PAYLOAD
+    monkeypatch.setattr(cama_operations, "END_OF_PAYLOAD", apart + 1)
+    found = {one.what for one in deduce_caller(geometry()).open}
+    assert {"held", "small-blocks", "heads-small"} <= found
+
+
+@pytest.mark.slow
+def test_free_of_a_large_block_keeps_all_claims():
+    assert deduced("free-large").open == ()

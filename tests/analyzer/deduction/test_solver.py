@@ -1,0 +1,58 @@
+"""Questions to the solver: what is said to hold does, what is not answered is not said to hold."""
+
+import sys
+
+import pytest
+
+from wcet_probe.analyzer.deduction.formulas import TRUE, apply, condition, conjunction, negation, unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.errors import UsageError
+
+X, Y = unknown("x"), unknown("y")
+
+
+def bits(value):
+    return condition("bits constant", value)
+
+
+def test_what_follows_holds_in_its_scope():
+    questions = Questions()
+    questions.enter()
+    questions.assume(conjunction(X.equals(Y), apply("f", X) >= 3))
+    assert questions.holds(apply("f", Y) >= 3)
+    assert not questions.holds(apply("f", Y) >= 4)
+    questions.leave()
+    assert not questions.holds(apply("f", Y) >= 3)
+    assert not questions.is_contradiction()
+    questions.assume(X + 1 <= X)
+    assert questions.is_contradiction()
+    assert questions.asked == 5
+
+
+def test_a_question_beyond_its_work_is_not_shown():
+    """No three cubes of numbers above 0 make a cube's sum of two: what is not found out is no proof."""
+    hard = conjunction(*(apply("f", X * 7 + Y * number).differs(number) for number in range(40)))
+    assert not Questions(work_limit=1).holds(hard)
+
+
+def test_bits_hold_of_words_of_32_bits():
+    word = condition("bits unknown", "w")
+    masked = condition("bits INT_AND", word, bits(7))
+    questions = Questions()
+    assert questions.bits_hold([TRUE], condition("bits less", masked, bits(8)))
+    assert not questions.bits_hold([TRUE], condition("bits less", masked, bits(7)))
+    assert questions.bits_hold([condition("bits less", word, bits(7))], condition("bits less", masked, bits(7)))
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 127, 128, 0x0FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_leading_zeros_are_counted(number):
+    zeros = condition("bits LZCOUNT", bits(number))
+    questions = Questions()
+    assert questions.bits_hold([], condition("bits equal", zeros, bits(32 - number.bit_length())))
+    assert not questions.bits_hold([], negation(condition("bits equal", zeros, bits(32 - number.bit_length()))))
+
+
+def test_without_z3_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "z3", None)
+    with pytest.raises(UsageError, match=r"pip install 'wcet-probe\[deduction\]'"):
+        Questions()

@@ -1,0 +1,84 @@
+"""Words as integers and as bits: neither reading excludes what the machine computes."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wcet_probe.analyzer.deduction.formulas import condition, conjunction, negation, unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.pcode.semantics import operation
+
+NUMBERS = st.sampled_from([0, 1, 2, 7, 8, 31, 96, 128, 4095, 4096, 1 << 28, (1 << 31) - 1, 1 << 31, SPAN - 8, SPAN - 1])
+BINARY = ["INT_ADD", "INT_SUB", "INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT"]
+STEPS = st.lists(
+    st.tuples(st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE"]), st.integers(0, 9), st.integers(0, 9), NUMBERS),
+    min_size=1,
+    max_size=6,
+)
+
+
+def computed(terms, first, second, steps):
+    """Words and what they are, of two words that are given with their numbers."""
+    found = [first, second]
+    for name, left, right, constant in steps:
+        one = found[left % len(found)]
+        other = (Word(constant), constant) if right > 6 else found[right % len(found)]
+        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE"} else (one, other)
+        word = terms.operate(name, *(operand[0] for operand in operands))
+        function = operation(name, (4,) * len(operands), 4)
+        if word is not None:
+            found.append((word, function(*(operand[1] for operand in operands))))
+    return found
+
+
+@settings(max_examples=60)
+@given(NUMBERS, NUMBERS, STEPS)
+def test_what_is_computed_is_never_excluded(one, other, steps):
+    terms = WordTerms(Questions())
+    x, y = terms.known(unknown("x"), SPAN // 8 - 1), terms.known(unknown("y"))
+    one //= 8
+    pairs = computed(terms, (Word(0, ((x, 8),)), 8 * one), (Word(0, ((y, 1),)), other), steps)
+    bits = [condition("bits equal", terms.bits(Word(0, ((x, 1),))), condition("bits constant", one))]
+    bits.append(condition("bits equal", terms.bits(Word(0, ((y, 1),))), condition("bits constant", other)))
+    terms.questions.assume(conjunction(x.equals(one), y.equals(other)))
+    for word, number in pairs:
+        constant = condition("bits constant", number)
+        assert not terms.questions.bits_hold(bits, negation(condition("bits equal", terms.bits(word), constant)))
+        terms.enter()
+        terms.questions.assume(terms.value(word).equals(number))
+        assert not terms.questions.is_contradiction()
+        terms.leave()
+
+
+@settings(max_examples=30)
+@given(NUMBERS, NUMBERS)
+def test_comparisons_are_those_of_the_machine(one, other):
+    terms = WordTerms(Questions())
+    x, y = terms.known(unknown("x")), terms.known(unknown("y"))
+    terms.questions.assume(conjunction(x.equals(one), y.equals(other)))
+    first, second = Word(0, ((x, 1),)), Word(0, ((y, 1),))
+    expected = {less: one < other, same: one == other}
+    expected[signed_less] = operation("INT_SLESS", (4, 4), 1)(one, other) == 1
+    for function, is_true in expected.items():
+        formula = terms.formula(function(first, second))
+        assert terms.questions.holds(formula if is_true else negation(formula))
+
+
+def test_masks_and_shifts_of_sums_stay_sums():
+    terms = WordTerms(Questions())
+    high, low = terms.known(unknown("high"), 1000), terms.known(unknown("low"), 1)
+    word = Word(0, ((high, 8), (low, 1)))
+    assert terms.operate("INT_AND", word, Word(SPAN - 2)) == Word(0, ((high, 8),))
+    assert terms.operate("INT_AND", word, Word(1)) == Word(0, ((low, 1),))
+    assert terms.operate("INT_OR", word, Word(2)) == Word(2, word.parts)
+    assert terms.operate("INT_RIGHT", Word(0, ((high, 8),)), Word(3)) == Word(0, ((high, 1),))
+    assert terms.operate("INT_OR", word, word) == word
+
+
+def test_what_wraps_around_is_not_taken_for_a_sum():
+    terms = WordTerms(Questions())
+    x = terms.known(unknown("x"))
+    value = terms.value(Word(1, ((x, 1),)))
+    assert not terms.questions.holds(value.equals(x + 1))
+    terms.questions.assume(x < SPAN - 1)
+    assert terms.questions.holds(value.equals(x + 1))

@@ -1,0 +1,55 @@
+"""What is asked of a solver about an allocator: which builds it can be asked of, and what is printed of it."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import deduced, program
+from tests.support import images_dir
+from wcet_probe.analyzer.deduction.cama_operations import Obligation
+from wcet_probe.build.program import load_program
+from wcet_probe.cache_sets.deduction import OPERATIONS, deduce, geometry_of
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.cli.verify_sets import verify_sets
+from wcet_probe.errors import UsageError
+from wcet_probe.reports.screens.verify_sets import _deduced, _deduced_document
+
+
+def test_what_is_open_is_told_with_its_instruction():
+    whole = deduced("caller")
+    entry = program().image.symbols["cama_free"].address
+    open_one = replace(whole, obligations=(*whole.obligations, Obligation(1, entry, "bits", is_shown=False)))
+    report = SimpleNamespace(deduced=(open_one,), image=program().image)
+    text = " ".join(" ".join(str(line) for line in _deduced(report, 100)).split())
+    assert "what the caller writes - 30 1" in text
+    assert "malloc - - not begun" in text
+    assert "Open bits: cama_free+0x0" in text
+    document = _deduced_document(report, open_one)
+    assert (document["operation"], document["shown"], document["open"][0]["what"]) == ("caller", 30, "bits")
+    assert list(_deduced(SimpleNamespace(deduced=()), 100)) == []
+
+
+def test_the_command_offers_what_can_be_deduced():
+    (option,) = (one for one in verify_sets.params if one.name == "deduced")
+    assert tuple(option.type.choices) == OPERATIONS
+
+
+def test_other_allocators_and_instruction_sets_are_refused():
+    tlsf = load_program(load_allocator("tlsf"), load_target("mpc603e"), "zig", images_dir())
+    with pytest.raises(UsageError, match="written for cama, not for tlsf"):
+        deduce(tlsf, ("init",))
+    arm = load_program(load_allocator("cama"), load_target("cortex-m7"), "zig", images_dir())
+    with pytest.raises(UsageError, match="on PowerPC"):
+        deduce(arm, ("init",))
+
+
+def test_a_sentinel_that_the_image_fills_is_refused():
+    own = program()
+    place = own.image.symbols["cama_control"].address + 52
+    filled = [
+        replace(one, data=bytes(place - one.address) + b"\0\0\0\1") if one.writable else one
+        for one in own.image.segments
+    ]
+    with pytest.raises(UsageError, match="sentinel of size 0"):
+        geometry_of(replace(own, image=replace(own.image, segments=tuple(filled))))
