@@ -332,7 +332,7 @@ class _Check:
         return found is not None and found <= most
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
-        events = {name for name, _ in records["event"]}
+        events, used = {name for name, _ in records["event"]}, {name for name, _ in records["dual"]}
         shown, asserted, followed, others = (
             0,
             0,
@@ -351,7 +351,7 @@ class _Check:
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
                 if fact is None:
-                    others.append(name)
+                    others += [name] * (name in used)  # what has no multiplier proves nothing
                 else:
                     asserted += 1
                     self._used[f"fact {fact.where}"] = None
