@@ -332,7 +332,7 @@ class _Check:
         return found is not None and found <= most
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
-        events, used = {name for name, _ in records["event"]}, {name for name, _ in records["dual"]}
+        events, used = {name for name, _ in records["event"]}, used_constraints(records)
         shown, asserted, followed, others = (
             0,
             0,
@@ -351,7 +351,7 @@ class _Check:
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
                 if fact is None:
-                    others += [name] * (name in used)  # what has no multiplier proves nothing
+                    others += [name] * (name in used)
                 else:
                     asserted += 1
                     self._used[f"fact {fact.where}"] = None
@@ -454,6 +454,11 @@ class _Check:
             )
         if name == "timing-model":
             demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+
+
+def used_constraints(records: Records) -> set[str]:
+    """The names of the constraints that the bound rests on: those with a multiplier."""
+    return {name for name, _ in records["dual"]}
 
 
 def _factors(terms: str) -> dict[str, int]:
