@@ -1,11 +1,21 @@
 """The same bound by a proof that uses only what the checker follows, and none where there is none."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from tests.certificate.forgeries import sealed
+from tests.support import images_dir
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowEdge, FlowNode, FlowProblem, flow_system, leave, solve
 from wcet_probe.analyzer.ipet.followed_proof import at_costs, followed_solution, with_credits
+from wcet_probe.answer.proving import operation_request
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.evidence.checking import allocator_binary
+from wcet_probe.reports.formats.bound_document import bound_section
 
 COSTS = {"n": 1, "dear": 10, "cheap": 2, "end": 1}
 
@@ -77,3 +87,19 @@ def test_credits_only_rise():
     limit = Constraint("write-backs:misses", {"write-backs": 1, "n>dear": -3, leave("end"): -1}, "<=", 0)
     raised = with_credits(problem(limit), limit.name, {"n>dear": 2, "n>cheap": 1, "dear>end": 0})
     assert raised.constraints == (replace(limit, coefficients={**limit.coefficients, "n>cheap": -1}),)
+
+
+FOLLOWED = {
+    "pairs that only the analysis excludes": ("fast-fit", "cortex-m7", "malloc"),
+    "pairs without caches": ("fast-fit", "cortex-m4", "free"),
+    "nodes that only the analysis knows to be cheap": ("dlmalloc27", "mpc603e", "free"),
+}
+
+
+@pytest.mark.parametrize("which", FOLLOWED.values(), ids=FOLLOWED)
+def test_a_bound_that_does_not_need_what_the_checker_cannot_follow_is_checked_in_full(which):
+    name, target, operation = which
+    program = load_program(load_allocator(name), load_target(target), "zig", images_dir())
+    section = bound_section(prove(operation_request(program, operation, 5000)))
+    document = sealed(json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": section})))
+    assert [one for one in check_bound(document, allocator_binary(program, 5000)).findings if one.verdict != "ok"] == []
