@@ -48,6 +48,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
+from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
@@ -57,10 +58,10 @@ from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
-from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.errors import AnalysisError
+from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
@@ -428,23 +429,34 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
     found = checkable(instructions.problem, request.image, request.instructions, arguments)
-    cached: Iterable[str] = ()
-    if request.target.icache or request.target.dcache or request.target.unaligned:
-        code = Code(request.image, {one.address: one for one in request.instructions})
-        costs = {one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)}
-        assumed = stage.prepared.data.lines.assumed if stage.prepared.data.lines else frozenset[int]()
-        cached = cache_annotations(
-            cycles.problem,
-            cycles.solution,
-            flow_graph(cycles.problem, found.excluded),
-            code,
-            costs=costs,
-            target=request.target,
-            invariants=found.invariants,
-            flags=found.flags,
-            arguments=arguments,
-            asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
-            counted=stage.counted(),
-            crosses_no_line=assumed.__contains__,
-        ).lines()
-    return stage.certificate(instructions, found.lines()), stage.certificate(cycles, cached)
+    code = Code(request.image, {one.address: one for one in request.instructions})
+    graph = flow_graph(instructions.problem, found.excluded)
+    is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
+    try:
+        coverage = cover(code, graph, found.invariants, arguments, found.flags)
+    except VerificationError:
+        unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
+        return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
+    pairs = FollowedPairs(code, graph, found.invariants, coverage)
+    instructions = _by_followed_pairs(instructions, pairs)
+    if not is_traced:
+        cycles = _by_followed_pairs(cycles, pairs)
+        return stage.certificate(instructions, found.lines()), stage.certificate(cycles)
+    assumed = stage.prepared.data.lines.assumed if stage.prepared.data.lines else frozenset[int]()
+    annotated = cache_annotations(
+        cycles.problem,
+        cycles.solution,
+        replace(pairs, graph=flow_graph(cycles.problem, found.excluded)),
+        costs={one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)},
+        target=request.target,
+        asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
+        counted=stage.counted(),
+        crosses_no_line=assumed.__contains__,
+    )
+    cycles = Solved(annotated.problem, annotated.solution)
+    return stage.certificate(instructions, found.lines()), stage.certificate(cycles, annotated.annotations.lines())
+
+
+def _by_followed_pairs(solved: Solved, pairs: FollowedPairs) -> Solved:
+    found = followed_solution(solved.problem, solved.solution, pairs.unfollowed)
+    return solved if found is None else replace(solved, solution=found)

@@ -10,21 +10,26 @@ resident, by the checker's own transfer functions. From the analysis comes only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from math import floor
 
 from wcet_probe.analyzer.ipet.balances import left_of
-from wcet_probe.analyzer.ipet.flow_system import FlowProblem, Solution
+from wcet_probe.analyzer.ipet.checkable import flow_graph
+from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowProblem, Solution, flow_system, solve
+from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, at_costs, followed_solution, with_credits
 from wcet_probe.analyzer.ipet.modified_lines import modified_lines
 from wcet_probe.analyzer.ipet.numbering import Numbering, order_of
 from wcet_probe.analyzer.ipet.shown import with_shown
 from wcet_probe.analyzer.ipet.wanted import wanted_lines
 from wcet_probe.certificate.annotations import Annotations
+from wcet_probe.certificate.cached import shown_limits
 from wcet_probe.certificate.charge import node_cost
-from wcet_probe.certificate.coverage import Code, Coverage, cover
-from wcet_probe.certificate.flags import Flags
+from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.machine import Place
-from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Side, caches_of, paying
+from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.residents import Must, joined_must, must_holds
@@ -127,70 +132,155 @@ class CountedMisses:
     paid: Mapping[str, tuple[str, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A flow problem in cycles and its solution, as far as the checker can follow it, and what is said of caches.
+
+    Attributes:
+        annotations: records of the certificate.
+        problem: the flow problem; see `followed_proof` for how it may differ from the one that was given.
+        solution: of it.
+    """
+
+    annotations: Annotations
+    problem: FlowProblem
+    solution: Solution
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is said of caches by some names, and the least that the checker then asks for.
+
+    Attributes:
+        annotations: what is said.
+        caches: by the names.
+        needed: by node, what it has to charge besides its instructions.
+        nodes, edges, exits: the least costs of each.
+        open_limits: limits of misses that are used and not shown.
+    """
+
+    annotations: Annotations
+    caches: Caches
+    needed: Mapping[str, Needed]
+    nodes: Mapping[str, int]
+    edges: Mapping[str, int]
+    exits: Mapping[str, int]
+    open_limits: frozenset[str]
+
+
 def cache_annotations(
     problem: FlowProblem,
     solution: Solution,
-    graph: Graph,
-    code: Code,
+    pairs: FollowedPairs,
     *,
     costs: Mapping[int, InstructionCost],
     target: Target,
-    invariants: Invariants,
-    flags: Flags,
-    arguments: Mapping[Place, Value],
     asserted: Pointers,
     counted: CountedMisses,
     crosses_no_line: Callable[[int], bool],
-) -> Annotations:
+) -> Annotated:
     """What the certificate in cycles says of caches.
 
     Args:
         problem: the flow problem in cycles.
         solution: of it; what has no multiplier needs no proof.
-        graph: of the problem.
-        code: the image.
-        costs: of its instructions.
+        pairs: of its graph, which is covered, that exclude each other.
+        costs: of the instructions.
         target: as of `find_caches`.
-        invariants: of the nodes.
-        flags: what they tell where nodes begin.
-        arguments: what facts say of registers at entry.
         asserted: see `find_caches`.
         counted: by what misses are counted.
         crosses_no_line: see `find_caches`.
 
     *Soundness:* none is claimed.
     """
-    nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(graph.nodes))
-    best = nothing
+    annotate = partial(_annotated, coverage=pairs.coverage, costs=costs, counted=counted)
+    best: _Found | None = None
     try:
-        coverage = cover(code, graph, invariants, arguments, flags)
         for names, caches in find_caches(
-            code, graph, invariants, coverage, target=target, asserted=asserted, crosses_no_line=crosses_no_line
+            pairs.code,
+            pairs.graph,
+            pairs.invariants,
+            pairs.coverage,
+            target=target,
+            asserted=asserted,
+            crosses_no_line=crosses_no_line,
         ):
-            found = _annotated(problem, solution, names, caches, coverage, costs=costs, counted=counted)
-            if best is nothing or len(found.unchecked) < len(best.unchecked):
+            found = annotate(problem, solution.dual, names, caches)
+            if best is None or len(found.annotations.unchecked) < len(best.annotations.unchecked):
                 best = found
-            if not best.unchecked:  # what accesses have shown is told where something is not followed without it
+            if not best.annotations.unchecked:  # what accesses have shown is told where something is not followed
                 break
     except VerificationError:
-        pass
-    return best
+        pass  # the names that were found before hold
+    if best is None:
+        nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(pairs.graph.nodes))
+        return Annotated(nothing, problem, solution)
+    return _followed(problem, solution, pairs, best, annotate)
+
+
+def _followed(
+    problem: FlowProblem, solution: Solution, pairs: FollowedPairs, best: _Found, annotate: Callable[..., _Found]
+) -> Annotated:
+    """A proof of the same bound of which the checker can follow all, if there is one; else what there is."""
+    names, caches, found = best.annotations.names, best.caches, best
+    weaker: FlowProblem | None = problem
+    if best.annotations.unchecked:
+        weaker = at_costs(problem, solution, nodes=best.nodes, edges=best.edges, exits=best.exits)
+    if weaker is not None and (best.annotations.unchecked or best.open_limits):
+        for name, credits_of in _write_backs(pairs.coverage, best).items():
+            weaker = with_credits(weaker, name, credits_of)
+    if weaker is not None:
+        graph = flow_graph(weaker, caches.graph.excluded)
+        caches = replace(caches, graph=graph)
+
+        def unfollowed(used: Iterable[Constraint]) -> Collection[str]:
+            nonlocal found
+            found = annotate(weaker, dict.fromkeys((one.name for one in used), 1), names, caches)
+            return pairs.unfollowed(used) | found.open_limits
+
+        start = solution
+        if weaker is not problem:
+            start = replace(solution, dual=solve(flow_system(weaker), counted=False).dual)
+            if _proved(weaker, start.dual) != solution.certified:
+                weaker = None
+        proof = followed_solution(weaker, start, unfollowed) if weaker is not None else None
+        if weaker is not None and proof is not None and not found.annotations.unchecked:
+            return Annotated(found.annotations, weaker, proof)
+    proof = followed_solution(problem, solution, pairs.unfollowed) or solution
+    return Annotated(annotate(problem, proof.dual, names, best.caches).annotations, problem, proof)
+
+
+def _proved(problem: FlowProblem, dual: Mapping[str, Fraction]) -> int:
+    return floor(sum(one.constant * dual[one.name] for one in flow_system(problem).constraints))
+
+
+def _write_backs(coverage: Coverage, found: _Found) -> dict[str, dict[str, int]]:
+    """By limit of write-backs, the credits that the checker asks for of each edge."""
+    result: dict[str, dict[str, int]] = {}
+    for edge in found.caches.graph.edges:
+        if edge.name in coverage.taken:
+            behind, before = found.needed[edge.target], found.needed[edge.source]
+            fills = behind.fills + (before.leaving_fills if edge.name in coverage.gone else 0)
+            each = {"write-backs:misses": fills, "write-backs:modified": behind.modify}
+            for name, count in {**each, "write-backs:single": behind.singles}.items():
+                result.setdefault(name, {})[edge.name] = count
+    return result
 
 
 def _annotated(
     problem: FlowProblem,
-    solution: Solution,
+    dual: Mapping[str, object],
     names: Names,
     caches: Caches,
-    coverage: Coverage,
     *,
+    coverage: Coverage,
     costs: Mapping[int, InstructionCost],
     counted: CountedMisses,
-) -> Annotations:
+) -> _Found:
     """What is said of caches by ``names``, and the nodes that charge less than the checker then asks for."""
     graph, order = caches.graph, order_of(caches.graph)
-    auxiliaries = {auxiliary.name for auxiliary in problem.auxiliaries}
-    known = auxiliaries | counted.paid.keys()
+    auxiliaries = {auxiliary.name: auxiliary.cost for auxiliary in problem.auxiliaries}
+    known = auxiliaries.keys() | counted.paid.keys()
     misses = {
         node: {key: name for key, name in own.items() if name in known}
         for node, own in _misses(caches, counted).items()
@@ -205,7 +295,7 @@ def _annotated(
             one.constant,
         )
         for one in problem.constraints
-        if solution.dual.get(one.name) and not auxiliaries.isdisjoint(one.coefficients)
+        if dual.get(one.name) and not auxiliaries.keys().isdisjoint(one.coefficients)
     ]
     if any("write-backs" in one.events for one in constraints):
         found = replace(found, modified=modified_lines(caches, found, order))
@@ -221,13 +311,20 @@ def _annotated(
             held[constraint.name] = left
     found = replace(found, held=held)
     needed = {node: caches.needed(node, found) for node in graph.nodes}
-    least = {node: node_cost(coverage.instructions[node], costs, caches.target, "cycles") for node in graph.nodes}
-    unchecked = {node for node, (_, cost) in graph.nodes.items() if cost < least[node] + needed[node].cycles}
-    gone = [(edge.source, edge.cost) for edge in graph.edges if edge.name in coverage.gone]
-    for node, cost in (*gone, *graph.exits.items()):
-        if needed[node].leaving_cycles > cost:
-            unchecked.add(node)
-    return replace(found, unchecked=frozenset(unchecked))
+    nodes = {
+        node: node_cost(coverage.instructions[node], costs, caches.target, "cycles") + needed[node].cycles
+        for node in graph.nodes
+    }
+    edges = {edge.name: needed[edge.source].leaving_cycles for edge in graph.edges if edge.name in coverage.gone}
+    exits = {node: needed[node].leaving_cycles for node in graph.exits}
+    unchecked = {node for node, (_, cost) in graph.nodes.items() if cost < nodes[node]}
+    unchecked |= {edge.source for edge in graph.edges if edge.cost < edges.get(edge.name, 0)}
+    unchecked |= {node for node, cost in graph.exits.items() if cost < exits[node]}
+    found = replace(found, unchecked=frozenset(unchecked))
+    limits = {one.name: one for one in constraints}
+    loops = [(loop.name, loop.entry_edges, loop.back_edges) for loop in problem.loops]
+    shown = shown_limits(caches, limits, found, needed, coverage, events=auxiliaries, loops=loops)
+    return _Found(found, caches, needed, nodes, edges, exits, frozenset(limits.keys() - shown))
 
 
 def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]) -> bool:

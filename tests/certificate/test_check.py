@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from tests.certificate.forgeries import sealed, solved_again, without_edges
+from tests.certificate.forgeries import problem_of, sealed, solved_again, without_edges
 from tests.results import result as result_of
 from tests.support import images_dir
 from wcet_probe.analyzer.ipet.flow_system import Constraint
@@ -16,7 +16,7 @@ from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.verify import verify_result
-from wcet_probe.errors import VerificationError
+from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.evidence.checking import allocator_binary, check_file_result
 
 CASES = {"best-fit": "cortex-m4", "tlsf": "cortex-m4", "first-fit": "mpc603e"}
@@ -351,6 +351,10 @@ SUMS = {
 def test_a_forged_sum_of_conditions_is_not_taken_for_checked(monkeypatch, change):
     monkeypatch.setattr("wcet_probe.certificate.check.check_shown", lambda *_: "")
     program = load_program(load_allocator("best-fit", {}), load_target("cortex-m4"), "zig", images_dir())
+    # Proved or not, the sum must not be shown where it is used; some of these are not, for they lower no bound.
+    monkeypatch.setattr(
+        "wcet_probe.certificate.check.used_constraints", lambda records: {name for name, *_ in records["constraint"]}
+    )
     forged = solved_again(original("best-fit"), sums_changed(change))
     found = {one.check: one for one in check_bound(forged, allocator_binary(program, 8192)).findings}
     assert found["constraints in instructions"].verdict == "not checked"
@@ -417,3 +421,24 @@ def test_another_target_is_refused():
     document["target_configuration"]["title"] = "A core"
     with pytest.raises(VerificationError, match="described otherwise"):
         checked(document, "tlsf")
+
+
+def test_a_constraint_that_nothing_rests_on_needs_no_proof_and_one_that_lowers_the_bound_does(monkeypatch):
+    monkeypatch.setattr("wcet_probe.certificate.check.check_shown", lambda *_: "")
+    program = load_program(load_allocator("tlsf", {}), load_target("cortex-m4"), "zig", images_dir())
+    binary, true = allocator_binary(program, 8192), original("tlsf")
+    seen = set()
+    for edge in problem_of(true["bound"]["certificates"][0])[0].edges[:24]:
+        try:
+            forged = solved_again(true, constraint("conflict:0", "enter", edge.name))
+        except AnalysisError:  # the edge is taken on each path
+            continue
+        findings = {one.check: one for one in check_bound(forged, binary).findings}
+        for text, unit in zip(forged["bound"]["certificates"], ("instructions", "cycles"), strict=True):
+            is_lower = forged["bound"][unit] < true["bound"][unit]
+            is_used = "\ndual conflict:0 " in text
+            own = findings.get(f"constraints in {unit}")
+            assert is_used or not is_lower
+            assert (own is not None and own.verdict == "not checked") == is_used
+            seen.add((is_used, is_lower))
+    assert {(True, True), (False, False)} <= seen

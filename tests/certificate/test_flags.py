@@ -9,9 +9,10 @@ from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_code import document_of, not_checked
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate import powerpc
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.flags import known_flags, lacking
-from wcet_probe.certificate.machine import Comparison, State
+from wcet_probe.certificate.machine import Comparison, Machine, State
 from wcet_probe.certificate.numbers import TOP, constant, number
 from wcet_probe.errors import VerificationError
 
@@ -47,6 +48,22 @@ DECIDED = {
 }
 
 
+CLEARED = """
+ cmplwi cr1, 3, 0
+ bne cr1, 1f
+ blr
+1: crclr {bit}
+ beq cr1, 2f
+ addi 4, 4, 1
+ blr
+2: addi 5, 5, 1
+ addi 5, 5, 2
+ addi 5, 5, 3
+ blr
+"""
+"""A bit of a field is cleared before a branch on field 1 that was decided before."""
+
+
 def guest(target):
     return guest_of(assembler({"f": DECIDED[target]}, load_target(target)), load_target(target))
 
@@ -58,6 +75,19 @@ def test_a_branch_that_was_decided_before_its_node_is_followed(target):
     text = document_of(on)[0]["bound"]["certificates"][0]
     assert re.search(r"^flags \S+ (nzcv|cr0) ", text, re.MULTILINE)
     assert "\nexcluded " not in text
+
+
+@pytest.mark.parametrize(("bit", "is_decided"), [("2", True), ("31", True), ("6", False), ("4", False)])
+def test_clearing_a_bit_of_the_condition_register_changes_its_field_only(bit, *, is_decided):
+    core = load_target("mpc603e")
+    binary = guest_of(assembler({"f": CLEARED.format(bit=bit)}, core), core)
+    document, _ = document_of(binary)
+    branches = re.findall(r"^edge \S+:jump:\S+ ", document["bound"]["certificates"][0], re.MULTILINE)
+    assert (not_checked(binary) == set()) == (is_decided or len(branches) > 1)
+    state = State({"r3": number(1, 9)}, {}, {"cr1": Comparison("r3", number(1, 9), None, constant(0))})
+    clear = next(one for one in document_of(binary)[1].instructions if "crclr" in one.text or "crxor" in one.text)
+    (outcome,) = powerpc.ways(Machine(binary.image), clear, state)
+    assert ("cr1" in outcome.state.flags) == is_decided
 
 
 def forged(change):

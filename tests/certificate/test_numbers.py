@@ -127,3 +127,10 @@ def test_what_is_known_of_numbers_below_zero():
     assert join(number(WORD - 1), number(4)) == Value("number", -1, 4, 5)
     assert not within(ANY, TOP)
     assert numbers.conjunction(Value("stack", 0, 0, 0), number(31)) == Value("any", 0, 31, 1)
+
+
+def test_what_is_shifted_left_by_few_bits_keeps_the_steps_of_the_fewest():
+    assert numbers.shift_left(number(1), number(4, 11)) == number(16, 2048, 16)
+    assert numbers.shift_left(number(0, 6, 3), number(1, 2)) == number(0, 24, 6)
+    assert numbers.shift_left(number(1), number(4, 31)) == number(16, 1 << 31, 16)
+    assert numbers.shift_left(number(3), number(8, 31)) == number(0, WORD - 256, 256)

@@ -12,9 +12,9 @@ from tests.path_check import lifter_of
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate import arm, powerpc
-from wcet_probe.certificate.machine import Machine, State, assume
-from wcet_probe.certificate.numbers import ANY, WORD, Value, number
+from wcet_probe.certificate import arm, numbers, powerpc
+from wcet_probe.certificate.machine import Comparison, Machine, State, assume, computed
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant, number, within
 from wcet_probe.certificate.walk import between_blocks
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import EmulationError
@@ -354,3 +354,49 @@ def test_what_nobody_knows_of_leaves_no_condition_field():
     for instruction in (one for one in on.instructions if 0 <= one.address - on.address("f") < 8):
         powerpc.execute(Machine(on.image), instruction, state)
     assert not state.flags
+
+
+@pytest.mark.parametrize("compute", [numbers.add, numbers.subtract, numbers.shift_right])
+def test_what_is_known_of_a_result_is_known_of_what_it_was_computed_from(compute):
+    draw = random.Random(7)
+    for _ in range(4_000):
+        low = draw.choice((0, 3, 1 << 31, WORD - 40, draw.randrange(WORD)))
+        operand = number(low, min(low + draw.choice((0, 5, 1 << 20, 1 << 31)), WORD - 1))
+        by = constant(draw.choice((1, 3, 12, 24, 31)) if compute is numbers.shift_right else draw.randrange(1 << 32))
+        word = draw.choice((operand.low, operand.high, draw.randint(operand.low, operand.high)))
+        result = compute(constant(word), by)
+        spread = draw.choice((0, 1, 7, 1 << 10))
+        relation, limit = draw.choice(
+            [
+                ("<=", result.low + spread),
+                (">=", result.low - spread),
+                ("==", result.low),
+                ("<", result.low + 1 + spread),
+            ]
+        )
+        if not 0 <= limit < WORD:
+            continue
+        state = State({"r0": operand, "r1": compute(operand, by)}, {"r1": computed(compute, "r0", by)})
+        state.flags["nzcv"] = Comparison(state.name("r1"), state.read("r1"), None, constant(limit))
+        found = assume(state, "nzcv", relation, is_signed=False)
+        assert found is not None, (operand, by, word, relation, limit)
+        assert within(constant(word), found.read("r0")), (operand, by, word, relation, limit)
+        assert within(found.read("r0"), operand)
+
+
+def test_a_result_that_no_operand_gives_is_on_no_way():
+    by = constant(7)
+    state = State({"r6": number(256, (1 << 24) - 1), "r0": TOP}, {"r0": computed(numbers.subtract, "r6", by)})
+    state.flags["nzcv"] = Comparison(state.name("r0"), state.read("r0"), None, constant(WORD - 32))
+    assert assume(state, "nzcv", ">=", is_signed=False) is None
+    assert assume(state, "nzcv", "<", is_signed=False) is not None
+    shifted = State({"r6": TOP, "r1": number(0, 255)}, {"r1": computed(numbers.shift_right, "r6", constant(24))})
+    shifted.flags["nzcv"] = Comparison(shifted.name("r1"), shifted.read("r1"), None, constant(0), is_result=True)
+    assert assume(shifted, "nzcv", "==", is_signed=False).read("r6") == number(0, (1 << 24) - 1)
+
+
+def test_an_operand_that_was_overwritten_is_not_what_a_result_came_of():
+    by = constant(7)
+    state = State({"r6": number(1), "r0": TOP}, {"r0": computed(numbers.subtract, "r6", by), "r6": object()})
+    state.flags["nzcv"] = Comparison(state.name("r0"), state.read("r0"), None, constant(WORD - 32))
+    assert assume(state, "nzcv", ">=", is_signed=False).read("r6") == number(1)

@@ -237,19 +237,49 @@ def check_caches(
     found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
     limits = limits_of(records)
     events = {name: int(cost) for name, cost in records["event"]}
-    is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
-    targets = {edge.name: edge.target for edge in graph.edges}
-    loops = [
-        (targets[back.split()[0]], entering.split(), back.split()) for _, _, entering, back in records["loop"]
-    ]  # fmt: skip
-    counting = Counting(caches, loops)
-    for name, limit in limits.items():
-        if _is_true(caches, limit, annotations, needed, coverage, counting, is_split=is_split):
+    loops = [(name, entering.split(), back.split()) for name, _, entering, back in records["loop"]]
+    shown = shown_limits(caches, limits, annotations, needed, coverage, events=events, loops=loops)
+    for name in limits:
+        if name in shown:
             found.shown.append(name)
         else:
             lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
             found.open.setdefault(lemma, []).append(name)
     return found
+
+
+def shown_limits(
+    caches: Caches,
+    limits: Mapping[str, LinearConstraint],
+    annotations: Annotations,
+    needed: Mapping[str, Needed],
+    coverage: Coverage,
+    *,
+    events: Mapping[str, int],
+    loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+) -> frozenset[str]:
+    """The names of those of ``limits`` that are found to hold.
+
+    Args:
+        caches: of the graph.
+        limits: constraints on events.
+        annotations: what the certificate says of caches.
+        needed: by node, what it has to charge besides its instructions.
+        coverage: of the graph.
+        events: what each costs.
+        loops: name, entering and back edges of each.
+
+    Raises:
+        VerificationError: what is said to be left of one of them is not.
+    """
+    is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
+    targets = {edge.name: edge.target for edge in caches.graph.edges}
+    counting = Counting(caches, [(targets[back[0]], entering, back) for _, entering, back in loops])
+    return frozenset(
+        name
+        for name, limit in limits.items()
+        if _is_true(caches, limit, annotations, needed, coverage, counting, is_split=is_split)
+    )
 
 
 def _check_names(caches: Caches, annotations: Annotations, events: Mapping[str, int]) -> None:

@@ -336,7 +336,7 @@ class _Check:
         return found is not None and found <= most
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
-        events = {name for name, _ in records["event"]}
+        events, used = {name for name, _ in records["event"]}, used_constraints(records)
         shown, asserted, followed, others = (
             0,
             0,
@@ -355,7 +355,7 @@ class _Check:
             else:
                 fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
                 if fact is None:
-                    others.append(name)
+                    others += [name] * (name in used)
                 else:
                     asserted += 1
                     self._used[f"fact {fact.where}"] = None
@@ -459,6 +459,11 @@ class _Check:
             )
         if name == "timing-model":
             demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+
+
+def used_constraints(records: Records) -> set[str]:
+    """The names of the constraints that the bound rests on: those with a multiplier."""
+    return {name for name, _ in records["dual"]}
 
 
 def _factors(terms: str) -> dict[str, int]:

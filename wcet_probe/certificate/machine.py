@@ -397,22 +397,25 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
     if left is None or right is None:
         return None
     result = state.copy()
-    _tighten(result, asserted.left, left)
-    _tighten(result, asserted.right, right)
+    if not (_tighten(result, asserted.left, left) and _tighten(result, asserted.right, right)):
+        return None
     if asserted.difference is not None:
         left_over: Value | None = subtract(left, right)
         if relation in {"==", "!="} and left_over is not None:
             left_over = refined(left_over, relation, constant(0), is_signed=False)
-        if left_over is None:
+        if left_over is None or not _tighten(result, asserted.difference, left_over):
             return None
-        _tighten(result, asserted.difference, left_over)
     holding = asserted.holding | {(relation, is_signed)}
     result.flags[flags] = replace(asserted, left_value=left, right_value=right, holding=holding)
     return result
 
 
-def _tighten(state: State, name: object, value: Value) -> None:
-    """Each place with the value called ``name`` holds ``value``, which is part of what it held there."""
+def _tighten(state: State, name: object, value: Value) -> bool:
+    """Each place with the value called ``name`` holds ``value``, which is part of what it held there.
+
+    Returns:
+        Whether that can be, by what ``name`` is computed from.
+    """
     for place in state.values:
         own = state.name(place)
         known = narrowed(own, name, value)
@@ -425,6 +428,39 @@ def _tighten(state: State, name: object, value: Value) -> None:
         for place in [p for p in state.values if state.name(p) == own]:
             known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
             state.values[place] = known or state.values[place]
+    origin = _undone(name, value) if isinstance(name, Computed) else None
+    return origin is None or not isinstance(name, Computed) or _tighten_origin(state, name.operand, origin)
+
+
+def _tighten_origin(state: State, name: object, value: Value) -> bool:
+    """The value called ``name`` is in ``value``, too; whether that can be."""
+    held = [own for place, own in state.values.items() if state.name(place) == name]
+    if not held and isinstance(name, str) and name not in state.names:
+        held = [TOP]
+    known: Value | None = held[0] if held else value
+    for is_signed in (False, True) if held else ():
+        known = known and refined(known, "==", value, is_signed=is_signed)
+    return known is not None and _tighten(state, name, known)
+
+
+def _undone(name: Computed, value: Value) -> Value | None:
+    """What was computed upon, if ``value`` came of it; None where that is not told.
+
+    *Soundness:* adding and subtracting a constant lose nothing modulo 2**32; a shift to the right by k bits loses what
+    was below 2**k.
+    """
+    if not (value.is_plain and name.constant.is_number and name.constant.is_constant):
+        return None
+    bits = name.constant.low
+    if name.compute is add:
+        return subtract(value, name.constant)
+    if name.compute is subtract:
+        return add(value, name.constant)
+    if name.compute is shift_right and 0 < bits < 32:
+        word, most = unsigned(value), (1 << 32 - bits) - 1
+        below = (min(word.high, most) + 1 << bits) - 1
+        return replace(number(min(word.low, most) << bits, below), base=value.base)
+    return None
 
 
 def narrowed(own: object, name: object, value: Value) -> Value | None:

@@ -248,7 +248,8 @@ def shift_left(a: Value, b: Value) -> Value:
     if bits.is_constant:
         return _derived(multiply(a, constant(1 << bits.low)), a, b)
     a = unsigned(a)
-    return _derived(_small(a.low << bits.low, a.high << bits.high), a, b)
+    low, high, unit = a.low << bits.low, a.high << bits.high, gcd(a.low, a.stride) << bits.low
+    return _derived(number(low, high, unit or 1) if high < WORD else _steps_alone(0, unit), a, b)
 
 
 def shift_right(a: Value, b: Value) -> Value:

@@ -124,6 +124,9 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
     if primary == 31 and extended in {339, 467}:
         _move_special(machine, instruction, word, state)
         return
+    if primary == 19 and extended in _CONDITION_BITS:
+        state.flags.pop(f"cr{word >> 23 & 7}", None)
+        return
     if primary in {19, 31} and (primary == 19 or extended in {19, 144}):
         machine.havoc(instruction, state)
         return
@@ -145,6 +148,8 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
         state.flags["cr0"] = Comparison(state.name(written), value, None, constant(0), is_signed=True)
 
 
+_CONDITION_BITS = {33, 129, 193, 225, 257, 289, 417, 449}
+"""Instructions that compute one bit of the condition register from two: crnor to cror. No other field changes."""
 _TO_D = {7, 8, 12, 13, 14, 15}
 
 

@@ -223,6 +223,11 @@ def _spot(address: Address, skipped: int, lines: frozenset[int] | None, config: 
     value = address.number
     if value.base == "stack" and value.is_constant:
         return spot_of("stack", value.low + skipped, Congruence(_STACK_ALIGNMENT_BYTES, 0), config)
+    near = address.near
+    if near is not None:
+        ends = {spot_of(near.base, end + skipped, near.of_base, config) for end in (near.low, near.high)}
+        if len(ends) == 1:
+            return ends.pop()
     name = address.name
     if name.base.startswith("@") and name.is_constant:
         return spot_of(name.base[1:], name.low + skipped, address.of_base, config)

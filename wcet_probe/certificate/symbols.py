@@ -13,7 +13,7 @@ never that of a stack address.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -30,6 +30,7 @@ from wcet_probe.certificate.congruences import (
 )
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
 from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.near import Near, is_small, near_symbol
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant
 from wcet_probe.certificate.operands import ALWAYS, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
@@ -129,12 +130,16 @@ class Names:
 
 
 class Address(NamedTuple):
-    """Where an access goes: as a number, if it is known, and by name; the classes of it and of what the name means."""
+    """Where an access goes: as a number, if it is known, and by name; the classes of it and of what the name means.
+
+    ``near`` is a symbol that it is near, if its name is another one.
+    """
 
     number: Value
     name: Value
     alignment: Congruence
     of_base: Congruence
+    near: Near | None = None
 
 
 class Executed(NamedTuple):
@@ -200,6 +205,7 @@ class Tracer:
         self.names = names
         self._symbols = frozenset(f"@{symbol}" for symbol in names.homes)
         self._shown = Shown(self._symbols)
+        self._ranges: dict[str, Value] = {}
         self.terms = Terms(names.homes, names.sums)
 
     def check_entry(self) -> None:
@@ -243,6 +249,11 @@ class Tracer:
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
+        self._ranges = {
+            claim.symbol: replace(own, low=own.low - claim.offset, high=own.high - claim.offset)
+            for place, claim in self.names.claims.get(node, {}).items()
+            if claim.symbol in self.names.homes and is_small(own := numbers.read(place))
+        }
         self._shown = Shown(self._symbols)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
@@ -328,10 +339,21 @@ class Tracer:
                             self._shown.add_sum(name, named, access, offset)
                 of_base = self._at_access(alignments.get(name.base, UNALIGNED), instruction.address)
                 of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
-                words.append(Address(number, name, of_base.moved(name.low), of_base))
+                near = self._near(name, alignments, instruction.address)
+                words.append(Address(number, name, of_base.moved(name.low), of_base, near))
             found.append(tuple(words))
         self._shown.see(instruction, [(one.number, one.name, one.of_base) for words in found for one in words])
         return Executed(instruction, tuple(found))
+
+    def _near(self, name: Value, alignments: Mapping[str, Congruence], address: int) -> Near | None:
+        """The symbol that an access by ``name`` of the instruction at ``address`` is near."""
+
+        def class_of_symbol(symbol: str) -> Congruence:
+            # Of a sum no remainder is believed, as for any other.
+            known = alignments.get(f"@{symbol}", UNALIGNED).coarser(self.names.asserted.divisor(address))
+            return max(known, self._shown.of(f"@{symbol}"))
+
+        return near_symbol(name, self.terms.linear, self.names.homes, self._ranges, class_of_symbol)
 
     def _rename(
         self,
@@ -370,6 +392,8 @@ class Tracer:
             named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
             base, low = named.values[place].base, named.values[place].low
             number = numbers.values.get(place, TOP)
+            if term is not None and base.startswith("@t") and low == 0 and is_small(number):
+                self._ranges[base.removeprefix("@")] = number
             found = residue_of(number) if number.is_number else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
             known = max(found, computed).moved(-low)
