@@ -8,7 +8,7 @@ What is not known here leaves nothing known of the registers that it writes and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache, reduce
 
@@ -64,6 +64,12 @@ _KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev",
 """Without a suffix: of their results nothing is known."""
 _KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
 _WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
+_STATUS = re.compile(
+    r"(msr\S* (cpsr_f\b|[ax]psr|spsr|primask|basepri|faultmask)"
+    r"|mrs\S* \w+, (cpsr|control|[aeix]*psr|spsr|primask|basepri|faultmask)|cps\S* [aif]+$)"
+)
+"""Uses of status registers that are no stack pointer, and do not exchange registers as another mode of ARM does."""
+_BANKED = tuple(f"r{number}" for number in range(8, 15))
 _SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
 _MOST_TEXTS = 1 << 12
 """So many texts of instructions are read once only: each is executed again and again."""
@@ -160,6 +166,7 @@ def _executed(
             return [Outcome("jump", instruction.branch_target, state)]
         case Control.NEXT:
             _compute(machine, instruction, name, state, sets_flags=sets_flags)
+            _settle(machine, instruction, name, state)
             return [Outcome("fall", following, state)]
     return _indirect(machine, instruction, name, state, following)
 
@@ -191,9 +198,15 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     if target.base == "link" and target == LINK:
         return [Outcome("return", None, state)]
     found = machine.targets(target, WORD - 2)
-    if found is None:
+    # Its lowest bit tells the instruction set, but where Thumb jumps by mov.
+    if found is None or (name != "mov" and not _is_of(thumb, target.words())):
         return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
     return [Outcome(way, address, state.copy()) for address in found]
+
+
+def _is_of(thumb: bool, addresses: Iterable[int]) -> bool:  # noqa: FBT001  (which of the two sets it is)
+    """Whether jumps to these addresses stay in the instruction set."""
+    return all(address & 1 == thumb for address in addresses)
 
 
 def _is_table(instruction: Instruction) -> bool:
@@ -206,7 +219,7 @@ def _table(
     """A jump by a table in read-only memory: of addresses, or of distances in halfwords from an address."""
     (access,) = instruction.accesses
     found = machine.table(machine.address_of(access, state), access.bytes_each)
-    if found is None:
+    if found is None or (halfwords_from is None and not _is_of(machine.image.isa is Isa.THUMB, found)):
         return [Outcome(way, None, state, is_assumed=True)]
     targets = [entry & ~1 if halfwords_from is None else halfwords_from + 2 * entry for entry in found]
     return [Outcome(way, address, state.copy()) for address in dict.fromkeys(targets)]
@@ -248,6 +261,18 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         else:
             flags = Comparison(state.name(destination), value, None, constant(0), is_result=True)
         state.flags["nzcv"] = flags
+
+
+def _settle(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
+    """What the core does to the stack pointer besides: of Thumb its lowest two bits are 0 (ARMv7-M ARM, B1.4.1)."""
+    if name[:3] in {"msr", "mrs", "cps"} and not _STATUS.match(instruction.text):
+        for register in _BANKED:
+            state.write(register, ANY, machine.fresh())
+    if SP not in instruction.writes or machine.image.isa is not Isa.THUMB:
+        return
+    pointer = state.read(SP)
+    if pointer.low % 4 or pointer.stride % 4:
+        state.write(SP, numbers.unknown(pointer), machine.fresh())
 
 
 _NO_FLAGS = Comparison(None, TOP, None, constant(0), None, is_result=True)

@@ -15,7 +15,7 @@ from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
-from wcet_probe.certificate.coverage import Code, Coverage, cover, decoded
+from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.hashes import check_hashes
@@ -135,7 +135,7 @@ class _Check:
         self._graph = graph
         self._edges = {edge.name: edge for edge in graph.edges}
         self._arriving = arriving_edges(graph)
-        self._code = Code(binary.image, {one.address: one for one in binary.instructions})
+        self._code = code_of(binary.image, binary.instructions)
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(_ALWAYS)
         self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
@@ -157,8 +157,8 @@ class _Check:
             yield Finding("limits of paths", OPEN, "they rest on the graph")
         else:
             yield self._covered()
-        for graph, bound in zip(self._graphs, self._bounds, strict=True):
-            yield self._charged(graph, bound.unit)
+        for graph, records, bound in zip(self._graphs, self._records, self._bounds, strict=True):
+            yield self._charged(graph, records, bound.unit)
         if not self._unfollowed:
             yield from self._limited()
         if self._binary.asserted.facts:
@@ -219,10 +219,10 @@ class _Check:
 
     # ----------------------------------------------------------------------------------------------------------- costs
 
-    def _charged(self, graph: Graph, unit: str) -> Finding:
+    def _charged(self, graph: Graph, records: Records, unit: str) -> Finding:
         target = self._binary.target
         has_caches = unit == "cycles" and bool(target.icache or target.dcache)
-        cached = self._check_caches(graph) if has_caches and not self._unfollowed else None
+        cached = self._check_caches(graph, records) if has_caches and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
@@ -249,8 +249,7 @@ class _Check:
             return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
-    def _check_caches(self, graph: Graph) -> Cached:
-        records = self._records[self._graphs.index(graph)]
+    def _check_caches(self, graph: Graph, records: Records) -> Cached:
         code, target = self._code, self._binary.target
         asserted = pointers(self._binary.asserted, self._parameters, self._binary.image)
         self._cached = check_caches(
