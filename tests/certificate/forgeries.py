@@ -81,8 +81,8 @@ def solved_again(document, change):
     return sealed(document)
 
 
-def graph_instead(problem, guest, entry, nodes, edges, exits, cycles_each=20):
-    """``problem`` of a graph that is written by hand: of the function ``entry``, with all that a node may cost.
+def graph_instead(problem, guest, nodes, edges, exits, *, cycles_each=20):
+    """``problem`` of a graph that is written by hand, of the function of its first node.
 
     ``nodes`` tell by name the function and the distance in it where they begin, and how many instructions they have;
     ``edges`` by name source and target; ``exits`` are names of nodes.
@@ -91,7 +91,7 @@ def graph_instead(problem, guest, entry, nodes, edges, exits, cycles_each=20):
     each, beyond = (cycles_each, 10) if is_cycles else (1, 0)
     return replace(
         problem,
-        entry_function=entry,
+        entry_function=next(iter(nodes.values()))[0],
         entry=next(iter(nodes)),
         nodes=tuple(
             FlowNode(name, guest.image.symbols[function].address + offset, each * count)

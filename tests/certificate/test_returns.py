@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from types import SimpleNamespace
-from unittest import mock
+from unittest.mock import patch
 
 import pytest
 
@@ -38,7 +38,7 @@ def forged(functions, change, target="cortex-m4"):
     listed = document["bound"]["assumptions"]
     missing = {LISTED["id"], "stack-alignment", "stack-separation"} - {one["id"] for one in listed}
     document["bound"]["assumptions"] = [*listed, *({**LISTED, "id": one} for one in sorted(missing))]
-    with mock.patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
+    with patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
         return check_bound(sealed(document), binary), document["bound"]
 
 
@@ -135,7 +135,7 @@ def test_what_comes_by_a_jump_with_the_form_of_a_return_is_followed_too(name):
         edges = {"a:jump": ("g", "x"), "a:fall": ("g", "g+6"), "b:return": ("g+6", "x")}
         said = [*kept_at("g", "g+6"), f"invariant g+6 r4 {UNKNOWN}"]
         said += kept_at("x", places=f"r13 stack 0 0 0|r14 {UNKNOWN}|r4 {UNKNOWN}")
-        return graph_instead(problem, guest, "g", nodes, edges, ["x"]), derivations, said if followed else []
+        return graph_instead(problem, guest, nodes, edges, ["x"]), derivations, said if followed else []
 
     found, bound = forged(functions, change)
     assert bound["instructions"] < 14
@@ -160,7 +160,7 @@ def test_a_store_by_a_stack_pointer_that_is_called_unknown_is_to_its_place(name)
         at, last = (next(i for i, one in enumerate(own) if one.text.startswith(text)) for text in ("b #", "pop"))
         nodes = {"g": ("g", 0, at + 1), "g+8": ("g", own[at + 1].address - start, last - at)}
         said = kept_at("g") + kept_at("g+8", places=f"r13 stack 4294967288 0 0|r1 {UNKNOWN}")
-        changed = graph_instead(problem, guest, "g", nodes, {"a:jump": ("g", "g+8")}, ["g+8"])
+        changed = graph_instead(problem, guest, nodes, {"a:jump": ("g", "g+8")}, ["g+8"])
         return changed, derivations, said if followed else []
 
     found, bound = forged(functions, change)

@@ -18,7 +18,7 @@ def forged_graph(body, nodes, edges, exits, said, *, target="cortex-m4"):
     """What the checker says of a graph of ``g``, whose code is ``body``; the last function is ``h``, which is long."""
 
     def change(guest, problem, derivations, followed):
-        changed = graph_instead(problem, guest, "g", nodes, edges, exits, cycles_each=400)
+        changed = graph_instead(problem, guest, nodes, edges, exits, cycles_each=400)
         return changed, derivations, said if followed or problem.unit == "instructions" else []
 
     return forged({**ENDS, "g": body}, change, target)
@@ -105,7 +105,7 @@ def test_a_stack_address_that_went_through_a_special_register_is_one_still():
 
     def change(guest, problem, derivations, followed):
         nodes = {"g": ("g", 0, 10), "g+52": ("g", 52, 1)}
-        changed = graph_instead(problem, guest, "g", nodes, {"a:jump": ("g", "g+52")}, ["g+52"], cycles_each=400)
+        changed = graph_instead(problem, guest, nodes, {"a:jump": ("g", "g+52")}, ["g+52"], cycles_each=400)
         said = [*kept_at("g", places=places), *kept_at("g+52", places=f"{places}|{unknown}")]
         return changed, derivations, said if followed or problem.unit == "instructions" else []
 

@@ -26,7 +26,7 @@ _CONDITIONS = {
     "cc": ("<", False), "hi": (">", False), "ls": ("<=", False), "ge": (">=", True), "lt": ("<", True),
     "gt": (">", True), "le": ("<=", True), "mi": ("<", True), "pl": (">=", True), "vs": None, "vc": None,
 }  # fmt: skip
-_SIGNS = {"mi", "pl"}
+_SIGNS, _OVERFLOWS = {"mi", "pl"}, {"vs", "vc"}
 _SHIFTS: Mapping[str, Callable[[Value, Value], Value]] = {
     "lsl": numbers.shift_left,
     "lsr": numbers.shift_right,
@@ -129,13 +129,27 @@ def ways(machine: Machine, instruction: Instruction, state: State) -> list[Outco
 def _assumed(state: State, condition: str, *, holds: bool) -> State | None:
     meaning = _CONDITIONS.get(condition)
     asserted = state.flags.get("nzcv")
-    if meaning is None or asserted is None or (condition in _SIGNS and not asserted.is_result):
+    if asserted is not None and condition in {*_SIGNS, *_OVERFLOWS} and not asserted.is_result:
+        is_met = _is_met(condition, asserted.left_value, asserted.right_value)
+        return state.copy() if is_met in {None, holds} else None
+    if meaning is None or asserted is None:
         return state.copy()
     relation, is_signed = meaning
     if asserted.is_result and condition not in {"eq", "ne", *_SIGNS}:
         return state.copy()
     found = assume(state, "nzcv", relation, is_signed=is_signed, holds=holds)
     return state.copy() if found is state else found
+
+
+def _is_met(condition: str, left: Value, right: Value) -> bool | None:
+    """Whether ``left - right`` is negative, or does not fit a signed word; None where one of them is no known word."""
+    if not (left.is_number and right.is_number and left.is_constant and right.is_constant):
+        return None
+    one, other = (((side.low + WORD // 2) % WORD) - WORD // 2 for side in (left, right))
+    exact = one - other
+    is_wrong = not -WORD // 2 <= exact < WORD // 2
+    found = is_wrong if condition in _OVERFLOWS else (exact < 0) != is_wrong
+    return found == (condition in {"mi", "vs"})
 
 
 def _compare_and_branch(instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
@@ -342,6 +356,8 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
     left_name = _name(state, left)
     if name == "cmp":
         return Comparison(left_name, a, right, b)
+    if name == "cmn" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
+        return Comparison(left_name, a, None, constant(WORD - b.low))  # as of a sum
     result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
     is_same = name == "tst" and right == left_name
     asserted = (left_name, a) if is_same else (None, result)

@@ -28,6 +28,7 @@ from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told_loops import ToldLoops
 from wcet_probe.certificate.told_proofs import told_proofs
+from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
@@ -118,7 +119,10 @@ def check_bound(document: Json, binary: Binary) -> Checked:
 
 def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
     check = _Check(document["bound"], binary, bounds)
-    return Checked(bounds, tuple(check.findings()), check.graphs, check.code_of_nodes)
+    findings = tuple(check.findings())
+    if any(finding.verdict == OPEN for finding in findings):
+        check.try_runs()
+    return Checked(bounds, findings, check.graphs, check.code_of_nodes)
 
 
 class _Check:
@@ -178,6 +182,20 @@ class _Check:
     def code_of_nodes(self) -> Mapping[str, Sequence[Instruction]]:
         """Instructions by node."""
         return self._coverage.instructions
+
+    def try_runs(self) -> None:
+        """Hold what is not checked against trial runs.
+
+        Raises:
+            VerificationError: one contradicts the certificate.
+        """
+        proved = {one.unit: one.bound for one in self._bounds}
+        if self._unfollowed or "instructions" not in proved:
+            return
+        limits = {name: limit for records in self._records for name, limit in path_limits(records)}
+        claimed = Claimed(self._graph, self._coverage.instructions, proved["instructions"], limits)
+        found = refutation(self._code, claimed, self._binary.target.memory_map.data, self._listed)
+        demand(found is None, str(found))
 
     # ------------------------------------------------------------------------------------------------------ parameters
 

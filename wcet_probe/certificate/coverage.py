@@ -199,7 +199,7 @@ def _assume_returns(
 
     def ways(node: str, pointers: Mapping[Place, Value]) -> Iterator[tuple[Outcome, list[Edge]]]:
         machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
-        told = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
+        told: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
         for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
             likely = edges_taken(graph, node, one)
             # It knows less than the machine that the edges are of: where that saw a jump it may see a return.
