@@ -81,6 +81,28 @@ def solved_again(document, change):
     return sealed(document)
 
 
+def graph_instead(problem, guest, nodes, edges, exits, *, cycles_each=20):
+    """``problem`` of a graph that is written by hand, of the function of its first node.
+
+    ``nodes`` tell by name the function and the distance in it where they begin, and how many instructions they have;
+    ``edges`` by name source and target; ``exits`` are names of nodes.
+    """
+    is_cycles = problem.unit == "cycles"
+    each, beyond = (cycles_each, 10) if is_cycles else (1, 0)
+    return replace(
+        problem,
+        entry_function=next(iter(nodes.values()))[0],
+        entry=next(iter(nodes)),
+        nodes=tuple(
+            FlowNode(name, guest.image.symbols[function].address + offset, each * count)
+            for name, (function, offset, count) in nodes.items()
+        ),
+        edges=tuple(FlowEdge(name, *ends, beyond) for name, ends in edges.items()),
+        exits=tuple(exits),
+        exit_costs=dict.fromkeys(exits, beyond),
+    )
+
+
 def without_edges(problem, names):
     """``problem`` without some edges, and without what speaks of them."""
     names = set(names)

@@ -16,15 +16,15 @@ int shifting(unsigned n) { int s = 0; n |= 1; while (n > 1) { n >>= 2; s += port
 int exclusive(int n) { int s = 0; if (n > 10) s += worker(15); if (n < 5) s += worker(15); if (n == 7) s++; return s; }
 int related(int n) { int s = 0; if (n > 10) s = port + port + port; n = port; if (n < 5) s += port / 3 + port; return s; }
 int early(const int *a, int n) { for (int i = 0; i < 32; i++) if (buffer[i] == n) return i * port; return -1; }
-int signs(signed char c) { int m = c; int s = 0; if (m < 30) { unsigned k = m < 0 ? 33 : m; for (unsigned i = 0; i < k; i++) s += port; } return s; }
+int signs(signed char c) { int m = c, s = 0; if (m < 30) { unsigned k = m; if (m < 0) { port = 1; k = 33; __asm__ volatile("" : "+r"(k)); } for (unsigned i = 0; i < k; i++) s += port; } return s; }
 int kept;
 int stored(int n) { kept = 2; buffer[n & 31] = 9; int *q = buffer + (n & 31); q[0] = 30; kept += n & 7; int s = 0; for (int i = 0; i < kept && i < 9; i++) s += port; return s; }
 int *volatile where;
 const signed char starts[4] = {-30, 5, 2, 9};
 int pointed(int n) { volatile int k = 3, *p = &port; if (n > 5) { port = port / 3 + n; port = 2; p = &k; } *p = 40; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s; }
 int restored(int n) { volatile int k = 3; k = 30; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s * n; }
-int indexed(int n) { volatile int *b = buffer; b[3] = 2; b[n & 31] = 30; int m = b[3], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
-int last(int n) { volatile int *b = buffer; b[31] = 2; b[n & 31] = 30; int m = b[31], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
+int indexed(int n) { volatile int *b = buffer; b[3] = 2; b[n & 31] = 45; int m = b[3], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
+int last(int n) { volatile int *b = buffer; b[31] = 2; b[n & 31] = 45; int m = b[31], s = 0; for (int i = 0; i < 40 && i < m; i++) s += port; return s; }
 int escaping(int n) { int k; volatile int *q = &k; *q = 3; where = &k; *where = 40 + n; int s = 0; for (int i = 0; i < 40 && i < *q; i++) s += port; return s; }
 int below(int n) { int s = 0; for (int i = starts[n & 3]; i < 10; i++) s += port; return s; }
 int upto(unsigned n) { unsigned m = n & 31; int s = 0; for (unsigned i = 0; i <= m; i += 3) s += port; return s; }
@@ -37,7 +37,7 @@ volatile signed char level;
 int pointing(int n) { volatile int k = 3, *p; switch (n) { case 1: port = n / 3; p = &port; break; case 2: port = 2; p = &k; break; default: kept = 3; port = 1; p = &kept; } __asm__("" : "+r"(p)); *p = 40; int s = 0; for (int i = 0; i < 40 && i < k; i++) s += port; return s; }
 int spread(int n, int m) { int k; volatile int *q = &k; *q = 3; slots[n & 7] = &k; *slots[m & 7] = 40 + n; int s = 0; for (int i = 0; i < 40 && i < *q; i++) s += port; return s; }
 int negative(void) { int m = level, s = 0; unsigned k = m & 15; if (m < 0) { port = 1; k = 33; __asm__ volatile("" : "+r"(k)); } for (unsigned i = 0; i < k; i++) s += port; return s; }
-int meeting(int n) { int s = n; for (int i = 0; i < 50; i++) { int m = port & 7; if (i == m) break; s += port; } return s; }
+int meeting(int n) { int s = n; for (int i = 0; i < 50; i++) { int m = port & 7; if (i == m) break; s += n; port = i; } return s; }
 int upto_end(int n) { int s = 0, i = 0, m = 7 + (n & 31); do { s += port; i += 7; __asm__ volatile("" : "+r"(i), "+r"(m)); } while (i <= m); return s; }
 int entries(unsigned n) { int s = 0; unsigned i = 0; n = (n & 31) + 1; __asm__ volatile("" : "+r"(n), "+r"(i), "+r"(s)); if (n < 6) goto in; port = 1; s = port / 7; in: do { s += port; i++; __asm__ volatile("" : "+r"(i)); } while (i < n); return s; }
 extern int brought_back(int a, int b, int c, const int *d) __attribute__((naked));

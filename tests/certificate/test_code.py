@@ -7,11 +7,13 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.certificate.forgeries import sealed, solved_again
+from tests.certificate.forgeries import problem_of, sealed, solved_again
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer import prepared
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.ipet.certificate import certificate
+from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import Asserted
@@ -350,3 +352,26 @@ def test_what_one_comparison_told_is_not_told_of_the_next():
         if one.text.startswith("bx"):
             break
     assert {state.read("r1").low for state in states} == {1, 2, 5, 6}
+
+
+def test_what_is_said_of_caches_is_held_against_the_certificate_in_cycles():
+    """Of two graphs that cost the same the records of the first were looked at, and nobody read those of the other."""
+    source = "volatile int far[5120];\nint f(int n) { for (int i = 0; i < 9; i++) n += far[0]; return n ^ far[1024]; }"
+    document, binary = document_of(guest_of(source, load_target("mpc603e"), ".c"))
+    bound = document["bound"]
+    assert check_bound(document, binary).is_full
+    (_, _, said), (problem, derivations, of_caches) = map(problem_of, bound["certificates"])
+    honest, texts = bound["cycles"], []
+    true = replace(problem, unit="instructions"), [*said, *of_caches]
+    false = replace(problem, constraints=(), auxiliaries=()), []
+    for one, followed in (true, false):
+        solution = solve(flow_system(one))
+        texts.append(certificate(one, solution, derivations, followed))
+        bound[one.unit] = solution.certified
+    bound["certificates"] = texts
+    assert bound["cycles"] < honest == bound["instructions"]
+    with (
+        patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
+        pytest.raises(VerificationError, match="write-backs are not charged"),
+    ):
+        check_bound(sealed(document), binary)

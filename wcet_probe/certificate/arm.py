@@ -8,7 +8,7 @@ What is not known here leaves nothing known of the registers that it writes and 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache, reduce
 
@@ -26,7 +26,7 @@ _CONDITIONS = {
     "cc": ("<", False), "hi": (">", False), "ls": ("<=", False), "ge": (">=", True), "lt": ("<", True),
     "gt": (">", True), "le": ("<=", True), "mi": ("<", True), "pl": (">=", True), "vs": None, "vc": None,
 }  # fmt: skip
-_SIGNS = {"mi", "pl"}
+_SIGNS, _OVERFLOWS = {"mi", "pl"}, {"vs", "vc"}
 _SHIFTS: Mapping[str, Callable[[Value, Value], Value]] = {
     "lsl": numbers.shift_left,
     "lsr": numbers.shift_right,
@@ -64,6 +64,12 @@ _KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev",
 """Without a suffix: of their results nothing is known."""
 _KNOWN = {*_BINARY, *_UNARY, *_OTHERS, *_FLAGLESS}
 _WITH_FLAGS = {*_BINARY, *_UNARY} - {"addw", "subw", "movw", "clz", "udiv", "uxtb", "uxth", "sxtb", "sxth"}
+_STATUS = re.compile(
+    r"(msr\S* (cpsr_f\b|[ax]psr|spsr|primask|basepri|faultmask)"
+    r"|mrs\S* \w+, (cpsr|control|[aeix]*psr|spsr|primask|basepri|faultmask)|cps\S* [aif]+$)"
+)
+"""Uses of status registers that are no stack pointer, and do not exchange registers as another mode of ARM does."""
+_BANKED = tuple(f"r{number}" for number in range(8, 15))
 _SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
 _MOST_TEXTS = 1 << 12
 """So many texts of instructions are read once only: each is executed again and again."""
@@ -123,13 +129,27 @@ def ways(machine: Machine, instruction: Instruction, state: State) -> list[Outco
 def _assumed(state: State, condition: str, *, holds: bool) -> State | None:
     meaning = _CONDITIONS.get(condition)
     asserted = state.flags.get("nzcv")
-    if meaning is None or asserted is None or (condition in _SIGNS and not asserted.is_result):
+    if asserted is not None and condition in {*_SIGNS, *_OVERFLOWS} and not asserted.is_result:
+        is_met = _is_met(condition, asserted.left_value, asserted.right_value)
+        return state.copy() if is_met in {None, holds} else None
+    if meaning is None or asserted is None:
         return state.copy()
     relation, is_signed = meaning
     if asserted.is_result and condition not in {"eq", "ne", *_SIGNS}:
         return state.copy()
     found = assume(state, "nzcv", relation, is_signed=is_signed, holds=holds)
     return state.copy() if found is state else found
+
+
+def _is_met(condition: str, left: Value, right: Value) -> bool | None:
+    """Whether ``left - right`` is negative, or does not fit a signed word; None where one of them is no known word."""
+    if not (left.is_number and right.is_number and left.is_constant and right.is_constant):
+        return None
+    one, other = (((side.low + WORD // 2) % WORD) - WORD // 2 for side in (left, right))
+    exact = one - other
+    is_wrong = not -WORD // 2 <= exact < WORD // 2
+    found = is_wrong if condition in _OVERFLOWS else (exact < 0) != is_wrong
+    return found == (condition in {"mi", "vs"})
 
 
 def _compare_and_branch(instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
@@ -160,6 +180,7 @@ def _executed(
             return [Outcome("jump", instruction.branch_target, state)]
         case Control.NEXT:
             _compute(machine, instruction, name, state, sets_flags=sets_flags)
+            _settle(machine, instruction, name, state)
             return [Outcome("fall", following, state)]
     return _indirect(machine, instruction, name, state, following)
 
@@ -191,9 +212,15 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     if target.base == "link" and target == LINK:
         return [Outcome("return", None, state)]
     found = machine.targets(target, WORD - 2)
-    if found is None:
+    # Its lowest bit tells the instruction set, but where Thumb jumps by mov.
+    if found is None or (name != "mov" and not _is_of(thumb, target.words())):
         return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
     return [Outcome(way, address, state.copy()) for address in found]
+
+
+def _is_of(thumb: bool, addresses: Iterable[int]) -> bool:  # noqa: FBT001  (which of the two sets it is)
+    """Whether jumps to these addresses stay in the instruction set."""
+    return all(address & 1 == thumb for address in addresses)
 
 
 def _is_table(instruction: Instruction) -> bool:
@@ -206,7 +233,7 @@ def _table(
     """A jump by a table in read-only memory: of addresses, or of distances in halfwords from an address."""
     (access,) = instruction.accesses
     found = machine.table(machine.address_of(access, state), access.bytes_each)
-    if found is None:
+    if found is None or (halfwords_from is None and not _is_of(machine.image.isa is Isa.THUMB, found)):
         return [Outcome(way, None, state, is_assumed=True)]
     targets = [entry & ~1 if halfwords_from is None else halfwords_from + 2 * entry for entry in found]
     return [Outcome(way, address, state.copy()) for address in dict.fromkeys(targets)]
@@ -248,6 +275,18 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         else:
             flags = Comparison(state.name(destination), value, None, constant(0), is_result=True)
         state.flags["nzcv"] = flags
+
+
+def _settle(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
+    """What the core does to the stack pointer besides: of Thumb its lowest two bits are 0 (ARMv7-M ARM, B1.4.1)."""
+    if name[:3] in {"msr", "mrs", "cps"} and not _STATUS.match(instruction.text):
+        for register in _BANKED:
+            state.write(register, ANY, machine.fresh())
+    if SP not in instruction.writes or machine.image.isa is not Isa.THUMB:
+        return
+    pointer = state.read(SP)
+    if pointer.low % 4 or pointer.stride % 4:
+        state.write(SP, numbers.unknown(pointer), machine.fresh())
 
 
 _NO_FLAGS = Comparison(None, TOP, None, constant(0), None, is_result=True)
@@ -317,6 +356,8 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
     left_name = _name(state, left)
     if name == "cmp":
         return Comparison(left_name, a, right, b)
+    if name == "cmn" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
+        return Comparison(left_name, a, None, constant(WORD - b.low))  # as of a sum
     result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
     is_same = name == "tst" and right == left_name
     asserted = (left_name, a) if is_same else (None, result)

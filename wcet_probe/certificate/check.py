@@ -15,7 +15,7 @@ from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
-from wcet_probe.certificate.coverage import Code, Coverage, cover, decoded
+from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.hashes import check_hashes
@@ -28,6 +28,7 @@ from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told_loops import ToldLoops
 from wcet_probe.certificate.told_proofs import told_proofs
+from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
@@ -118,7 +119,10 @@ def check_bound(document: Json, binary: Binary) -> Checked:
 
 def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
     check = _Check(document["bound"], binary, bounds)
-    return Checked(bounds, tuple(check.findings()), check.graphs, check.code_of_nodes)
+    findings = tuple(check.findings())
+    if any(finding.verdict == OPEN for finding in findings):
+        check.try_runs()
+    return Checked(bounds, findings, check.graphs, check.code_of_nodes)
 
 
 class _Check:
@@ -135,7 +139,7 @@ class _Check:
         self._graph = graph
         self._edges = {edge.name: edge for edge in graph.edges}
         self._arriving = arriving_edges(graph)
-        self._code = Code(binary.image, {one.address: one for one in binary.instructions})
+        self._code = code_of(binary.image, binary.instructions)
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(_ALWAYS)
         self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
@@ -157,8 +161,8 @@ class _Check:
             yield Finding("limits of paths", OPEN, "they rest on the graph")
         else:
             yield self._covered()
-        for graph, bound in zip(self._graphs, self._bounds, strict=True):
-            yield self._charged(graph, bound.unit)
+        for graph, records, bound in zip(self._graphs, self._records, self._bounds, strict=True):
+            yield self._charged(graph, records, bound.unit)
         if not self._unfollowed:
             yield from self._limited()
         if self._binary.asserted.facts:
@@ -178,6 +182,20 @@ class _Check:
     def code_of_nodes(self) -> Mapping[str, Sequence[Instruction]]:
         """Instructions by node."""
         return self._coverage.instructions
+
+    def try_runs(self) -> None:
+        """Hold what is not checked against trial runs.
+
+        Raises:
+            VerificationError: one contradicts the certificate.
+        """
+        proved = {one.unit: one.bound for one in self._bounds}
+        if self._unfollowed or "instructions" not in proved:
+            return
+        limits = {name: limit for records in self._records for name, limit in path_limits(records)}
+        claimed = Claimed(self._graph, self._coverage.instructions, proved["instructions"], limits)
+        found = refutation(self._code, claimed, self._binary.target.memory_map.data, self._listed)
+        demand(found is None, str(found))
 
     # ------------------------------------------------------------------------------------------------------ parameters
 
@@ -219,11 +237,11 @@ class _Check:
 
     # ----------------------------------------------------------------------------------------------------------- costs
 
-    def _charged(self, graph: Graph, unit: str) -> Finding:
+    def _charged(self, graph: Graph, records: Records, unit: str) -> Finding:
         target = self._binary.target
         has_caches = unit == "cycles" and bool(target.icache or target.dcache)
         is_traced = has_caches or (unit == "cycles" and bool(target.unaligned))
-        cached = self._check_caches(graph) if is_traced and not self._unfollowed else None
+        cached = self._check_caches(graph, records) if is_traced and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
         for node, (_, cost) in graph.nodes.items():
             least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
@@ -253,8 +271,7 @@ class _Check:
             return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
-    def _check_caches(self, graph: Graph) -> Cached:
-        records = self._records[self._graphs.index(graph)]
+    def _check_caches(self, graph: Graph, records: Records) -> Cached:
         code, target = self._code, self._binary.target
         asserted = pointers(self._binary.asserted, self._parameters, self._binary.image)
         self._cached = check_caches(

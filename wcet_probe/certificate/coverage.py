@@ -11,6 +11,7 @@ address that it finds.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -27,6 +28,7 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
+_IT = re.compile("it[te]{0,3}")
 _LONGEST_BLOCK = 100_000
 _MOST_STATES = 4
 """Ways through the conditional instructions of a block that are followed apart."""
@@ -56,6 +58,22 @@ class Code:
         assert found is not None  # noqa: S101  (told above)
         demand(not found.problem, f"{self.image.location(address)} cannot be charged: {found.problem}")
         return found
+
+
+def code_of(image: Image, instructions: Sequence[Instruction]) -> Code:
+    """The code of ``image``, without instructions whose conditions were read otherwise than the core would.
+
+    Code ranges may begin within an IT block, or overlap: its instructions are those that are executed behind it.
+    """
+    found = {one.address: one for one in instructions}
+    conditional = set[int]()
+    for one in found.values():
+        name, address = one.text.split(" ", 1)[0], one.address + one.size_bytes
+        for _ in range(len(name) - 1 if _IT.fullmatch(name) else 0):
+            conditional.add(address)
+            address += found[address].size_bytes if address in found else 0
+    wrong = {address for address, one in found.items() if one.in_it_block != (address in conditional)}
+    return Code(image, {address: one for address, one in found.items() if address not in wrong})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +159,8 @@ def cover(
     if machine.found_escape:
         machine = Machine(code.image, escapes=True)
         found = _covered(code, machine, graph, invariants, flags)
+    for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
+        demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
     found.escapes = machine.escapes
     state = code.isa.entry_state()
@@ -177,11 +197,14 @@ def _assume_returns(
     """Of returns whose addresses are not followed, those that the assumption tells; the others are open."""
     pointer = code.isa.SP
 
-    def ways(node: str) -> Iterator[tuple[Outcome, list[Edge]]]:
+    def ways(node: str, pointers: Mapping[Place, Value]) -> Iterator[tuple[Outcome, list[Edge]]]:
         machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
-        pointers: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
-        for one in run_block(code, machine, graph, node, State(pointers)).outcomes:
-            yield one, [edge for edge in edges_taken(graph, node, one) if edge.name in found.taken]
+        told: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
+        for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
+            likely = edges_taken(graph, node, one)
+            # It knows less than the machine that the edges are of: where that saw a jump it may see a return.
+            jumped = [e for e in graph.leading[node] if one.is_assumed and e.name in found.gone and e not in likely]
+            yield one, [edge for edge in (*likely, *jumped) if edge.name in found.taken]
 
     returns = Returns(graph, found.instructions, invariants, code.image, pointer)
     to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)

@@ -314,8 +314,10 @@ class Machine:
         is_tainted = any(state.read(register).may_be_stack for register in instruction.reads - parts)
         # A register of another file, of floating point for instance, is taken for memory that nobody looks into.
         others = {register for register in instruction.writes | instruction.loaded if not _GENERAL.fullmatch(register)}
-        self.found_escape |= bool(others) and is_tainted
-        is_tainted |= self.escapes and any(not _GENERAL.fullmatch(register) for register in instruction.reads)
+        # So is one that is in no set of registers: of status, or a special one.
+        is_hidden = not instruction.accesses and not (instruction.writes if is_tainted else instruction.reads)
+        self.found_escape |= (bool(others) or is_hidden) and is_tainted
+        is_tainted |= self.escapes and (is_hidden or any(not _GENERAL.fullmatch(one) for one in instruction.reads))
         for access in instruction.accesses:
             for each in range(access.count):
                 address = self.address_of(access, state, each)

@@ -3,8 +3,8 @@
 
 Of a return whose address nobody can follow the assumption *return-address* tells where it goes. But what a certificate
 calls unknown need not be: code may have put a number there itself, and jump by what looks like a return. So the places
-are followed anew, from the link register where the function is entered, whatever is said of values. Stores to a place
-that is not known are taken to miss them: that is what is assumed.
+are followed anew, from the link register where the function is entered, whatever is said of values, and so are the
+places that point into the stack. Stores to a place that is not known are taken to miss them: that is what is assumed.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from wcet_probe.model.instruction import Control, Instruction
 
 _Held = Mapping[str, frozenset[Place]]
 """By context, the places that hold the address that its function was called with."""
+Pointers = Mapping[Place, Value]
+"""What points to a known place of the stack."""
 _STEPPED = re.compile(r".*, #((?:0x)?[0-9a-f]+)")
 
 
@@ -29,12 +31,13 @@ class SparingMachine(Machine):
     """Executes as if stores to a place that is not known missed the stack; so nothing that was stored decides a way."""
 
     def load(self, address: Value, size_bytes: int, state: State, *, is_signed: bool = False) -> tuple[Value, object]:
-        """A load: anything, by the name of the word that it is from."""
-        return ANY, Machine.load(self, address, size_bytes, state, is_signed=is_signed)[1]
+        """A load: a place in the stack, or anything, by the name of the word that it is from."""
+        value, name = Machine.load(self, address, size_bytes, state, is_signed=is_signed)
+        return value if _is_pointer(value) else ANY, name
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """A store; to nothing but a known place of the stack does it change anything."""
-        if address.base == "stack" and address.is_constant:
+        if _is_pointer(address):
             for place in range(address.low & ~3, address.low + size_bytes, 4):
                 state.drop(place)
             Machine.store(self, address, size_bytes, value, name, state)
@@ -43,7 +46,7 @@ class SparingMachine(Machine):
 def returning_to_caller(
     graph: Graph,
     code: Mapping[str, Sequence[Instruction]],
-    ways: Callable[[str], Iterable[tuple[Outcome, Sequence[Edge]]]],
+    ways: Callable[[str, Pointers], Iterable[tuple[Outcome, Sequence[Edge]]]],
     link: str,
     stack_pointer: str,
 ) -> set[str]:
@@ -52,28 +55,33 @@ def returning_to_caller(
     Args:
         graph: of the certificate.
         code: instructions of each node.
-        ways: the ways out of a node, as a `SparingMachine` executes it from where registers point into the stack, and
-            the edges that each may take.
+        ways: the ways out of a node, as a `SparingMachine` executes it from what points into the stack, and the edges
+            that each may take.
         link: the link register.
         stack_pointer: that register.
     """
     holds: dict[str, _Held] = {graph.entry: {context_of(graph.entry): frozenset({link})}}
-    waiting, known, returns = [graph.entry], dict[str, Sequence[tuple[Outcome, Sequence[Edge]]]](), dict[str, bool]()
+    pointers: dict[str, Pointers] = {graph.entry: {}}
+    known: dict[str, tuple[Pointers, Sequence[tuple[Outcome, Sequence[Edge]]]]] = {}
+    waiting, returns = [graph.entry], dict[str, bool]()
     while waiting:
         node = waiting.pop()
-        if node not in known:
-            known[node] = tuple(ways(node))
+        if node not in known or known[node][0] != pointers[node]:
+            known[node] = pointers[node], tuple(ways(node, pointers[node]))
         last, is_return = code[node][-1], True
-        for outcome, edges in known[node]:
+        for outcome, edges in known[node][1]:
             behind = {context: _moved(own, outcome.state) for context, own in holds[node].items()}
+            pointing = {place: value for place, value in outcome.state.values.items() if _is_pointer(value)}
             if outcome.is_assumed:
                 is_return &= _source(last, outcome.state, link, stack_pointer) in behind.get(context_of(node), ())
             for edge in edges:
-                new = _along(edge, last, behind, link)
-                old = holds.get(edge.target)
+                new, points = _along(edge, last, behind, link), pointing
+                old, before = holds.get(edge.target), pointers.get(edge.target)
                 held = new if old is None else _joined(old, new)
-                if held != old:
-                    holds[edge.target] = held
+                if before is not None:
+                    points = {place: value for place, value in before.items() if pointing.get(place) == value}
+                if held != old or points != before:
+                    holds[edge.target], pointers[edge.target] = held, points
                     waiting.append(edge.target)
         returns[node] = is_return
     return {node for node, is_return in returns.items() if is_return}
@@ -103,11 +111,15 @@ def _moved(places: Collection[Place], state: State) -> frozenset[Place]:
     return frozenset(kept | copied)
 
 
+def _is_pointer(value: Value) -> bool:
+    return value.base == "stack" and value.is_constant
+
+
 def _source(last: Instruction, state: State, link: str, stack_pointer: str) -> Place | None:
     """The place that a return takes its address from."""
     if not last.accesses:
         return link
     pointer, stepped = state.read(stack_pointer), _STEPPED.fullmatch(last.text)
-    if pointer.base != "stack" or not pointer.is_constant:
+    if not _is_pointer(pointer):
         return None
     return pointer.low - (int(stepped[1], 0) if stepped else 4)

@@ -1,0 +1,113 @@
+"""What cores do besides what instructions say: IT blocks, instruction sets, stack pointers. Each was accepted."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.certificate.forgeries import graph_instead
+from tests.certificate.test_returns import LONG, UNKNOWN, forged, kept_at
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.coverage import code_of
+from wcet_probe.errors import VerificationError
+
+ENDS = {"f": "bx lr\n", "h": LONG + "bx lr\n", "k": "bx lr\n"}
+
+
+def forged_graph(body, nodes, edges, exits, said, *, target="cortex-m4"):
+    """What the checker says of a graph of ``g``, whose code is ``body``; the last function is ``h``, which is long."""
+
+    def change(guest, problem, derivations, followed):
+        changed = graph_instead(problem, guest, nodes, edges, exits, cycles_each=400)
+        return changed, derivations, said if followed or problem.unit == "instructions" else []
+
+    return forged({**ENDS, "g": body}, change, target)
+
+
+def is_open(found):
+    return "graph" in {one.check for one in found[0].findings if one.verdict != "ok"}
+
+
+def test_control_does_not_come_into_an_it_block_by_a_branch():
+    """The core would execute the instruction whatever the condition: the branch has not passed the IT."""
+    body = "cmp r0, #0\n beq 1f\n bx lr\n .inst.n 0xbf18\n 1: .inst.n 0x4718\n bx lr\n"  # it ne, bx r3
+    nodes = {"g": ("g", 0, 2), "g+8": ("g", 8, 1), "g+10": ("g", 10, 1), "g+4": ("g", 4, 1)}
+    edges = {"a:jump": ("g", "g+8"), "a:fall": ("g", "g+4"), "b:fall": ("g+8", "g+10")}
+    said = [*kept_at(*nodes), "flags g+8 nzcv either numbers 0 1 4294967295 0 0 0 ==u"]
+    with pytest.raises(VerificationError, match="control comes into the IT block at g\\+8 by a branch"):
+        forged_graph(body, nodes, edges, ["g+4", "g+10"], said)
+
+
+def test_an_instruction_of_an_it_block_is_one_wherever_its_code_is_said_to_begin():
+    target = load_target("cortex-m4")
+    guest = guest_of(assembler({"f": "cmp r0, #3\n it ne\n addne r0, r0, #1\n mov r1, r0\n bx lr\n"}, target), target)
+    start = next(one.address for one in guest.instructions if one.text.startswith("it "))
+    assert code_of(guest.image, guest.instructions).at(start + 2).in_it_block
+    for address, said in ((start + 2, False), (start + 4, True)):
+        other = [replace(one, in_it_block=said) if one.address == address else one for one in guest.instructions]
+        code = code_of(guest.image, other)
+        with pytest.raises(VerificationError, match="there is no instruction"):
+            code.at(address)
+        assert code.at(start).text == "it ne"
+
+
+@pytest.mark.parametrize("jump", ["ldr r3, =h+1\n bx r3\n", "ldr pc, =h+1\n", "ldr r3, =h+1\n push {r3}\n pop {pc}\n"])
+def test_a_jump_that_changes_the_instruction_set_is_not_followed(jump):
+    """What is ARM code to the checker would be executed as Thumb."""
+    nodes = {"g": ("g", 0, jump.count("\n")), "h": ("h", 0, 7)}
+    assert is_open(forged_graph(jump, nodes, {"a:return": ("g", "h")}, ["h"], kept_at(*nodes), target="arm926ej-s"))
+    even = jump.replace("h+1", "h")
+    assert not is_open(forged_graph(even, nodes, {"a:return": ("g", "h")}, ["h"], kept_at(*nodes), target="arm926ej-s"))
+
+
+def test_the_lowest_bits_of_the_stack_pointer_are_0():
+    """The core clears them with each write, and loads another word than the checker thought."""
+    body = (
+        "sub sp, sp, #8\n ldr r3, =h\n ldr r2, =k\n str r3, [sp]\n str r2, [sp, #4]\n add.w sp, sp, #6\n"
+        " sub.w sp, sp, #2\n ldr r3, [sp]\n bx r3\n"
+    )
+    nodes = {"g": ("g", 0, 9), "k": ("k", 0, 1)}
+    said = kept_at("g") + kept_at("k", places="r13 stack 4294967292 0 0|r14 link 0 0 0")
+    assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said))
+    even = body.replace("#6", "#8").replace("#2\n", "#4\n")
+    assert not is_open(forged_graph(even, nodes, {"a:return": ("g", "k")}, ["k"], said))
+
+
+STATUS = {
+    "a stack pointer that is read": ("cortex-m4", "mrs r1, msp\n"),
+    "a stack pointer that is written": ("cortex-m4", "msr msp, r1\n"),
+    "another stack pointer": ("cortex-m4", "msr control, r1\n"),
+    "another mode": ("arm926ej-s", "msr cpsr_c, r1\n"),
+    "another mode by its name": ("cortex-r5", "cps #19\n"),
+}
+HARMLESS = {
+    "interrupts off": ("cortex-m4", "mrs r0, primask\n cpsid i\n msr primask, r0\n"),
+    "flags": ("arm926ej-s", "mrs r0, cpsr\n msr cpsr_f, r0\n"),
+}
+
+
+@pytest.mark.parametrize("name", [*STATUS, *HARMLESS])
+def test_instructions_that_exchange_stack_pointers_leave_nothing_known_of_them(name):
+    target, lines = {**STATUS, **HARMLESS}[name]
+    body = f"push {{r4, lr}}\n {lines} pop {{r4, pc}}\n"
+    nodes = {"g": ("g", 0, 2 + lines.count("\n"))}
+    assert is_open(forged_graph(body, nodes, {}, ["g"], kept_at("g"), target=target)) == (name in STATUS)
+
+
+def test_a_stack_address_that_went_through_a_special_register_is_one_still():
+    """It was taken for a number, by which the stack is not stored to."""
+    body = (
+        "stwu 1, -16(1)\n li 3, 5\n stw 3, 8(1)\n mtspr 272, 1\n mfspr 4, 272\n stw 5, 8(4)\n lwz 3, 8(1)\n"
+        " addi 1, 1, 16\n cmpwi 3, 5\n beq 1f\n nop\n nop\n nop\n 1: blr\n"
+    )
+    functions = {"f": "blr\n", "g": body}
+    places, unknown = "r1 stack 0 0 0|lr link 0 0 0", f"r3 {UNKNOWN}|r4 {UNKNOWN}|r5 {UNKNOWN}"
+
+    def change(guest, problem, derivations, followed):
+        nodes = {"g": ("g", 0, 10), "g+52": ("g", 52, 1)}
+        changed = graph_instead(problem, guest, nodes, {"a:jump": ("g", "g+52")}, ["g+52"], cycles_each=400)
+        said = [*kept_at("g", places=places), *kept_at("g+52", places=f"{places}|{unknown}")]
+        return changed, derivations, said if followed or problem.unit == "instructions" else []
+
+    with pytest.raises(VerificationError, match="the graph lacks the edge"):
+        forged(functions, change, "mpc603e")
