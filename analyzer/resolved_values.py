@@ -164,8 +164,8 @@ def _values_with(
                 values = analysed(graph)
             check_chargeable((graph.points[place].block for place in values.states), costs, image)
             paths = pointer_paths(values) if request.target.dcache and not has_summaries(values) else {}
-            if paths:
-                values = analysed(partitioned(values, paths))
+            if paths and len((copied := partitioned(values, paths)).points) > len(values.states):
+                values = analysed(copied)
             check_resolved(image, values.graph, values, asserted)  # sharper values may tell what was not known
             return values
         indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})

@@ -26,12 +26,10 @@ Starts(points=(3,), edges=(), at_entry=False)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
-from wcet_probe.analyzer.domains.lattice import Dual, Truths
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
@@ -64,7 +62,11 @@ class Scopes:
         self._terms, self._sure, self._resident = values.terms, sure, resident
         self._points = sorted(values.states)
         self._order = FlowOrder(self._points, (edge for edge in values.edges if edge.target != EXIT))
-        self._brought_back = killed_bindings(values)
+        self._killing: dict[Term, dict[Edge, int]] = {}
+        """The edges that kill each symbol, numbered as the graph has them."""
+        for number, (edge, symbols) in enumerate(killed_bindings(values).items()):
+            for symbol in symbols if edge.target != EXIT else ():
+                self._killing.setdefault(symbol, {})[edge] = number
         self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)
         """Points that may be executed more than once."""
 
@@ -74,15 +76,15 @@ class Scopes:
         *Soundness:* a scope begins where one of the group's symbols is defined, and behind an edge that may give it
         another value. Those that are not defined in a loop are defined once at most.
         """
-        edges = (
-            edge
-            for edge, killed in self._brought_back.items()
-            if edge.target != EXIT
-            and any(symbol in killed and self._defined_at(symbol) != edge.target for symbol in group.deciding)
-        )
+        edges = {
+            edge: number
+            for symbol in group.deciding
+            for edge, number in self._killing.get(symbol, {}).items()
+            if self._defined_at(symbol) != edge.target
+        }
         return Starts(
             points=self._defined_again(group.symbols),
-            edges=tuple(edges),
+            edges=tuple(sorted(edges, key=edges.__getitem__)),
             at_entry=not self._defined_again(group.deciding),
         )
 
@@ -160,16 +162,20 @@ class Scopes:
     def _not_behind(self, group: ReferenceGroup, points: Collection[int], sure: Collection[int]) -> tuple[int, ...]:
         """Those of ``points`` that are not executed behind one that is ``sure``, in the same scope, on every way.
 
-        *Soundness:* a greatest fixpoint.
+        *Soundness:* what a way leads to from where a scope begins, or the call, with none before that is sure, is kept.
         """
-        before = least(
-            self._order,
-            Dual(Truths()),
-            {0: False},
-            lambda point, is_behind: is_behind or point in sure,
-            lambda edge, is_behind: is_behind and not self._begins(group, edge),
-        )
-        return tuple(point for point in points if not before.get(point, True))
+        passed = frozenset(sure)
+        found = self._order.behind([0, *self._begun_at(group)], lambda edge: edge.source not in passed)
+        return tuple(point for point in points if point in found)
+
+    def _begun_at(self, group: ReferenceGroup) -> Iterator[int]:
+        """The points behind edges behind which a scope of ``group`` may begin."""
+        for symbol in group.deciding:
+            yield from (edge.target for edge in self._killing.get(symbol, ()))
+        for symbol in group.symbols:
+            point = self._defined_at(symbol)
+            if point is not None and point in self._order and self._order.incoming[point]:
+                yield point
 
     def is_last(self, group: ReferenceGroup, point: int, others: Iterable[int]) -> bool:
         """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a scope of ``group``."""
@@ -184,7 +190,7 @@ class Scopes:
 
     def _begins(self, group: ReferenceGroup, edge: Edge) -> bool:
         """Whether a scope of ``group`` may begin behind ``edge``."""
-        if not self._brought_back[edge].isdisjoint(group.deciding):
+        if any(edge in self._killing.get(symbol, ()) for symbol in group.deciding):
             return True
         return any(self._defined_at(symbol) == edge.target for symbol in group.symbols)
 

@@ -17,8 +17,9 @@ from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
-from wcet_probe.analyzer.loops.counting import count_loops
+from wcet_probe.analyzer.loops.counting import counted_loops
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.shared_counters import SharedCounter
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
@@ -94,7 +95,8 @@ def bound_loops(
     *Soundness:* as said of the module.
     """
     shapes = loop_shapes(values)
-    counts = dict(count_loops(values, shapes))
+    counted_by_values = counted_loops(values, shapes)
+    counts = dict(counted_by_values.counts)
     by_address: dict[int, list[BoundFact]] = {}
     for fact in facts:
         by_address.setdefault(fact.header_address, []).append(fact)
@@ -129,12 +131,17 @@ def bound_loops(
     ]
     flow = tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen)
     used = {choice.where: _assumption(image, values, s, choice) for s, choice in chosen if choice.fact is not None}
+    # What the copies of a loop run in all rests on their pragma, also where values bound each of them.
+    pragmas = {fact.where for fact in facts if fact.origin == "pragma"} - used.keys()
+    told = [claim for _, claim in totals if claim.where in pragmas]
+    used |= {claim.where: Assumption(f"pragma {claim.where}", claim.statement, _CHECK) for claim in told}
     used |= {f"total {claim.where}": Assumption(f"fact {claim.where}", claim.statement, _CHECK) for _, claim in totals}
     return BoundedLoops(
         loops=tuple(_loop_bound(image, values, shape, choice) for shape, choice in chosen),
         flow=flow,
         constraints=(
             *proved,
+            *_shared(values, counted_by_values.shared),
             *(constraint for constraint, _ in totals),
             *executed_constraints(values, flow, nests),
         ),
@@ -169,6 +176,8 @@ def no_bound(image: Image, headers: Iterable[int]) -> AnalysisError:
 
 
 _FOLLOWED = "rounds"
+_MOST_SHARED = 1 << 14
+"""A number that may be as far from its end as a type is wide limits no sum; what it bounds is told to be by type."""
 _CHECK = "every emulated run counts the loop's iterations"
 
 
@@ -309,6 +318,17 @@ def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape],
         points=((shape.loop.header, 1),),
         edges=tuple((edge, -total) for edge in _entries(parent)),
     )
+
+
+def _shared(values: Values, shared: Sequence[tuple[LoopShape, SharedCounter]]) -> Iterator[LinearConstraint]:
+    """What loops do together of a number that they all move on, for each entry of the loop around them."""
+    known = set[tuple[object, ...]]()
+    for number, (shape, one) in enumerate(shared):
+        edges = tuple(one.taken.items())
+        if one.most <= _MOST_SHARED and (shape.loop.header, edges, one.most) not in known:
+            known.add((shape.loop.header, edges, one.most))
+            name = f"total:{point_name(_header(values, shape))}:{number}"
+            yield LinearConstraint(name, edges=(*edges, *((edge, -one.most) for edge in _entries(shape))))
 
 
 def _fact_totals(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -22,6 +23,7 @@ from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
+from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
@@ -40,23 +42,49 @@ _BITS_OF_WORD = 32
 """Where a loop has no more rounds by other ways, it is not worth while to follow the bits that it moves."""
 
 
+class CountedLoops(NamedTuple):
+    """The proved counts of loops by header, and the numbers that loops in and beside each other move on together."""
+
+    counts: Mapping[int, Count]
+    shared: Sequence[tuple[LoopShape, SharedCounter]]
+
+
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
     """The proved counts of ``shapes``, by header, for those that have one.
+
+    *Soundness:* as said of the module.
+    """
+    return counted_loops(values, shapes).counts
+
+
+def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops:
+    """The proved counts of ``shapes``, and what several of them do together.
 
     *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
     """
     counts: dict[int, Count] = {}
+    shared: list[tuple[LoopShape, SharedCounter]] = []
     counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
     killed = killed_bindings(values)
     for shape in shapes:
         counters[shape.loop.header] = counters_of(values, shape)
         loop = _Counter(values, shape, counters, counts, ranges, killed)
-        found = loop.best()
+        own, together = loop.best(), list(loop.shared())
+        shared += [(shape, one) for one in together]
+        found = min(
+            (one for one in (own, counts.get(shape.loop.header), *map(loop.of_shared, together)) if one),
+            key=_rank,
+            default=None,
+        )
+        for header, count in ((header, loop.of_shared(one, header)) for one in together for header in one.most_rounds):
+            known = counts.get(header)
+            if count is not None and (known is None or _rank(count) < _rank(known)):
+                counts[header] = count
         if found is not None:
             counts[shape.loop.header] = found
             ranges |= loop.ranges(found)
-    return counts
+    return CountedLoops(counts, shared)
 
 
 class _Counter:
@@ -96,6 +124,20 @@ class _Counter:
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best
+
+    def shared(self) -> Iterator[SharedCounter]:
+        """The numbers that this loop and those in it move on together."""
+        has_inner = any(isinstance(part, Loop) for part in self._shape.loop.parts)
+        if has_inner:
+            yield from shared_counters(self._values, self._shape, self._killed, self._linear_value)
+
+    def of_shared(self, one: SharedCounter, header: int | None = None) -> Count | None:
+        """The bound of this loop, or of that with ``header``, that ``one`` tells."""
+        most = one.most_rounds.get(self._shape.loop.header if header is None else header)
+        if most is None:
+            return None
+        low = min(one.distance.unsigned_range()[0], most - 1)
+        return Count("<", 1, low, most - 1, most, None, self._name(one.location), one.form)
 
     def _most_of(self, shape: LoopShape) -> int | None:
         """Most executions of the header of this loop with other entries, or fewer ways back."""

@@ -22,6 +22,8 @@ from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_COPIES = 8
 _MOST_GROWTH = 3
+_MANY_POINTS = 1_000
+"""Points from which on none are copied: in software floating point pointers go apart where nothing hangs on it."""
 
 Trace = tuple[tuple[int, int], ...]
 """Where control came together with other pointers before, and by which of its ways."""
@@ -75,7 +77,8 @@ def _brought(values: Values, edge: Edge, held: Iterable[Location]) -> tuple[Term
 def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
     """The graph of ``values`` with a copy of each point for each trace that leads to it.
 
-    Loops are copied as a whole. Where traces become too many, what is oldest of them is forgotten.
+    Loops are copied as a whole. Where traces become too many, what is oldest of them is forgotten. Where nothing is
+    copied, it is the graph of ``values`` without what they show not to be reached.
 
     *Soundness:* as said of the module; the headers of loops stay their only entries.
     """
@@ -91,7 +94,8 @@ def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
     )
     # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
     graphs = (_copied(values, originals, outgoing, paths, most) for most in range(_MOST_COPIES, 0, -1))
-    return next(graph for graph in graphs if len(graph.points) <= _MOST_GROWTH * len(values.states))
+    most = max(len(values.states), min(_MOST_GROWTH * len(values.states), _MANY_POINTS))
+    return next(graph for graph in graphs if len(graph.points) <= most)
 
 
 def _copied(

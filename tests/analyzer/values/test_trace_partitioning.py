@@ -103,3 +103,11 @@ def test_of_too_many_ways_the_latest_are_kept(monkeypatch, growth, expected):
     ways = {edge: edge.source for edge in values.graph.edges if edge.target % 4 == 3}
     copies = Counter(point.block.address // 4 for point in partitioned(values, ways).points)
     assert [copies[4 * n + 3] for n in range(diamonds)] == expected
+
+
+@pytest.mark.parametrize(("many", "expected"), [(4, 5), (5, 5), (6, 5), (7, 7), (100, 7)])
+def test_a_large_graph_is_not_made_larger(monkeypatch, many, expected):
+    monkeypatch.setattr(partitioning, "_MANY_POINTS", many)
+    values = values_of([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, EXIT)], 5)
+    ways = {edge: edge.source for edge in values.graph.edges if edge.target == 3}
+    assert len(partitioned(values, ways).points) == expected

@@ -1,0 +1,189 @@
+"""Loops that move one number on together, held against runs."""
+
+from random import Random
+
+import pytest
+
+from tests.path_check import attack, proved
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
+
+GOING_ON = """
+    push {r4, r5, r6, lr}
+    and r4, r0, #63
+    adds r4, r4, #1
+    movs r3, #0
+1:  lsrs r5, r1, r3
+    lsls r5, r5, #31
+    bmi 3f
+2:  adds r3, r3, #1
+    cmp r3, r4
+    beq 9f
+    tst r2, r3
+    beq 2b
+    b 4f
+3:  adds r3, r3, #1
+    cmp r3, r4
+    beq 9f
+    tst r1, r3
+    bne 3b
+4:  adds r6, r6, #1
+    b 1b
+9:  pop {r4, r5, r6, pc}
+"""
+"""Two loops in a third one take turns to count one register up to an end that is not known."""
+
+BY_FOUR = """
+    push {r4, r5, r6, lr}
+    and r4, r0, #63
+    adds r4, r4, #1
+    movs r3, #0
+1:  tst r1, r3
+    beq 4f
+2:  cmp r3, r4
+    beq 9f
+    adds r5, r3, #1
+    cmp r5, r4
+    beq 9f
+    adds r3, r3, #2
+    tst r2, r3
+    beq 2b
+    b 5f
+4:  cmp r3, r4
+    beq 9f
+    adds r3, r3, #1
+5:  adds r6, r6, #1
+    b 1b
+9:  pop {r4, r5, r6, pc}
+"""
+"""One of them is unrolled, and tests twice for two rounds."""
+
+DOWN = (
+    GOING_ON.replace("movs r3, #0", "mov r3, r4")
+    .replace("adds r3, r3, #1", "subs r3, r3, #1")
+    .replace("cmp r3, r4", "cmp r3, #0")
+)
+
+RESTARTING = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    movne r3, #0")
+"""The number begins anew in some rounds."""
+
+BACK = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    subne r3, r3, #1")
+ANOTHER_END = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    addne r4, r4, #1")
+UNTESTED = GOING_ON.replace("4:  adds r6, r6, #1", "4:  adds r3, r3, #1")
+"""The end may be jumped over."""
+
+INNER_BEGINS_AT_THE_OUTER = """
+    push {r4, r5, lr}
+    and r4, r0, #31
+    adds r4, r4, #1
+    movs r3, #0
+1:  mov r5, r3
+2:  adds r5, r5, #1
+    cmp r5, r4
+    bhs 3f
+    tst r1, r5
+    b 2b
+3:  adds r3, r3, #1
+    cmp r3, r4
+    bne 1b
+    pop {r4, r5, pc}
+"""
+"""Each round of the outer loop begins where the round before began: what both loops do is no distance, but a square."""
+
+GOING_ON_OR_NOT = """
+    push {r4, r5, lr}
+    and r4, r0, #31
+    adds r4, r4, #1
+    movs r3, #0
+1:  mov r5, r3
+2:  adds r5, r5, #1
+    cmp r5, r4
+    beq 9f
+    tst r1, r5
+    beq 2b
+    tst r0, #256
+    bne 4f
+    adds r3, r3, #1
+    cmp r3, r4
+    bne 1b
+    b 9f
+4:  mov r3, r5
+    b 1b
+9:  pop {r4, r5, pc}
+"""
+"""Where a bit is set the outer loop goes on with what the inner one left; else the inner one begins there again."""
+
+SORT = """
+typedef unsigned u;
+int words[33] = {WORDS};
+void sort(void)
+{
+    _Pragma("loopbound min 0 max 31")
+    for (u k = 0; k < 31; k++) {
+        u sorted = 1;
+        _Pragma("loopbound min 0 max 99")
+        for (u i = 0; i < 31; i++) {
+            if (i > 32 - k)
+                break;
+            if (words[i] > words[i + 1]) {
+                int kept = words[i];
+                words[i] = words[i + 1];
+                words[i + 1] = kept;
+                sorted = 0;
+            }
+        }
+        if (sorted)
+            break;
+    }
+}
+"""
+"""Clang makes two loops of the inner one: where something was exchanged, and where nothing was."""
+ORDERS = (range(33, 0, -1), range(33), (5, 3, 9, 9, 1, 0, 7, 2) * 4)
+
+
+def guest(text):
+    return guest_of(assembler({"f": text}, load_target("cortex-m4")), load_target("cortex-m4"))
+
+
+def held_against_runs(proof, runs=24):
+    """The dearest of some runs, each of which is held against the proof."""
+    random = Random("shared")
+    words = [(63, 0, 0), (63, 0xFFFFFFFF, 0xFFFFFFFF), (63, 0, 0xFFFFFFFF), (63, 0xFFFFFFFF, 0), (31 | 256, 5, 9)]
+    words += [tuple(random.getrandbits(32) for _ in range(3)) for _ in range(runs)]
+    for word in words:
+        attack(proof, *word)
+
+
+@pytest.mark.parametrize("text", [GOING_ON, BY_FOUR, DOWN])
+def test_all_loops_together_go_as_far_as_the_number(text):
+    proof = proved(guest(text), "f")
+    assert all(loop.max <= 65 for loop in proof.bound.loops)
+    assert proof.bound.instructions < 64 * 12
+    held_against_runs(proof)
+
+
+@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, UNTESTED, GOING_ON_OR_NOT])
+def test_a_number_that_need_not_come_to_its_end_bounds_nothing(text):
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest(text), "f")
+
+
+def test_a_loop_that_begins_anew_in_each_round_is_not_part_of_the_sum():
+    proof = proved(guest(INNER_BEGINS_AT_THE_OUTER), "f")
+    held_against_runs(proof)
+    assert proof.bound.instructions > 32 * 31 // 2 * 5
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_what_a_compiler_made_of_one_loop_is_bounded_without_facts(target):
+    for order in ORDERS:
+        source = SORT.replace("WORDS", ", ".join(map(str, order)))
+        sort = guest_of(source, load_target(target), ".c", "-O2")
+        proof = proved(sort, "sort")
+        assert max(loop.max for loop in proof.bound.loops) <= 32
+        attack(proof)
+    assert proof.bound.instructions < 13_000
+    told = {one.id for one in proved(sort, "sort", sources={"guest.c": source}).bound.assumptions}
+    # What copies of a loop run in all rests on its pragma, though values bound each of them.
+    assert {"fact guest.c:9", "pragma guest.c:9"} <= told
