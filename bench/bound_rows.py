@@ -152,6 +152,8 @@ def store(cell: Cell, rows: Iterable[Row]) -> None:
 def kept_rows(*, of_any_files: bool = False) -> dict[Cell, list[Row]]:
     """What is in ``bench/bounds.csv``; unless ``of_any_files``, of files as they are now: a bound of others is none."""
     found: dict[Cell, list[Row]] = {}
+    if not KEPT.exists():
+        return found
     with KEPT.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             cell = Cell(line["allocator"], line["target"], int(line["heap"]), line["facts"] == "loops")
@@ -166,7 +168,7 @@ def kept_rows(*, of_any_files: bool = False) -> dict[Cell, list[Row]]:
 
 def keep(rows: Iterable[Row]) -> None:
     """Write ``rows`` into ``bench/bounds.csv``, in place of what it has of their cells."""
-    kept = (kept_rows() if KEPT.exists() else {}) | _by_cell(rows)
+    kept = kept_rows() | _by_cell(rows)
     with KEPT.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEAD)

@@ -3,18 +3,20 @@
 Run with ``python -m bench.bounds [--print] [--heap SIZE] [--target NAME] [--facts WHICH] [--missing] [--witnesses]
 [--keep] [--store DIR] [ALLOCATOR ...]``: what is not in the store yet (``build/bounds``) is computed, cheap rows first,
 then what an older version of the program computed, unless ``--missing`` leaves that. Each row is kept when it is there,
-so that a run can be stopped and goes on where it was; ``--print`` prints what is in the store and computes nothing.
-The tables are those of ``docs/explanation/bounds.md``. ``--keep`` writes the rows into ``bench/bounds.csv`` too, and
-``--witnesses`` measures the dearest calls of what is there anew, and proves nothing: for states that are dearer now.
+so that a run can be stopped and goes on where it was; ``--print`` prints what is in the store, or else under version
+control in ``bench/bounds.csv``, and computes nothing. The tables are those of ``docs/explanation/bounds.md``.
+``--keep`` writes the rows into ``bench/bounds.csv`` too, and ``--witnesses`` measures the dearest calls of what is
+there anew, and proves nothing: for states that are dearer now.
 A cell with a contradiction has no row; the run goes on, and ends with exit code 5.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,15 +81,13 @@ def ratio_of(row: Row, unit: str) -> float | None:
     return row.bounds[unit] / row.witnesses[unit]
 
 
-def table(rows: Sequence[Row], loops_only: dict[tuple[Cell, str], Row], unit: str) -> Iterator[str]:
+def table(rows: Sequence[Row], loops_only: Mapping[tuple[Cell, str], Row], unit: str) -> Iterator[str]:
     """A line of Markdown for each of ``rows``, which have bounds with all facts."""
     yield "| allocator | target | operation | bound | loop facts only | witness | ratio |"
     yield "|---|---|---|--:|--:|--:|--:|"
     for row in rows:
         cell = row.cell
-        other = loops_only.get(
-            (Cell(cell.allocator, cell.target, cell.heap_bytes, loop_facts_only=True), row.operation)
-        )
+        other = loops_only.get((replace(cell, loop_facts_only=True), row.operation))
         ratio = ratio_of(row, unit)
         numbers = (
             f"{row.bounds[unit]:,}" if row.bounds else "none",
@@ -98,10 +98,10 @@ def table(rows: Sequence[Row], loops_only: dict[tuple[Cell, str], Row], unit: st
         yield f"| {' | '.join((cell.allocator, cell.target, row.operation, *numbers))} |"
 
 
-def summary(rows: Sequence[Row], unit: str) -> Iterator[str]:
-    """Medians and worst rows of each group and kind of target, beside the goal."""
-    yield "| allocators | cores | goal | rows | median | worst | above the goal |"
-    yield "|---|---|--:|--:|--:|---|--:|"
+def summary(rows: Sequence[Row], loops_only: Mapping[tuple[Cell, str], Row], unit: str) -> Iterator[str]:
+    """Medians and worst rows of each group and kind of target, beside the goal and the median with loop facts only."""
+    yield "| allocators | cores | goal | rows | median | worst | above the goal | loop facts only: median |"
+    yield "|---|---|--:|--:|--:|---|--:|--:|"
     kinds = {
         "without caches": UNCACHED_TARGETS,
         "LRU": LRU_TARGETS,
@@ -118,12 +118,23 @@ def summary(rows: Sequence[Row], unit: str) -> Iterator[str]:
             above = sum(round(ratio, 3) > goal for ratio, _ in ratios)
             median = statistics.median(ratio for ratio, _ in ratios)
             name = f"{worst:.3f} {row.cell.allocator} {row.operation}, {row.cell.target}"
-            yield f"| {group} | {kind} | {goal:.2f} | {len(ratios)} | {median:.3f} | {name} | {above} |"
+            others = [_loops_ratio(row, loops_only, unit) for _, row in ratios]
+            loops = f"{statistics.median(others):.3f}" if all(others) else "-"
+            yield f"| {group} | {kind} | {goal:.2f} | {len(ratios)} | {median:.3f} | {name} | {above} | {loops} |"
+
+
+def _loops_ratio(row: Row, loops_only: Mapping[tuple[Cell, str], Row], unit: str) -> float:
+    """Of the bound with loop facts only; infinite where there is none, and 0 where it was not computed."""
+    other = loops_only.get((replace(row.cell, loop_facts_only=True), row.operation))
+    if other is None:
+        return 0.0
+    return other.bounds[unit] / row.witnesses[unit] if other.bounds else math.inf
 
 
 def print_tables(names: Sequence[str], targets: Sequence[str], heaps_bytes: Sequence[int]) -> None:
-    """All that is stored of ``names``, by heap and unit, and how much of it is missing or of an older program."""
-    found = {cell: stored(cell) for cell in cells(names, targets, heaps_bytes)}
+    """All that is stored or kept of ``names``, by heap and unit, and how much is missing or of an older program."""
+    kept = kept_rows()
+    found = {cell: stored(cell) or kept.get(cell, []) for cell in cells(names, targets, heaps_bytes)}
     older = sum(row.program != program_digest() for rows in found.values() for row in rows)
     for heap in heaps_bytes:
         wanted = [Cell(name, target, heap) for name in sorted(names) for target in targets]
@@ -133,7 +144,7 @@ def print_tables(names: Sequence[str], targets: Sequence[str], heaps_bytes: Sequ
         loops_only = {(row.cell, row.operation): row for cell in others for row in found[cell]}
         for unit in UNITS:
             print(f"\n## {heap:,} bytes, in {unit}: {len(rows)} rows, {missing} not computed\n")
-            print("\n".join((*summary(rows, unit), "", *table(rows, loops_only, unit))))
+            print("\n".join((*summary(rows, loops_only, unit), "", *table(rows, loops_only, unit))))
         for row in rows:
             if row.why_none:
                 print(f"\n{row.cell.allocator}, {row.cell.target}, {row.operation}: {row.why_none}")

@@ -7,6 +7,7 @@ has ways are never all there. Addresses share one if they are congruent modulo t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 
 from wcet_probe.scenarios.families import HeapRequest
@@ -16,6 +17,9 @@ LINES_OF_A_WAY = 128
 
 _WAYS = 4
 """Of a cache with one counter for all sets."""
+
+_TURNS = (3, 7, 15)
+"""After how many all ways were evicted: four of a walk, eight, and four of one that another walk goes along again."""
 
 _MOST_WALKED_TWICE = 2 * _WAYS * LINES_OF_A_WAY
 """Nodes of the longest walk of which something is left when it is made again."""
@@ -58,36 +62,6 @@ def left_out_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     return [sorted(set(range(max(walk))).difference(walk)) for walk in walks]
 
 
-def left_out_of_turned_walks(count: int, request: HeapRequest) -> list[tuple[list[int], list[int]]]:
-    """The same for walks as of `every_second_first` that turn: what is left out so, and what is on the way besides.
-
-    A visit is to two lines. So where one counter serves the whole cache, it is two lines behind from each node on that
-    is left out, and one from the turn on: phases enough for all ways. In heaps that are much larger than the cache one
-    behind the turn does it. Where the cache holds the heap, or nearly, a few alone do, and which ones differs from heap
-    to heap: those tried were found on some, as the dearest of many. There the last one visited before the others come,
-    or the second of these, may be one.
-    """
-    gaps = left_out_of_walks(count, request)
-    if not gaps:
-        return []
-    spreads = [(gaps[0], _first_ones(count, (75,)))]
-    if count <= _MOST_WALKED_TWICE:
-        last, second = count - 2 | 1, 3
-        spreads += [([], _first_ones(count, percents)) for percents in ((30, 75), (20, 30), (30, 60, 80))]
-        spreads += [([], [last]), ([], [second]), ([], [1, last])]
-    return spreads
-
-
-def _first_ones(count: int, percents: Collection[int]) -> list[int]:
-    """Numbers at ``percents`` of ``count`` of nodes that are visited before their neighbours."""
-    return [_visited_first(count * percent // 100, count) for percent in percents]
-
-
-def _visited_first(number: int, count: int) -> int:
-    """``number``, or the next one, which is visited before its neighbours where the order turns in the middle."""
-    return number | 1 if number > count // 2 else number + number % 2
-
-
 def endings(count: int, request: HeapRequest) -> range:
     """How many nodes are to be left out at the end of a walk through ``count``, one in each line, that is made twice.
 
@@ -105,16 +79,88 @@ def shifts_of_walks(count: int, request: HeapRequest) -> list[list[int]]:
     return [list(range(middle, middle + number)) for number in endings(count, request)]
 
 
-def every_second_first(slots: Sequence[int], *, turned: bool = False) -> list[int]:
-    """An order in which two neighbours, which share a line, are visited far from each other: every second one first.
+def last_of_ways_late(slots: Sequence[int]) -> list[int]:
+    """``slots``, one in each line, of which the last of each way's worth come at the end.
 
-    ``turned``: the others first in the second half, which begins with the other of two neighbours. One counter of a
-    whole cache is a line behind from there on.
+    So one counter of a whole cache is a line behind from each way's worth on: it evicts all ways in turn, what others
+    modified as well as what the walk itself has filled. Where a walk that is made twice goes through a third more lines
+    than the cache has, or more, and the last one is left out if need be, the second finds nothing of the first.
     """
-    middle = len(slots) // 2 | 1 if turned else len(slots)
-    numbers = range(len(slots))
-    first = [number for number in numbers if (number % 2 == 0) == (number < middle)]
-    return [slots[number] for number in (*first, *sorted(set(numbers).difference(first)))]
+    late = slots[LINES_OF_A_WAY - 1 : -1 : LINES_OF_A_WAY]
+    return [*(slot for number, slot in enumerate(slots, 1) if number % LINES_OF_A_WAY or number == len(slots)), *late]
+
+
+def two_ways_gathered(slots: Sequence[int]) -> list[int]:
+    """``slots``, as of `last_of_ways_late`, of which three each of the first two ways' worth come behind the first.
+
+    Where a walk that is made twice goes through little more than the lines of the cache, or less, the dearest order of
+    many that a search tried in a model of the cache: it finds next to nothing of the first walk either.
+    """
+    way = LINES_OF_A_WAY
+    moved = [end - back for end in (way, 2 * way) for back in (1, 2, 3)]
+    others = [number for number in range(len(slots)) if number not in moved]
+    return [slots[number] for number in (*others[: way - 1], *moved, *others[way - 1 :])]
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """How a walk goes through nodes of which two neighbours share a line: every second one first, then the others.
+
+    Where one counter serves the whole cache, the first half fills the lines of each way's worth into the way that the
+    last one was filled into, so that it evicts itself and leaves the others alone. If it turns behind a node, so that
+    the next one comes at once and the other half of the nodes from there on, the second half leaves out the line
+    between the two, and the counter is a line behind: with a turn for each way's worth of lines the second half evicts
+    all ways in turn, and finds next to nothing of the first one. Of the fills and write-backs that no order of visits
+    exceeds, at most two for each node and one for each line of the cache, it lacks some ten.
+
+    Attributes:
+        behind: numbers of the nodes that the order turns behind.
+        late: how many of the second half's first nodes are visited last: it begins where the counter stands.
+    """
+
+    behind: tuple[int, ...] = ()
+    late: int = 0
+
+    def order(self, slots: Sequence[int]) -> list[int]:
+        """``slots``, by ascending address, in this order."""
+        first, turns, number = list[int](), list(reversed(self.behind)), 0
+        while number < len(slots):
+            first.append(number)
+            turning = bool(turns) and number >= turns[-1]
+            if turning:
+                turns.pop()
+            number += 1 if turning else 2
+        second = sorted(set(range(len(slots))).difference(first))
+        return [slots[number] for number in (*first, *second[self.late :], *second[: self.late])]
+
+    @property
+    def name(self) -> str:
+        """For variants."""
+        turned = f", turned behind {', '.join(map(str, self.behind))}" if self.behind else ""
+        return turned + (f", the second half from its number {self.late} on" if self.late else "")
+
+
+def turned_walks(count: int, request: HeapRequest) -> list[Turns]:
+    """Orders of ``count`` nodes, a visit to each of which is to a line that it shares with the node on either side.
+
+    The first one does not turn. Which of the others is dearest depends on where the counter stands when the second half
+    begins, and so on ``count``, in heaps that are not much larger than the cache; all are as good in others.
+    """
+    if not request.data_line_bytes:
+        return [Turns()]
+    last = range(LINES_OF_A_WAY, count, LINES_OF_A_WAY)
+    fewer = len(last) - 1 if len(last) <= _TURNS[0] else 0  # Of the last way's worth there may be few lines.
+    numbers = sorted({fewer, *(min(len(last), turns) for turns in _TURNS)} - {-1, 0})
+    if count > _MOST_WALKED_TWICE:
+        return [Turns(), *(Turns(tuple(last[:turns])) for turns in numbers)]
+    begins = [(begin, late) for begin in ((), (0,), (LINES_OF_A_WAY // 2,)) for late in (0, 1)]
+    walks = [
+        Turns((*begin, *(end + shift for end in last[:turns])), late)
+        for turns in numbers
+        for shift in (0, 1)
+        for begin, late in begins
+    ]
+    return [Turns(), *walks]
 
 
 def fences(

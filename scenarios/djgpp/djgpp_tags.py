@@ -15,11 +15,13 @@ from types import MappingProxyType
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.cache_sets import (
     LINES_OF_A_WAY,
+    Turns,
     endings,
-    every_second_first,
-    left_out_of_turned_walks,
+    last_of_ways_late,
     left_out_of_walks,
     shifts_of_walks,
+    turned_walks,
+    two_ways_gathered,
 )
 from wcet_probe.scenarios.djgpp.tagged_heap import WHY_SECOND_WALK, DjgppTagged, node_bytes, nodes_form, virgin_plan
 from wcet_probe.scenarios.families import Family, HeapRequest
@@ -32,8 +34,14 @@ _WHY_REFUSED = "All larger lists are empty, and the break is at the end of the a
 _WHY_REST = "The block taken is split: its rest is held apart, and the one that was so far goes into its list."
 _WHY_TWICE = "The break moves, and the free block below it, the last node of the same list, is walked to once more."
 _WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
-_WHY_TURNED = "In the second half the others come first: one counter of a whole cache is a line behind from there on."
-_WHY_SPREAD = "Others are left out on the way: the counter is two lines behind from each on, until it was at all ways."
+_WHY_TURNED = (
+    "The order turns: the second half leaves out a line for each way's worth, so that one counter of a whole cache is "
+    "a line behind, evicts all that others modified, and finds next to nothing of the first half."
+)
+_WHY_LAST_LATE = (
+    "The last node of each way's worth is visited at the end: one counter of a whole cache is a line behind from each "
+    "on, and evicts all ways in turn."
+)
 _WHY_FREE = (
     "Both neighbours are free, and the last two nodes of the list that holds all free blocks: it is walked twice.",
     "No heap holds more free blocks: all have the least size, and so have the used ones between them.",
@@ -49,58 +57,61 @@ class _Order:
     """In which order nodes are visited.
 
     Attributes:
-        apart: whether a node's header ends a cache line, and two neighbours, which share a line, are visited far from
-            each other.
+        turns: how two neighbours, which share a line, are visited far from each other, where a node's header ends a
+            cache line; None where it does not.
         left_out: numbers of nodes that stay in use.
-        spread: of further ones, as of `left_out_of_turned_walks`.
-        turned: as of `every_second_first`.
         shift: numbers of further nodes that stay in use, as of `shifts_of_walks`.
         ended: how many of the last ones stay in use, as of `endings`.
+        gathered: whether some come earlier, as of `two_ways_gathered`.
+        last_late: whether the last node of each way's worth is visited at the end, as of `last_of_ways_late`.
         postponed: number of a node that is visited later, among those that are visited, and where; or None.
     """
 
-    apart: bool
+    turns: Turns | None = None
     left_out: tuple[int, ...] = ()
-    spread: tuple[int, ...] = ()
-    turned: bool = False
     shift: tuple[int, ...] = ()
     ended: int = 0
+    gathered: bool = False
+    last_late: bool = False
     postponed: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
         """For variants."""
-        parts = [part for part in (self.left_out, self.spread, self.shift) if part]
+        parts = [part for part in (self.left_out, self.shift) if part]
         left = ", " + " and ".join(f"{len(part)} nodes left out from {min(part)} on" for part in parts) if parts else ""
         left += f", {self.ended} of the last ones left out" if self.ended else ""
+        left += ", the last ones of two ways behind the first" if self.gathered else ""
+        left += ", the last one of each way at the end" if self.last_late else ""
         left += f", number {self.postponed[0]} not before number {self.postponed[1]}" if self.postponed else ""
-        return left + (", the order turned" if self.turned else "")
+        return left + (self.turns.name if self.turns else "")
 
     @property
     def passed(self) -> int:
         """How many nodes stay in use."""
-        return len(self.left_out) + len(self.spread) + len(self.shift) + self.ended
+        return len(self.left_out) + len(self.shift) + self.ended
 
     @property
     def why(self) -> tuple[str, ...]:
         """For reasons."""
         return (
             *([_WHY_LEFT_OUT] if self.left_out else []),
-            *([_WHY_TURNED] if self.turned else []),
-            *([_WHY_SPREAD] if self.spread else []),
-            *([WHY_SECOND_WALK] if self.shift or self.ended or self.postponed else []),
+            *([_WHY_TURNED] if self.turns and self.turns.behind else []),
+            *([WHY_SECOND_WALK] if self.shift or self.ended or self.postponed or self.gathered else []),
+            *([_WHY_LAST_LATE] if self.last_late else []),
         )
 
     def of(self, slots: Sequence[int]) -> list[int]:
         """The nodes of ``slots``, by ascending address, that are visited, as they are."""
-        passed = {*self.left_out, *self.spread, *self.shift}
+        passed = {*self.left_out, *self.shift}
         visited = [slot for number, slot in enumerate(slots[: len(slots) - self.ended]) if number not in passed]
         if self.postponed:
             visited.insert(self.postponed[1], visited.pop(self.postponed[0]))
-        if not self.apart:
-            return visited
-        kept = set(visited)
-        return [slot for slot in every_second_first(slots, turned=self.turned) if slot in kept]
+        if self.gathered:
+            return two_ways_gathered(visited)
+        if self.last_late:
+            return last_of_ways_late(visited)
+        return self.turns.order(visited) if self.turns else visited
 
 
 @dataclass(slots=True)
@@ -139,7 +150,7 @@ class _Layout:
         pair = self.least + self.node
         start = self.node + sum(head)
         line = self.request.data_line_bytes
-        pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.order.apart else 0
+        pad = (line - 2 * WORD_BYTES - start - self.least) % line if line and self.order.turns else 0
         ends = start + pad + sum(tail) + uncut
         count, over = divmod(self.room_bytes - ends, pair)
         if count < 1:
@@ -169,15 +180,10 @@ class _Layout:
 
 def _orders(request: HeapRequest) -> Iterator[_Order]:
     """Orders of nodes that are tried."""
-    yield _Order(apart=False)
+    yield _Order()
     if request.data_line_bytes:
-        yield _Order(apart=True)
         pairs = (request.heap_bytes - OVERHEAD_BYTES) // (2 * request.allocator.values["minimum-block"])
-        for left_out in left_out_of_walks(pairs - 4, request):
-            for turned in (False, True):
-                yield _Order(apart=True, left_out=tuple(left_out), turned=turned)
-        for gap, spread in left_out_of_turned_walks(pairs - 4, request):
-            yield _Order(apart=True, left_out=tuple(gap), spread=tuple(spread), turned=True)
+        yield from (_Order(turns) for turns in turned_walks(pairs - 4, request))
 
 
 def _worst_alloc(request: HeapRequest) -> Iterator[ScenarioPlan]:
@@ -231,7 +237,7 @@ def _alloc_plan(
     size = layout.node + layout.request.allocator.values["alignment"] - OVERHEAD_BYTES
     return ScenarioPlan(
         scenario="worst-alloc",
-        variant=variant + (", two lines a visit" if layout.order.apart else "") + layout.order.name,
+        variant=variant + (", two lines a visit" if layout.order.turns else "") + layout.order.name,
         trace=trace,
         measured=Operation(OperationKind.MALLOC, 0, size),
         initial_cache=InitialCache.DIRTY,
@@ -253,7 +259,7 @@ def _refused_plan(request: HeapRequest, order: _Order) -> ScenarioPlan:
     layout = _Layout(request, node_bytes(request), order)
     visits = order.of(layout.lay())
     size = layout.node + request.allocator.values["alignment"] - OVERHEAD_BYTES
-    apart = ", two lines a visit" if order.apart else ""
+    apart = ", two lines a visit" if order.turns else ""
     return ScenarioPlan(
         scenario="worst-alloc",
         variant=f"nothing is left above the break{apart}{order.name}",
@@ -278,18 +284,22 @@ def _orders_of_two_walks(request: HeapRequest) -> Iterator[_Order]:
     """Orders in which it matters where the first walk leaves one counter of a whole cache."""
     yield from _orders(request)
     pairs = (request.heap_bytes - OVERHEAD_BYTES) // (2 * request.allocator.values["minimum-block"])
+    if request.data_line_bytes and pairs > 2 * LINES_OF_A_WAY:
+        yield from (_Order(last_late=True, ended=ended) for ended in (0, 1))
     for ended in endings(pairs - 4, request):
-        yield _Order(apart=False, ended=ended)
+        yield _Order(ended=ended)
+        if pairs > 2 * LINES_OF_A_WAY + 4:
+            yield _Order(ended=ended - 1, gathered=True)
     for shift in shifts_of_walks(pairs - 4, request):
         for left_out in ([], *left_out_of_walks(pairs - 4, request)):
-            yield _Order(apart=False, left_out=tuple(left_out), shift=tuple(shift))
+            yield _Order(left_out=tuple(left_out), shift=tuple(shift))
     # What follows was found by a search, as the dearest of many such orders on heaps of 5,000 and of 8,192 bytes.
     way = LINES_OF_A_WAY
     if endings(pairs - 4, request) and pairs < 2 * way:
-        yield _Order(apart=False, shift=(0,), postponed=(pairs - way, way - 1))
-        yield _Order(apart=False, postponed=(pairs - way, way - _EARLY))
+        yield _Order(shift=(0,), postponed=(pairs - way, way - 1))
+        yield _Order(postponed=(pairs - way, way - _EARLY))
     if endings(pairs - 4, request) and pairs > way + _LATE + 4:
-        yield _Order(apart=False, shift=(way + _LATE - 1,), postponed=(2, way + _LATE))
+        yield _Order(shift=(way + _LATE - 1,), postponed=(2, way + _LATE))
 
 
 def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
@@ -301,7 +311,7 @@ def _worst_free(request: HeapRequest) -> Iterator[ScenarioPlan]:
         visited = 2 * len(visits) - 1
         yield ScenarioPlan(
             scenario="worst-free",
-            variant=("neighbours apart" if order.apart else "in order") + order.name,
+            variant=("neighbours apart" if order.turns else "in order") + order.name,
             trace=layout.trace(visits),
             measured=Operation(OperationKind.FREE, before + 1),
             initial_cache=InitialCache.DIRTY,

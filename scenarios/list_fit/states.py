@@ -9,12 +9,12 @@ Sources: P02 §2.2 and §3.1.1, C06 §2.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.cache_sets import every_second_first, left_out_of_turned_walks, left_out_of_walks
+from wcet_probe.scenarios.cache_sets import Turns, turned_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
@@ -33,10 +33,9 @@ _WHY_LINES = (
     "A node's header is the last word of a cache line and its links are in the next one: a visit reads two.",
     "Every second node comes first, then the others: a line that two neighbours share is evicted between their visits.",
 )
-_WHY_LEFT_OUT = "Some nodes at the end of each way's worth of lines are left out: the walk evicts what others modified."
 _WHY_TURNED = (
-    "In the second half the others come first: where it begins two neighbours that share a line are visited in a row, "
-    "so that one counter of a whole cache is a line behind from there on."
+    "The order turns: the second half leaves out a line for each way's worth, so that one counter of a whole cache is "
+    "a line behind, evicts all that others modified, and finds next to nothing of the first half."
 )
 _WHY_FREE = (
     "Both neighbours are free: both leave the list, both merges are made, and the merged block joins the list.",
@@ -85,16 +84,8 @@ class ListFit:
     def _worst_alloc(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
         yield self._alloc_plan(request, "as many free blocks as possible")
         if request.data_line_bytes:
-            yield self._alloc_plan(request, "two cache lines a visit", aligned=True)
-            for left_out in _left_out(request):
-                how = f"two cache lines a visit, {len(left_out)} nodes left out from {min(left_out)} on"
-                yield self._alloc_plan(request, how, aligned=True, left_out=left_out)
-                yield self._alloc_plan(
-                    request, f"{how}, the order turned", aligned=True, left_out=left_out, turned=True
-                )
-            for gap, spread in left_out_of_turned_walks(_most_nodes(request), request):
-                how = f"two cache lines a visit, {len(gap)} nodes left out, {len(spread)} from {min(spread)} on, turned"
-                yield self._alloc_plan(request, how, aligned=True, left_out={*gap, *spread}, turned=True)
+            for turns in turned_walks(_most_nodes(request), request):
+                yield self._alloc_plan(request, f"two cache lines a visit{turns.name}", turns=turns)
         elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
             yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
 
@@ -103,18 +94,16 @@ class ListFit:
         request: HeapRequest,
         variant: str,
         *,
-        aligned: bool = False,
-        left_out: Collection[int] = (),
-        turned: bool = False,
+        turns: Turns | None = None,
         given_up: bool = False,
     ) -> ScenarioPlan:
-        """``left_out``: numbers of blocks that stay in use; ``turned``: as of `_in_order`.
+        """``turns``: the order of visits where each is to two lines; None: as blocks lie, and by address.
 
         ``given_up``: whether a block is found, and given up for a better one, before the one that is taken.
         """
         layout = Layout(request)
         least, size = layout.sizes.minimum, layout.sizes.minimum + layout.sizes.alignment
-        if aligned:
+        if turns:
             layout.align()
         taken_bytes = size + layout.sizes.split
         given_up_bytes = least + taken_bytes + layout.sizes.alignment if given_up else 0
@@ -131,15 +120,12 @@ class ListFit:
         else:
             taken_bytes = layout.room_bytes
             large = [*layout.cut([taken_bytes])]
-        passed = {small[number] for number in left_out}
-        visits = [slot for slot in _in_order(small, aligned=aligned, turned=turned) if slot not in passed]
-        self._free(layout, [*visits, *large])
+        self._free(layout, [*(turns.order(small) if turns else small), *large])
         request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
-        if aligned and size < line <= taken_bytes - layout.sizes.split:
+        if turns and size < line <= taken_bytes - layout.sizes.split:
             request_bytes = line - OVERHEAD_BYTES  # The header of the rest then lies in its line as the block's does.
-        visited = len(visits) + len(large)
-        others = len(large) - len(left_out)
+        visited = count + len(large)
         return ScenarioPlan(
             scenario="worst-alloc",
             variant=variant,
@@ -147,14 +133,13 @@ class ListFit:
             measured=Operation(OperationKind.MALLOC, 0, request_bytes),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"{len(visits)} free blocks of {least} bytes between used ones, one of {taken_bytes} at the end; "
+                f"{count} free blocks of {least} bytes between used ones, one of {taken_bytes} at the end; "
                 f"malloc({request_bytes}) visits them all and splits the last"
             ),
             why=(
                 *_WHY_ALLOC,
-                *(_WHY_LINES if aligned else ()),
-                *([_WHY_LEFT_OUT] if left_out else []),
-                *([_WHY_TURNED] if turned else []),
+                *(_WHY_LINES if turns else ()),
+                *([_WHY_TURNED] if turns and turns.behind else []),
                 *([_WHY_GIVEN_UP] if given_up else []),
             ),
             prediction={
@@ -165,21 +150,22 @@ class ListFit:
                 "address of block taken": taken_at,
                 "bytes of block taken": taken_bytes,
             },
-            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) {'-' if others < 0 else '+'} {abs(others)}",
+            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(large)}",
             driver_value=visited,
         )
 
     def _worst_failing(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
         yield self._failing_plan(request, "as many free blocks as possible")
         if request.data_line_bytes:
-            yield self._failing_plan(request, "two cache lines a visit", aligned=True)
+            for turns in turned_walks(_most_nodes(request), request):
+                yield self._failing_plan(request, f"two cache lines a visit{turns.name}", turns)
 
-    def _failing_plan(self, request: HeapRequest, variant: str, *, aligned: bool = False) -> ScenarioPlan:
+    def _failing_plan(self, request: HeapRequest, variant: str, turns: Turns | None = None) -> ScenarioPlan:
         layout = Layout(request)
-        if aligned:
+        if turns:
             layout.align()
         spent = request.heap_bytes - layout.room_bytes + layout.sizes.split
-        count, last_bytes = self._alternate(layout, aligned=aligned)
+        count, last_bytes = self._alternate(layout, turns)
         request_bytes = last_bytes - OVERHEAD_BYTES + 1
         return ScenarioPlan(
             scenario="worst-failing-alloc",
@@ -191,7 +177,7 @@ class ListFit:
                 f"{count - 1} free blocks of {layout.sizes.minimum} bytes between used ones, and one of {last_bytes}; "
                 f"malloc({request_bytes}) fits into none"
             ),
-            why=(*_WHY_FAILING, *(_WHY_LINES if aligned else ())),
+            why=(*_WHY_FAILING, *(_WHY_LINES if turns else ()), *([_WHY_TURNED] if turns and turns.behind else [])),
             prediction={
                 "nodes visited": count,
                 "free blocks": count,
@@ -205,7 +191,7 @@ class ListFit:
 
     def _paper_alloc(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
         layout = Layout(request)
-        count, _ = self._alternate(layout, aligned=False)
+        count, _ = self._alternate(layout, None)
         request_bytes = layout.sizes.minimum - OVERHEAD_BYTES
         return (
             ScenarioPlan(
@@ -225,7 +211,7 @@ class ListFit:
             ),
         )
 
-    def _alternate(self, layout: Layout, *, aligned: bool) -> tuple[int, int]:
+    def _alternate(self, layout: Layout, turns: Turns | None) -> tuple[int, int]:
         """Free blocks of the least size between used ones, the last at the heap's end: how many, and its size.
 
         The last one is as small as the end of the heap allows: less than the split threshold is never split off.
@@ -236,7 +222,7 @@ class ListFit:
             raise too_small(layout.request)
         small = layout.cut([least, least] * count)[::2]
         last_bytes = layout.room_bytes
-        self._free(layout, [*_in_order(small, aligned=aligned), *layout.cut([last_bytes])])
+        self._free(layout, [*(turns.order(small) if turns else small), *layout.cut([last_bytes])])
         return count + 1, last_bytes
 
     def _best_alloc_plan(self, request: HeapRequest, *, alone: bool) -> ScenarioPlan:
@@ -357,18 +343,8 @@ class ListFit:
         }
 
 
-def _left_out(request: HeapRequest) -> Sequence[Collection[int]]:
-    """Blocks that a walk leaves out so that it evicts what others modified, as `gapped_walks` has them."""
-    return left_out_of_walks(_most_nodes(request), request)
-
-
 def _most_nodes(request: HeapRequest) -> int:
     """How many blocks there are at least, where two lines are visited."""
     layout = Layout(request)
     layout.align()
     return layout.room_bytes // (2 * layout.sizes.minimum) - 2
-
-
-def _in_order(slots: Sequence[int], *, aligned: bool, turned: bool = False) -> Sequence[int]:
-    """As `every_second_first`, where two neighbours share a line."""
-    return every_second_first(slots, turned=turned) if aligned else slots

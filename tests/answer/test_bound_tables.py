@@ -13,11 +13,13 @@ from wcet_probe.catalog.lookup import allocator_names
 from wcet_probe.errors import ContradictionError
 
 CELL = Cell("half-fit", "cortex-m4", 5000)
+KEPT = bound_rows.KEPT
 
 
 @pytest.fixture(autouse=True)
 def _own_store(tmp_path, monkeypatch):
     monkeypatch.setattr(bound_rows, "STORE", tmp_path / "bounds")
+    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
 
 
 def test_a_row_is_kept_and_found_again(monkeypatch):
@@ -55,8 +57,7 @@ def test_rows_that_were_not_computed_are_absent_and_counted(capsys):
     assert "| tlsf |" not in text
 
 
-def test_witnesses_of_kept_rows_are_measured_without_a_proof(monkeypatch, tmp_path):
-    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+def test_witnesses_of_kept_rows_are_measured_without_a_proof(monkeypatch):
     rows = [replace(row, program="older") for row in compute(CELL)]
     bound_rows.keep(replace(row, witnesses={"instructions": 1, "cycles": 1}) for row in rows)
     monkeypatch.setattr(bound_rows, "prove_operation", lambda *_: pytest.fail("a bound is proved"))
@@ -64,30 +65,42 @@ def test_witnesses_of_kept_rows_are_measured_without_a_proof(monkeypatch, tmp_pa
     assert stored(CELL) == [replace(row, program=program_digest(), bounds_program="older") for row in rows]
 
 
-def test_a_witness_above_the_kept_bound_contradicts(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+def test_a_witness_above_the_kept_bound_contradicts(capsys):
     bound_rows.keep(replace(row, bounds={"instructions": 5, "cycles": 5}) for row in compute(CELL))
     assert measure_witnesses([CELL]) == ContradictionError.exit_code
     assert "CONTRADICTED: half-fit took" in capsys.readouterr().err
     assert stored(CELL) == []
 
 
-def test_the_page_has_the_medians_of_the_rows_that_are_kept_whole():
+def test_what_is_kept_is_printed_where_nothing_is_stored(capsys):
+    cell = Cell("tlsf", "mpc603e", 5000)
+    for one in (cell, replace(cell, loop_facts_only=True)):
+        bound_rows.keep(compute(one))
+    print_tables(["tlsf"], ["mpc603e"], [5000])
+    text = capsys.readouterr().out
+    assert "5,000 bytes, in cycles: 2 rows, 0 not computed" in text
+    medians = next(line for line in text.partition(" in cycles:")[2].splitlines() if line.startswith("| constant time"))
+    with_all, with_loops = (float(medians.split("|")[number]) for number in (5, 8))
+    assert 1.0 <= with_all < with_loops
+
+
+def test_the_page_has_the_medians_of_the_rows_that_are_kept_whole(monkeypatch):
+    monkeypatch.setattr(bound_rows, "KEPT", KEPT)
     page = (bound_rows.ROOT / "docs" / "explanation" / "bounds.md").read_text("utf-8")
     kept = bound_rows.kept_rows(of_any_files=True)
-    for heap, title in {5000: "5,000 bytes", 64 << 10: "64 KiB"}.items():
+    for heap, title in zip(HEAPS_BYTES, ("5,000 bytes", "64 KiB", "1 MiB", "4 MiB"), strict=True):
         of_heap = [Cell(name, target, heap) for name in sorted(allocator_names()) for target in TARGETS]
         rows = [row for cell in of_heap for row in kept.get(cell, ())]
         if len(rows) < 2 * len(of_heap):
             continue
-        section = page[page.index(f"\n{title}: 280 of 280 rows") :]
+        section = page.partition(f"\n{title}: 280 of 280 rows")[2].partition(" of 280 rows")[0]
+        loops_only = {(row.cell, row.operation): row for found in kept.values() for row in found}
         for unit in ("instructions", "cycles"):
-            for line in list(summary(rows, unit))[2:]:
-                assert f"\n{line}" in section.partition("\n1 MiB:")[0], line
+            for line in list(summary(rows, loops_only, unit))[2:]:
+                assert f"\n{line}" in section, line
 
 
-def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch, tmp_path):
-    monkeypatch.setattr(bound_rows, "KEPT", tmp_path / "bounds.csv")
+def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch):
     bound_rows.keep(compute(CELL))
     assert list(bound_rows.kept_rows()) == [CELL]
     monkeypatch.setattr(bound_rows, "proved_of", lambda _: "other facts")
@@ -125,8 +138,8 @@ def test_a_contradiction_keeps_no_row_and_ends_with_its_exit_code(monkeypatch, c
 def test_worst_row_and_those_above_the_goal_are_told():
     row = next(compute(CELL))
     worse = replace(row, bounds={unit: 3 * bound for unit, bound in row.bounds.items()})
-    *_, line = summary([row, worse], "cycles")
-    assert line == "| constant time | without caches | 1.15 | 2 | 2.000 | 3.000 half-fit malloc, cortex-m4 | 1 |"
+    *_, line = summary([row, worse], {}, "cycles")
+    assert line == "| constant time | without caches | 1.15 | 2 | 2.000 | 3.000 half-fit malloc, cortex-m4 | 1 | - |"
     assert goal_of(replace(row, cell=replace(CELL, target="arm926ej-s")), "cycles") == 1.5
 
 

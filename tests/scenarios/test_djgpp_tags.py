@@ -42,6 +42,14 @@ def test_walks_are_linear_in_the_heap():
         assert 3.9 < many / few < 4.1
 
 
+@pytest.mark.parametrize("heap_bytes", [16 << 10, 64 << 10])
+def test_the_second_walk_of_free_finds_nothing_of_the_first(heap_bytes):
+    """Where one counter serves the whole cache, of which the heap takes all lines, or four times as many."""
+    dearest = report(NAME, "worst-free", "arm926ej-s", heap_bytes).witnesses["cycles"]
+    assert dearest.measurement.dcache.misses > 0.99 * dearest.plan.driver_value
+    assert dearest.measurement.dcache.writebacks > 500
+
+
 def test_a_refused_dearest_allocation_is_told_on_the_first_screen_and_in_the_document():
     found = report(NAME, "worst-alloc", "cortex-m4", 600)
     screen = Console(file=StringIO(), width=100)
