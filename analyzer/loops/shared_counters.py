@@ -35,7 +35,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.terms import Term
+from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_SYMBOLS = 32
 _MOST_ENDS = 16
@@ -166,7 +166,7 @@ class _Web:
             added += signed(form.bits, form.constant)
             if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:
                 return None
-            if terms[part].opcode == "CHOICE":
+            if terms[part].opcode == "GAMMA":
                 condition, *parts = terms.operands(part)
                 decided = state.value(condition)
                 if decided.is_constant:
@@ -175,7 +175,7 @@ class _Web:
                     found.add((part, added))
                 else:
                     todo += [(each, added) for each in parts]
-            elif terms[part].opcode == "leaf":
+            elif terms[part].opcode == "symbol":
                 found.add((part, added))
             else:
                 return None
@@ -197,9 +197,9 @@ class _Web:
     def _place(self, symbol: Term, first: Term) -> tuple[int, Location] | None:
         """The point that defines ``symbol``, and where what arrives there is held."""
         node = self._terms[symbol]
-        if node.opcode == "CHOICE":
+        if node.opcode == "GAMMA":
             return self._gammas.get(symbol)
-        if node.opcode != "leaf" or (symbol != first and symbol in self._spoken_of):
+        if node.opcode != "symbol" or (symbol != first and symbol in self._spoken_of):
             return None
         match node.arguments:
             case ("phi", (int(point),), Location() as location) if point in self._nodes:
@@ -312,13 +312,13 @@ class _Web:
     def _held_at(self, edge: Edge, point: int, term: Term) -> Location | None:
         """Where ``point`` holds ``term`` when it begins, if it is that still where ``edge`` is taken."""
         state, node = self._values.states[point], self._terms[term]
-        if node.opcode == "CHOICE":
+        if node.opcode == "GAMMA":
             held = (at for at, one in state.locations.items() if one == term)
             return next(held, None) if edge.source == point else None
         match node.arguments:
             case ("phi", (int(at),), Location() as place) if at == point and state.read(place) == term:
                 is_stale = point != self._shape.loop.header and term in self._spoken_of
-                return None if node.opcode != "leaf" or is_stale or term in self._lost else place
+                return None if node.opcode != "symbol" or is_stale or term in self._lost else place
         return None
 
     def counter(
