@@ -7,6 +7,7 @@ Without a cache each access waits as long as the memory takes for one beat, wher
 >>> table = example('''
 ... unsigned small[8] __attribute__((aligned(32)));
 ... unsigned f(unsigned i) { return small[i & 7]; }''')
+>>> from wcet_probe.model.target import Basis, Sourced
 >>> beat = Sourced(9, Basis.ASSUMED, "an example")
 >>> [uncached_cycles(access, MemoryTiming(beat, beat, beat)) for access in table.lines.accesses(0)]
 [9]

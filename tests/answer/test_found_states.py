@@ -33,7 +33,7 @@ def request(name, target, heap_bytes):
 
 
 def test_a_found_state_is_the_witness_of_the_unit_in_which_it_is_the_dearest():
-    seen = observe(request("first-fit", "arm926ej-s", 64 << 10))
+    seen = observe(request("best-fit", "arm926ej-s", 64 << 10))
     in_cycles, in_instructions = seen.witnesses["cycles"], seen.witnesses["instructions"]
     assert in_cycles.plan.found_by.unit == "cycles"
     assert in_instructions.plan.found_by is None
