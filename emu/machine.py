@@ -98,7 +98,7 @@ class Machine:
         regions = self._regions = guest_regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
         for segment in image.segments:
-            self.memory.write(segment.address, segment.data)
+            self.memory.load(segment.address, segment.data)
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
         self._table = code_table(
             Same(tuple(instructions)), Same(tuple(costs)), target.isa, stack_pointer, target.unaligned

@@ -113,6 +113,18 @@ class GuestMemory:
     def write(self, address: int, data: bytes) -> None:
         """Put ``data`` at ``address``.
 
+        Code and what else the guest may not write stays what it is: both engines translate it once.
+
+        Raises:
+            EmulationError: it does not fit into one region, or the region is read-only.
+        """
+        found, start = self._find(address, len(data))
+        self._require_writable(found, address)
+        found.buffer[start : start + len(data)] = data
+
+    def load(self, address: int, data: bytes) -> None:
+        """Put ``data``, a part of the image, at ``address``, before anything runs; also where the guest may not write.
+
         Raises:
             EmulationError: it does not fit into one region.
         """
@@ -123,9 +135,10 @@ class GuestMemory:
         """The ``size_bytes`` bytes at ``address`` themselves, to write many; let go of it before the guest ends.
 
         Raises:
-            EmulationError: they are not all in one region.
+            EmulationError: they are not all in one region, or the region is read-only.
         """
         found, start = self._find(address, size_bytes)
+        self._require_writable(found, address)
         return memoryview(found.buffer)[start : start + size_bytes]
 
     def advise_large_pages(self, address: int) -> None:
@@ -164,6 +177,13 @@ class GuestMemory:
         for address, content in snapshot.items():
             if isinstance(content, bytearray):
                 self.write(address, bytes(content))
+
+    @staticmethod
+    def _require_writable(region: Region, address: int) -> None:
+        if not region.writable:
+            what = f"{address:#010x} is {region.name} of the guest"
+            message = f"{what}, which nothing changes; change the image and load it anew."
+            raise EmulationError(message)
 
     def _find(self, address: int, size_bytes: int) -> tuple[Region, int]:
         for candidate in self.regions.values():

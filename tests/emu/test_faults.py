@@ -200,6 +200,21 @@ def test_a_store_to_code(target, mode):
             assert machine.observation().instructions == (3 if target == "mpc603e" else 2)
 
 
+def test_the_host_changes_no_code(target):
+    """Both engines translate code once, and translated code takes its literals for constants."""
+    with guest(target).machine() as machine:
+        code = guest(target).image.segments[0]
+        before = machine.memory.read(code.address, len(code.data))
+        for change in (
+            lambda: machine.memory.write(code.address, bytes(4)),
+            lambda: machine.memory.window(code.address, 4),
+            lambda: machine.memory.restore({code.address: bytearray(4)}),
+        ):
+            with pytest.raises(EmulationError, match="is code of the guest, which nothing changes"):
+                change()
+        assert machine.memory.read(code.address, len(code.data)) == before
+
+
 @pytest.mark.parametrize("function", ["no_class", "system_call", "newer"])
 def test_an_instruction_that_cannot_be_charged(target, function):
     with guest(target).machine() as machine:

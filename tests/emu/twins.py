@@ -43,6 +43,8 @@ def assert_equal(
     """Both give the same answer, and leave the same behind; how many instructions were counted.
 
     After a failure flags are not compared: translated code has not kept those that nobody would have read.
+    The product shows none. On Arm and PowerPC the next call finds them; both ABIs leave them undefined
+    at entry (AAPCS32, section 6.1.1), and no compiled function reads them there. On Thumb all begin as zero.
     """
     expected = outcome(engine, ask)
     found = outcome(translated, ask)
