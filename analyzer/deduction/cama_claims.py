@@ -12,8 +12,10 @@ proof has:
   large.
 
 Rigid functions are the same before and behind an operation, and defined: ``page`` is the quotient of a place by the
-places of a cache page, ``class of`` the class of a size, ``cell`` the cell of a start and a class, ``class at`` the
-inverse of it.
+places of a cache page, ``class of`` the class of a size, ``set of`` the cache set of a start, ``cell`` the cell of its
+set and a class, ``class at`` and ``set at`` the inverse of it. There are cells for all bits of a vector; those of
+classes that there are not are empty, as no block is of such a class (``heads-large``), so that their bits are 0
+(``bits``).
 
 *Soundness:* a claim is nothing but a formula: that it holds is assumed at an operation's entry and asked at its ends,
 and to be a fact it has to be shown of all operations and of what the caller writes. Words of different functions are
@@ -48,9 +50,11 @@ from wcet_probe.analyzer.deduction.cama_views import (
     is_spare,
     is_taken,
     page,
+    set_at,
+    set_of,
     small_home,
 )
-from wcet_probe.analyzer.deduction.formulas import Node, conjunction, disjunction, implies, negation, term
+from wcet_probe.analyzer.deduction.formulas import Node, apply, conjunction, disjunction, implies, negation, term
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,6 +323,15 @@ def definitions(g: Geometry, view: View, kind: str, one: Node) -> Iterator[Node]
         yield from _cells(g, one, view.tag_class(one))
         low, free = view.tag_low(one), view.tag_free(one)
         yield conjunction(low >= 0, low <= 1, free >= 0, free <= 1, view.tag_class(one) >= 0)
+
+
+def sets(g: Geometry, start: Node, number: Node) -> Iterator[Node]:
+    """What the set of ``start`` is, and that the cell of it and a class, which its tables have, is of that set."""
+    own, page, odd = set_of(start), apply("page of", start), apply("odd starts of", start)
+    per_line = g.line_bytes // START_BYTES
+    yield start.equals(per_line * g.sets * page + per_line * own + odd)
+    yield conjunction(own >= 0, own < g.sets, odd >= 0, odd < per_line)
+    yield implies(conjunction(number >= 0, number < 32 * g.vector_words), set_at(cell(start, number)).equals(own))
 
 
 def _cells(g: Geometry, start: Node, number: Node) -> Iterator[Node]:

@@ -102,6 +102,15 @@ class Geometry:
             found = condition("bits choice", is_below, found, _bits(number))
         return found
 
+    def bits_of_least_size(self, number: Node) -> Node:
+        """The least size of a class of small blocks, over bits."""
+        found = _bits(self.least_size(0))
+        for one in range(1, self.first_large):
+            found = condition(
+                "bits choice", condition("bits less", number, _bits(one)), found, _bits(self.least_size(one))
+            )
+        return found
+
     def bits_of_word(self, start: Node, plane: Node) -> Node:
         """The address of the word of the tables for the set of ``start`` and a plane, over bits."""
         line = condition("bits INT_RIGHT", start, _bits(self.line_bytes.bit_length() - 1))

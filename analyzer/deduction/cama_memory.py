@@ -29,10 +29,12 @@ from wcet_probe.analyzer.deduction.formulas import (
     conjunction,
     disjunction,
     linear,
+    negation,
     term,
 )
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, base_of
 
+LEFT_TO_ANOTHER_PART = "left to another part of the operation"
 IN_THE_RESERVED_SETS = "in the reserved sets"
 STORED_BEFORE_LOADED = "stored before it is loaded"
 OF_THE_OWN_BLOCK = "of the own block"
@@ -71,6 +73,14 @@ class TableWord:
 
 
 @dataclass(frozen=True, slots=True)
+class SetWord:
+    """A word of the bits of a set that is asked for, as it was loaded: of classes from 32 times ``plane`` on."""
+
+    plane: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What is the same for all of an operation.
 
@@ -79,6 +89,8 @@ class Rules:
         before: the view at entry.
         begins: whether it makes the heap, so that nothing is live at entry, and claims are not assumed.
         oblige: is told of each obligation: what it is, where, and whether it was shown.
+        asked_set: the set that the operation is given, if any.
+        leaves_large: whether ways are left to another part that load the break or a head of a list of large blocks.
     """
 
     geometry: Geometry
@@ -87,6 +99,8 @@ class Rules:
     before: View
     begins: bool
     oblige: Callable[[str, int, bool], None]
+    asked_set: Word | None = None
+    leaves_large: bool = False
 
 
 @dataclass(slots=True)
@@ -105,6 +119,9 @@ class CamaMemory:
         links: words that are shown to be the address before a start, or null.
         cells: addresses that are shown to be in the tables, and what of.
         bit_words: loaded words of vectors: of which cell, and which version.
+        set_words: loaded words of vectors of the set that is asked for, of which no cell is known.
+        found: of each cell that was found by a bit of such a word, its class as a word.
+        touched: starts of blocks whose words were accessed, and an instruction that did it.
         vectors: how often words of the vectors were stored.
     """
 
@@ -122,6 +139,9 @@ class CamaMemory:
     cells: dict[Word, TableWord] = field(default_factory=dict)
     bit_words: dict[Word, tuple[Node, int]] = field(default_factory=dict)
     vectors: int = 0
+    set_words: dict[Word, SetWord] = field(default_factory=dict)
+    found: dict[Node, Word] = field(default_factory=dict)
+    touched: dict[Node, int] = field(default_factory=dict)
 
     def copy(self) -> CamaMemory:
         """The same, to be changed apart."""
@@ -140,6 +160,9 @@ class CamaMemory:
             dict(self.cells),
             dict(self.bit_words),
             self.vectors,
+            dict(self.set_words),
+            dict(self.found),
+            dict(self.touched),
         )
 
     # ------------------------------------------------------------------------------------------------------ accesses
@@ -157,12 +180,15 @@ class CamaMemory:
             if offset not in self.stack:
                 raise Astray("a load of a word of the stack that was not stored")
             return self.stack[offset]
+        own = self.start_at(address)
+        if own is not None:
+            return self._load_of_block(*own, site)
         found = self._table_word(address, site)
         if found is not None:
             return self._load_table(found)
-        own = self._before_start(address)
-        if own is not None:
-            return self._load_of_block(*own, site)
+        plane = self._plane_of_set(address, site)
+        if plane is not None:
+            return self._load_set_word(plane)
         return self._load_field(*self._field(address), site)
 
     def store(self, address: Word, value: Word, site: Site) -> None:
@@ -178,13 +204,13 @@ class CamaMemory:
         if offset is not None:
             self.stack[offset] = value
             return
+        own = self.start_at(address)
+        if own is not None:
+            self._store_of_block(*own, value, site)
+            return
         found = self._table_word(address, site)
         if found is not None:
             self._store_table(found, value, site)
-            return
-        own = self._before_start(address)
-        if own is not None:
-            self._store_of_block(*own, value, site)
             return
         self._store_field(*self._field(address), value, site)
 
@@ -209,6 +235,8 @@ class CamaMemory:
             return self._load_field(term(self.rules.geometry.sentinel), offset - 32, site)
         if address not in self.static:
             raise Astray("a load of static data of which nothing is claimed")
+        if self.rules.leaves_large and _SCALARS.get(offset) == "top":
+            raise Astray(LEFT_TO_ANOTHER_PART)
         return self.static[address]
 
     def _store_static(self, address: int, value: Word, site: Site) -> None:
@@ -330,8 +358,12 @@ class CamaMemory:
 
     # ------------------------------------------------------------------------------------------------------ blocks
 
-    def _before_start(self, address: Word) -> tuple[Node, bool] | None:
-        """The start that ``address`` is at, or before, and whether it is before it."""
+    def start_at(self, address: Word) -> tuple[Node, bool] | None:
+        """The start that ``address`` is at, or before, and whether it is before it; of a link that is no null."""
+        for link, node in self.links.items():
+            difference = address.plus(link, -1)
+            if not difference.parts and difference.constant in {0, 4}:
+                return (node, difference.constant == 0) if self.rules.terms.questions.holds(node >= 1) else None
         for start, node in self.starts.items():
             difference = address.plus(start, -1)
             if not difference.parts and difference.constant in {0, SPAN - 4}:
@@ -340,8 +372,10 @@ class CamaMemory:
 
     def _load_of_block(self, start: Node, is_header: bool, site: Site) -> Word:  # noqa: FBT001
         view = self.rules.before
+        self.touched.setdefault(start, site.instruction_address)
         if not is_header:
-            raise Astray("a load of the first word of a block")
+            self.oblige(STORED_BEFORE_LOADED, site, cama.is_filed(view, start))
+            return self._link_to(self._read("link", start, _MOST_START))
         self.oblige(STORED_BEFORE_LOADED, site, cama.is_live_header(view, start))
         parts = (
             self._read("tag_class", start, SPAN // 4 - 1),
@@ -353,6 +387,7 @@ class CamaMemory:
         return content
 
     def _store_of_block(self, start: Node, is_header: bool, value: Word, site: Site) -> None:  # noqa: FBT001
+        self.touched.setdefault(start, site.instruction_address)
         self.oblige(OF_THE_OWN_BLOCK, site, cama.is_live_header(self.rules.before, start))
         if is_header:
             high, low = self._split(value, 4)
@@ -385,6 +420,10 @@ class CamaMemory:
         terms = self.rules.terms
         if address in self.cells or terms.is_plain(address):
             return self.cells.get(address)
+        found = self._found_word(address, site)
+        if found is not None:
+            self.cells[address] = found
+            return found
         leaves = terms.leaves(address)
         compared = (word for one in site.conditions for word in terms.words_in(one))
         others = dict.fromkeys((*leaves, *(leaf for word in compared for leaf in terms.leaves(word))))
@@ -430,18 +469,125 @@ class CamaMemory:
                 return TableWord(cell, bits, is_large, is_vector, (start, other))
         return None
 
+    def _found_word(self, address: Word, site: Site) -> TableWord | None:
+        """The word of the tables of the set that is asked for and of a class whose bit was found, if it is that."""
+        terms, own_set = self.rules.terms, self.rules.asked_set
+        if own_set is None:
+            return None
+        compared = list(dict.fromkeys(word for one in site.conditions for word in terms.words_in(one) if word.parts))
+        start = own_set.times(self.rules.geometry.line_bytes)
+        for size in compared:
+            if (
+                self.rules.leaves_large
+                and terms.is_followed(size)
+                and self._is_head_of_size(address, start, size, site)
+            ):
+                raise Astray(LEFT_TO_ANOTHER_PART)
+        for loaded, of in self.set_words.items():
+            for number in compared:
+                if base_of(loaded) not in terms.leaves(number) or number == loaded:
+                    continue
+                found = self._found_matching(address, (loaded, of), (start, number), site)
+                if found is not None:
+                    return found
+        return None
+
+    def _is_head_of_size(self, address: Word, start: Word, size: Word, site: Site) -> bool:
+        """Whether ``address`` is the head of the set that is asked for and of the class of a large ``size``."""
+        terms, geometry = self.rules.terms, self.rules.geometry
+        premises = tuple(terms.bits_about([address, start, size], site.conditions))
+        bits = terms.bits(size)
+        is_large = negation(condition("bits less", bits, condition("bits constant", geometry.threshold)))
+        plane = condition(
+            "bits INT_ADD", geometry.bits_of_class(bits), condition("bits constant", geometry.vector_words)
+        )
+        own = condition("bits equal", terms.bits(address), geometry.bits_of_word(terms.bits(start), plane))
+        return terms.questions.bits_hold(premises, conjunction(is_large, own))
+
+    def _found_matching(
+        self, address: Word, loaded: tuple[Word, SetWord], asked: tuple[Word, Word], site: Site
+    ) -> TableWord | None:
+        terms, geometry = self.rules.terms, self.rules.geometry
+        (vector, of), (start, number) = loaded, asked
+        premises = tuple(terms.bits_about([address, vector, start, number], site.conditions))
+        bits, one, five = terms.bits(number), condition("bits constant", 1), condition("bits constant", 5)
+        upper = condition("bits INT_RIGHT", bits, five)
+        low = condition("bits INT_AND", bits, condition("bits constant", 31))
+        bit = condition("bits INT_AND", condition("bits INT_RIGHT", terms.bits(vector), low), one)
+        is_found = conjunction(
+            condition("bits equal", upper, condition("bits constant", of.plane)), condition("bits equal", bit, one)
+        )
+        if not terms.questions.bits_hold(premises, is_found):
+            return None
+        plane = condition("bits INT_ADD", bits, condition("bits constant", geometry.vector_words))
+        for is_vector, expected in ((False, plane), (True, upper)):
+            equal = condition("bits equal", terms.bits(address), geometry.bits_of_word(terms.bits(start), expected))
+            if terms.questions.bits_hold(premises, equal):
+                return self._found_cell((vector, of), (start, number), premises, is_vector=is_vector)
+        return None
+
+    def _found_cell(
+        self, loaded: tuple[Word, SetWord], asked: tuple[Word, Word], premises: tuple[Node, ...], *, is_vector: bool
+    ) -> TableWord | None:
+        """The cell that was found, of which the claims tell that its list is not empty."""
+        terms, geometry = self.rules.terms, self.rules.geometry
+        (_, of), (start, word) = loaded, asked
+        below = condition("bits less", terms.bits(word), condition("bits constant", geometry.first_large))
+        is_small = terms.questions.bits_hold(premises, below)
+        if not is_small and not terms.questions.bits_hold(premises, negation(below)):
+            return None
+        cell = next((cell for cell, own in self.found.items() if own == word), None)
+        if cell is None:
+            # The bit belongs to one cell, of this set and a class that the bits alone know.
+            number = terms.known(terms.fresh("found class"), 32 * geometry.vector_words - 1)
+            cell = cama.cell(self._divided(start, START_BYTES), number)
+            terms.questions.assume(cama.class_at(cell).equals(number))
+            terms.questions.assume(number < geometry.first_large if is_small else number >= geometry.first_large)
+            if of.version == 0:
+                terms.questions.assume(self.rules.before.filled(cell))
+            self.found[cell] = word
+            self.name("cell", cell)
+        if self.rules.leaves_large and not is_small:
+            raise Astray(LEFT_TO_ANOTHER_PART)
+        return TableWord(cell, terms.bits(word), not is_small, is_vector, (start, word))
+
+    def _plane_of_set(self, address: Word, site: Site) -> int | None:
+        """The plane of the vector of the set that is asked for that ``address`` is shown to be a word of."""
+        terms, geometry, own_set = self.rules.terms, self.rules.geometry, self.rules.asked_set
+        if own_set is None:
+            return None
+        start = own_set.times(geometry.line_bytes)
+        premises = tuple(terms.bits_about([address, start], site.conditions))
+        for plane in range(geometry.vector_words):
+            word = geometry.bits_of_word(terms.bits(start), condition("bits constant", plane))
+            if terms.questions.bits_hold(premises, condition("bits equal", terms.bits(address), word)):
+                return plane
+        return None
+
+    def _load_set_word(self, plane: int) -> Word:
+        terms = self.rules.terms
+        word = _word(terms.known(terms.fresh("vector")))
+        terms.follow(word.parts[0][0])
+        self.set_words[word] = SetWord(plane, self.vectors)
+        return word
+
     def _load_table(self, at: TableWord) -> Word:
         self._need_cleared()
         terms = self.rules.terms
         if at.is_vector:
             word = _word(terms.known(terms.fresh("vector")))
+            terms.follow(word.parts[0][0])
             self.bit_words[word] = at.cell, self.vectors
             return word
         if at.is_large:
             first = self._read("first_large", at.cell, _MOST_PLACE)
             self.name("place", first)
             return _word(first).times(PLACE_BYTES)
-        first = self._read("first_small", at.cell, _MOST_START)
+        return self._link_to(self._read("first_small", at.cell, _MOST_START))
+
+    def _link_to(self, first: Node) -> Word:
+        """A link to the small block at ``first``: the address before it, or null."""
+        terms = self.rules.terms
         self.name("start", first)
         link = terms.known(terms.fresh("link"))
         null = conjunction(first.equals(0), link.equals(0))

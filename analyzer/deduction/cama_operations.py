@@ -20,10 +20,11 @@ from functools import partial
 from typing import Any, cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
-from wcet_probe.analyzer.deduction.cama_claims import Claim, claims
+from wcet_probe.analyzer.deduction.cama_claims import Claim, claims, sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_memory import (
     IN_THE_RESERVED_SETS,
+    LEFT_TO_ANOTHER_PART,
     OF_THE_OWN_BLOCK,
     STORED_BEFORE_LOADED,
     CamaMemory,
@@ -33,9 +34,11 @@ from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
+    TRUE,
     Node,
     apply,
     choice,
+    condition,
     conjunction,
     disjunction,
     implies,
@@ -51,6 +54,9 @@ END_OF_PAYLOAD = -4
 """Where the last byte that the caller may write ends, by the end of its block: before the next block's header."""
 ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
 """What is asked of an access where it takes place."""
+OF_ANOTHER_BLOCK = "a block that is not held yet"
+IN_ITS_SET = "a block that starts in its set"
+LARGE_ENOUGH = "a block that holds what is wanted"
 _FIELDS = ("left", "right", "prev", "next", "start", "size")
 _MOST_START = SPAN // START_BYTES - 1
 
@@ -77,7 +83,7 @@ class Deduced:
     """What came of an operation.
 
     Attributes:
-        operation: ``init``, ``caller`` (what the caller writes), ``free-small`` or ``free-large``.
+        operation: ``init``, ``caller`` (what the caller writes), ``free-small``, ``free-large`` or ``malloc-small``.
         ways: how many were found, to their ends or not.
         obligations: in the order in which they were asked.
         choices: of each way, the branches whose condition is not constant, and whether each was taken.
@@ -163,6 +169,11 @@ class _Deduction:
         if end:
             self._choices.append(end.choices)
 
+    def leave_way(self) -> None:
+        """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
+        self._obligations.extend(Obligation(0, *one) for one in self._pending)
+        self._pending.clear()
+
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
         unique = tuple(dict.fromkeys(self._obligations))
@@ -201,6 +212,12 @@ class _Deduction:
     def _ask(self, what: str, formula: Node, end: End | None) -> None:
         at = end.instruction_address if end else 0
         self._pending.append((at, what, self.terms.questions.holds(formula)))
+
+    def ask_own(self, memory: CamaMemory, start: Node) -> None:
+        """Ask that all blocks whose words were accessed are the one at ``start``."""
+        for one, instruction_address in memory.touched.items():
+            is_own = self.terms.questions.holds(one.equals(start))
+            self._pending.append((instruction_address, OF_THE_OWN_BLOCK, is_own))
 
     def ask_words(self, memory: CamaMemory, after: View, end: End) -> None:
         """Ask that what is read behind the way was read before it or stored in it, and that stores were to that."""
@@ -386,6 +403,7 @@ def deduce_free(
             return
         run.ask_claims(memory, after, way)
         run.ask_words(memory, after, way)
+        run.ask_own(memory, start)
         run.end_way(way, ())
 
     given = dict(zip(registers, (block, run.stack_pointer), strict=True))
@@ -416,6 +434,99 @@ def _freed(memory: CamaMemory, view: View, start: Node) -> View:
         before = cama.changed(cama.changed(after.before, behind, start), start, term(0))
         after = replace(after, before=before)
     return replace(after, held=cama.changed(after.held, start, FALSE))
+
+
+# ------------------------------------------------------------------------------------------------------------- malloc
+
+
+def deduce_malloc_small(
+    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]
+) -> Deduced:
+    """Malloc, of any arguments, where it reads neither the break nor the head of a list of large blocks.
+
+    That is where it is refused at once, and where the list of a small class is found filled.
+
+    Parameters:
+        registers: those of the two arguments and of the stack pointer; the first is also the result's.
+
+    Raises:
+        UsageError: z3 is not installed.
+    """
+    view = cama.view_of(" before")
+    run = _Deduction(geometry, view, begins=False)
+    run.assume_claims()
+    run.load_scalars()
+    wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
+    run.terms.follow(wanted)
+    given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)), run.stack_pointer)
+    run.rules = replace(run.rules, asked_set=given[1], leaves_large=True)
+    run.memory.rules = run.rules
+    result, entry = registers[0], dict(run.memory.static)
+
+    def visit(way: End) -> None:
+        memory = cast("CamaMemory", way.memory)
+        if way.reason == LEFT_TO_ANOTHER_PART:
+            run.leave_way()
+            return
+        if way.reason:
+            run.end_way(way, ())
+            return
+        returned = way.registers(result)
+        if returned == Word(0):
+            run.end_way(
+                way, [("nothing is changed where it fails", cama_truth(not memory.stored and memory.static == entry))]
+            )
+            return
+        own = None if returned is None else memory.start_at(returned)
+        cell, number = next(iter(memory.found.items()), (None, None))
+        if own is None or own[1] or cell is None or number is None:
+            run.end_way(replace(way, reason="it returns no start of a block that was found"), ())
+            return
+        start = own[0]
+        try:
+            after = _popped(memory, view, start)
+        except Astray as error:
+            run.end_way(replace(way, reason=str(error)), ())
+            return
+        run.ask_claims(memory, after, way)
+        run.ask_words(memory, after, way)
+        run.ask_own(memory, start)
+        asked: list[tuple[str, Node]] = [
+            (OF_ANOTHER_BLOCK, negation(view.held(start))),
+            (IN_ITS_SET, _is_in_set(run, view, memory, start, asked_set)),
+            (LARGE_ENOUGH, cama_truth(_is_large_enough(run, number, given[0], way))),
+        ]
+        run.end_way(way, asked)
+
+    follow_ways(lifter, run.terms, entry_address, dict(zip(registers, given, strict=True)), run.memory, visit)
+    return run.deduced("malloc-small")
+
+
+def _popped(memory: CamaMemory, view: View, start: Node) -> View:
+    """The view behind a malloc that took the small block at ``start`` out of its list, with its ghosts."""
+    after = _stored_view(memory, view)
+    behind = view.link(start)
+    return replace(
+        after, before=cama.changed(after.before, behind, term(0)), held=cama.changed(after.held, start, TRUE)
+    )
+
+
+def _is_in_set(run: _Deduction, view: View, memory: CamaMemory, start: Node, asked_set: Node) -> Node:
+    """That the small block at ``start`` is in the set ``asked_set``; what sets are is assumed at both starts."""
+    asked = run.geometry.line_bytes // START_BYTES * asked_set
+    for at, number in ((start, view.tag_class(start)), *((asked, cama.class_at(cell)) for cell in memory.found)):
+        for formula in sets(run.geometry, at, number):
+            run.terms.questions.assume(formula)
+    return cama.set_of(start).equals(asked_set)
+
+
+def _is_large_enough(run: _Deduction, number: Word, wanted: Word, way: End) -> bool:
+    """Whether blocks of the class ``number`` hold the bytes that are wanted, up to where the caller may write."""
+    terms, bits = run.terms, run.terms.bits(wanted)
+    premises = tuple(terms.bits_about([number, wanted], way.conditions))
+    needed = condition("bits INT_ADD", bits, condition("bits constant", -END_OF_PAYLOAD))
+    below = condition("bits less", run.geometry.bits_of_least_size(terms.bits(number)), needed)
+    return terms.questions.bits_hold(premises, negation(below))
 
 
 # --------------------------------------------------------------------------------------------------------- the caller

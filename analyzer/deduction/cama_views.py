@@ -100,6 +100,16 @@ def class_at(at: Node) -> Node:
     return apply("class at", at)
 
 
+def set_of(start: Node) -> Node:
+    """The cache set of a start."""
+    return apply("set of", start)
+
+
+def set_at(at: Node) -> Node:
+    """The cache set of a cell."""
+    return apply("set at", at)
+
+
 def is_taken(view: View, place: Node) -> Node:
     """Whether a place was taken once."""
     return view.number(place) >= 1

@@ -9,7 +9,8 @@ asked for; the bits get all of it.
 its range there, which is more than it is. That a sum does not wrap around is shown before it is read as an integer,
 else its quotient by 2^32 is an unknown as well. Words below a definition that are sums of plain unknowns are taken as
 one unknown by the bits, equal sums as the same one, of which only what the integers show is said; so are words whose
-leading zeros are computed.
+leading zeros are computed, if the integers get their definitions. Of unknowns that are to be *followed* the bits get
+both: constants that are added, and what leading zeros are computed of.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ class WordTerms:
         self._defined: list[set[Node]] = [set()]
         self._conditions: dict[Node, Node] = {}
         self._whole: set[Word] = set()
+        self._followed: set[Node] = set()
         self._numbers: dict[Node, int] = {}
         self._count = 0
 
@@ -162,6 +164,14 @@ class WordTerms:
         self._unknowns.setdefault(node, _Unknown(most))
         self.questions.assume(conjunction(node >= 0, node <= most))
         return node
+
+    def follow(self, node: Node) -> None:
+        """Let the bits tell sums of ``node`` and constants from each other, and take nothing of it alone as a whole."""
+        self._followed.add(node)
+
+    def is_followed(self, word: Word) -> bool:
+        """Whether ``word`` is computed of nothing but unknowns that are followed."""
+        return all(node in self._followed for leaf in self.leaves(word) for node, _ in leaf.parts)
 
     # ------------------------------------------------------------------------------------------------ operations
 
@@ -199,7 +209,8 @@ class WordTerms:
             case "INT_XOR" | "INT_LEFT" | "INT_RIGHT", _:
                 return self._defining(opcode, *words)
             case "LZCOUNT", (one,):
-                self._whole.add(base_of(one))
+                if self._is_integer(one) and not self.is_followed(one):
+                    self._whole.add(base_of(one))
                 return self._defining(opcode, one, most=32)
         return None
 
@@ -395,6 +406,9 @@ class WordTerms:
         """Whether leading zeros of ``word``, or of a multiple of it, were computed."""
         return base_of(word) in self._whole
 
+    def _is_followed(self, word: Word) -> bool:
+        return len(word.parts) == 1 and word.parts[0][0] in self._followed
+
     def leaves(self, word: Word) -> tuple[Word, ...]:
         """The words of plain unknowns that ``word`` is computed of, each divided by its alignment."""
         return tuple(dict.fromkeys(self._leaves(word, set())))
@@ -404,7 +418,7 @@ class WordTerms:
             return
         seen.add(word)
         if self.is_plain(word):
-            yield base_of(word)
+            yield base_of(word) if not self._is_followed(word) else Word(0, ((word.parts[0][0], 1),))
             return
         plain = {node: factor for node, factor in word.parts if self._unknowns[node].definition is None}
         if plain:
@@ -420,6 +434,12 @@ class WordTerms:
         """``word`` bit by bit."""
         if not word.parts:
             return condition("bits constant", word.constant)
+        if self._is_followed(word) and (word.constant or word.parts[0][1] != 1):
+            (node, factor), constant = word.parts[0], condition("bits constant", word.constant)
+            own = self.bits(Word(0, ((node, 1),)))
+            return condition(
+                "bits INT_ADD", condition("bits INT_MULT", own, condition("bits constant", factor % SPAN)), constant
+            )
         if self.is_plain(word):
             base = base_of(word)
             whole = condition("bits unknown", f"word.{self._number(condition('leaf', base))}")

@@ -23,7 +23,7 @@ def test_what_is_open_is_told_with_its_instruction():
     report = SimpleNamespace(deduced=(open_one,), image=program().image)
     text = " ".join(" ".join(str(line) for line in _deduced(report, 100)).split())
     assert "what the caller writes - 30 1" in text
-    assert "malloc - - not begun" in text
+    assert "malloc, all else - - not begun" in text
     assert "Open bits: cama_free+0x0" in text
     document = _deduced_document(report, open_one)
     assert (document["operation"], document["shown"], document["open"][0]["what"]) == ("caller", 30, "bits")

@@ -1,7 +1,7 @@
 """What a solver shows of an allocator's own claims, operation by operation: CAMA's, on PowerPC.
 
 *Soundness:* nothing of it enters a verdict. What is shown of one operation is shown under the claims, which are assumed
-at its entry; they are facts only when every operation keeps them, and malloc is not among those that are looked at yet.
+at its entry; they are facts only when every operation keeps them, and of malloc only a part is looked at yet.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 from wcet_probe.progress import Progress, silent
 
-OPERATIONS = ("init", "caller", "free-small", "free-large")
-"""What can be deduced: ``caller`` is what the caller writes, ``free-small`` free of null or a small block."""
+OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small")
+"""What can be deduced: ``caller`` is what the caller writes, ``free-small`` free of null or a small block,
+``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks."""
 _ARGUMENTS, _STACK_POINTER = ("r3", "r4"), "r1"
 
 
@@ -90,9 +91,14 @@ def _free(program: Program, geometry: Geometry, lifter: Lifter, *, small: bool) 
     return cama.deduce_free(geometry, lifter, _entry(program, "free"), registers, small=small)
 
 
+def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
+    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
+
+
 _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {
     "init": _init,
     "caller": _caller,
     "free-small": partial(_free, small=True),
     "free-large": partial(_free, small=False),
+    "malloc-small": _malloc_small,
 }

@@ -2,7 +2,7 @@
 
 from tests.analyzer.deduction.cama_builds import geometry
 from wcet_probe.analyzer.deduction import cama_views as cama
-from wcet_probe.analyzer.deduction.cama_claims import Named, claims, definitions, instances
+from wcet_probe.analyzer.deduction.cama_claims import Named, claims, definitions, instances, sets
 from wcet_probe.analyzer.deduction.formulas import conjunction, term, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 
@@ -47,3 +47,18 @@ def test_instances_are_those_with_the_new_term():
     assert len(second) == len(first) + 2 * pairs
     assert ("place", one) in named.with_term("place", one)
     assert ("place", one) not in named
+
+
+def test_a_cell_tells_the_set_of_its_start():
+    g, questions = geometry(), Questions()
+    one, other, number = unknown("one"), unknown("other"), unknown("number")
+    for start in (one, other):
+        for formula in sets(g, start, number):
+            questions.assume(formula)
+    questions.assume(cama.cell(one, number).equals(cama.cell(other, number)))
+    same = cama.set_of(one).equals(cama.set_of(other))
+    assert not questions.holds(same)
+    questions.assume(conjunction(number >= 0, number < 64))
+    assert questions.holds(same)
+    questions.assume(one.equals(4 * (128 * 7 + 5) + 3))
+    assert questions.holds(cama.set_of(other).equals(5))

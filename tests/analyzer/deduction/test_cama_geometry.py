@@ -46,3 +46,7 @@ def test_bits_of_class_and_word_are_those_of_numbers():
     expected = g.word_at((2 + class_of(g, size)) * 128 + start // 32 % 128)
     address = g.bits_of_word(constants[0], plane)
     assert questions.bits_hold([], condition("bits equal", address, condition("bits constant", expected)))
+    for small in range(g.first_large):
+        least = g.bits_of_least_size(condition("bits constant", small))
+        expected = condition("bits equal", least, condition("bits constant", g.least_size(small)))
+        assert questions.bits_hold([], expected)

@@ -7,11 +7,11 @@ from wcet_probe.analyzer.deduction import cama_operations
 from wcet_probe.analyzer.deduction.cama_operations import deduce_caller
 
 
-@pytest.mark.parametrize("operation", ["init", "caller", "free-small"])
+@pytest.mark.parametrize("operation", ["init", "caller", "free-small", "malloc-small"])
 def test_an_operation_keeps_all_claims(operation):
     found = deduced(operation)
     assert found.open == ()
-    assert found.ways == {"init": 11, "caller": 0, "free-small": 2}[operation]
+    assert found.ways == {"init": 11, "caller": 0, "free-small": 2, "malloc-small": 6}[operation]
 
 
 def test_init_is_asked_for_each_claim_and_word_where_it_succeeds():
@@ -128,3 +128,49 @@ def test_a_caller_that_writes_behind_its_block_keeps_not_all_claims(monkeypatch)
 @pytest.mark.slow
 def test_free_of_a_large_block_keeps_all_claims():
     assert deduced("free-large").open == ()
+
+
+BROKEN_MALLOC_SMALL = {
+    "a bit that stays set": (
+        "    if (small->next == NULL)\n        mark_empty(set, class);\n    small",
+        "    small",
+        {"bits"},
+    ),
+    "a block that stays free": ("    small->tag &= ~CAMA_SMALL_FREE_BIT;\n", "", {"held", "small-before"}),
+    "a list that loses its rest": (
+        "    set_first(head, small->next);\n    if (small->next == NULL)\n        mark_empty(set, class);\n",
+        "    set_first(head, NULL);\n    mark_empty(set, class);\n",
+        {"small-before"},
+    ),
+    "a block that stays in its list": ("    set_first(head, small->next);\n    if", "    if", {"heads-small"}),
+    "a block of a smaller class": (
+        "    uint32_t mask = ~(uint32_t)0 << class % 32;\n",
+        "    uint32_t mask = ~(uint32_t)0 << class % 32 / 2;\n",
+        {"a block that holds what is wanted"},
+    ),
+    "another block that is written": (
+        "    if (small->next == NULL)\n        mark_empty(set, class);\n    small",
+        """    if (small->next == NULL)
+        mark_empty(set, class);
+    else
+        ((volatile struct cama_small *)small->next)->tag |= CAMA_SMALL_BIT;
+    small""",
+        {"of the own block"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", mostly_slow(BROKEN_MALLOC_SMALL))
+def test_a_malloc_of_small_blocks_that_is_broken_leaves_its_claims_open(name):
+    old, new, expected = BROKEN_MALLOC_SMALL[name]
+    found = open_of_changed("malloc-small", (old, new))
+    assert expected <= found.keys()
+    assert all("cama_malloc" in place for name in expected for place in found[name])
+
+
+@pytest.mark.parametrize("other", ["set ^ 1", "(set + 1) & (CAMA_SETS - 1)"])
+@pytest.mark.slow
+def test_a_malloc_that_looks_into_the_lists_of_another_set_is_not_followed(other):
+    found = open_of_changed("malloc-small", ("    return find(set, class);\n", f"    return find({other}, class);\n"))
+    (stray,) = (name for name in found if name.startswith("followed to its end"))
+    assert "multiple of 32" in stray

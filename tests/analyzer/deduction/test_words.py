@@ -82,3 +82,21 @@ def test_what_wraps_around_is_not_taken_for_a_sum():
     assert not terms.questions.holds(value.equals(x + 1))
     terms.questions.assume(x < SPAN - 1)
     assert terms.questions.holds(value.equals(x + 1))
+
+
+def test_the_bits_of_a_followed_unknown_see_through_leading_zeros_and_constants():
+    terms = WordTerms(Questions())
+    x, y = terms.known(unknown("x")), terms.known(unknown("y"))
+    terms.follow(x)
+    for node, is_seen in ((x, True), (y, False)):
+        rounded = terms.operate("INT_AND", Word(11, ((node, 1),)), Word(SPAN - 8))
+        zeros = terms.operate("LZCOUNT", rounded)
+        one = condition("bits constant", 117)
+        premise = condition("bits equal", terms.bits(Word(0, ((node, 1),))), one)
+        formula = condition("bits equal", terms.bits(zeros), condition("bits constant", 24))
+        assert terms.questions.bits_hold([premise], formula) is is_seen
+        assert terms.is_followed(rounded) is is_seen
+    opposite = terms.bits(Word(5, ((x, -1),)))
+    premise = condition("bits equal", terms.bits(Word(0, ((x, 1),))), condition("bits constant", 7))
+    assert terms.questions.bits_hold([premise], condition("bits equal", opposite, condition("bits constant", SPAN - 2)))
+    assert not terms.is_followed(Word(0, ((x, 1), (y, 1))))
