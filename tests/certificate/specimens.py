@@ -32,7 +32,7 @@ SPECIMENS = (
     ("buddy-binary", "cortex-m7", "malloc"),
     ("list", "mpc603e", "f"),
     ("buddy-binary", "mpc603e", "free"),
-    ("avl-best-fit", "cortex-m4", "malloc"),
+    ("avl-best-fit", "cortex-m0plus", "malloc"),
     ("fast-fit", "arm926ej-s", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""

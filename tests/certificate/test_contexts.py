@@ -14,7 +14,7 @@ from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value, constant
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import Control
 
-STACKED = ("avl-best-fit", "cortex-m4", "malloc")
+STACKED = ("avl-best-fit", "cortex-m0plus", "malloc")
 
 
 def test_a_function_that_stores_to_its_stack_returns_by_the_assumption():
