@@ -6,6 +6,8 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.loops.counting import counted_loops
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -161,6 +163,13 @@ def test_all_loops_together_go_as_far_as_the_number(text):
     assert all(loop.max <= 65 for loop in proof.bound.loops)
     assert proof.bound.instructions < 64 * 12
     held_against_runs(proof)
+
+
+def test_an_inner_loop_may_begin_at_the_end_of_the_number():
+    """The least distance that a certificate tells of it is not that at entry of the loop around it."""
+    proof = proved(guest(GOING_ON.replace("adds r4, r4, #1", "adds r4, r4, #32")), "f")
+    counts = counted_loops(proof.values, loop_shapes(proof.values)).counts
+    assert [counts[header].distance_low for header in sorted(counts)] == [31, 0, 0]
 
 
 @pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, UNTESTED, GOING_ON_OR_NOT])
