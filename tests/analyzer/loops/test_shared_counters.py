@@ -72,6 +72,8 @@ RESTARTING = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it n
 
 BACK = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    subne r3, r3, #1")
 ANOTHER_END = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    addne r4, r4, #1")
+SKIPPING = GOING_ON.replace("2:  adds r3, r3, #1", "2:  lsls r5, r0, #23\n    bmi 2b\n    adds r3, r3, #1")
+"""A round of an inner loop need not move the number."""
 UNTESTED = GOING_ON.replace("4:  adds r6, r6, #1", "4:  adds r3, r3, #1")
 """The end may be jumped over."""
 
@@ -172,7 +174,7 @@ def test_an_inner_loop_may_begin_at_the_end_of_the_number():
     assert [counts[header].distance_low for header in sorted(counts)] == [31, 0, 0]
 
 
-@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, UNTESTED, GOING_ON_OR_NOT])
+@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, SKIPPING, UNTESTED, GOING_ON_OR_NOT])
 def test_a_number_that_need_not_come_to_its_end_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")
