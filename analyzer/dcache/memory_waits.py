@@ -26,12 +26,12 @@ def uncached_cycles(access: Access, memory: MemoryTiming) -> int:
 
 
 def region_cycles(access: Access, memory: MemoryTiming) -> int:
-    """Most cycles of the uncached regions that ``access`` may be to."""
+    """Most cycles of the uncached regions that ``access`` may be to, with one of its bytes at least."""
     cycles = 0
     for region in memory.regions:
         if access.base is Base.NUMBER:
             low, high = access.offset.unsigned_range()
-            if high < region.extent.base_address or region.extent.end_address <= low:
+            if high + access.size_bytes <= region.extent.base_address or region.extent.end_address <= low:
                 continue
         own = region.write_cycles if access.is_store else region.read_cycles
         cycles = max(cycles, own.value)

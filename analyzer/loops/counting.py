@@ -132,11 +132,14 @@ class _Counter:
             yield from shared_counters(self._values, self._shape, self._killed, self._linear_value)
 
     def of_shared(self, one: SharedCounter, header: int | None = None) -> Count | None:
-        """The bound of this loop, or of that with ``header``, that ``one`` tells."""
+        """The bound of this loop, or of that with ``header``, that ``one`` tells.
+
+        Where one in it is entered the number may be at its end already, or as far from it as at entry of this loop.
+        """
         most = one.most_rounds.get(self._shape.loop.header if header is None else header)
         if most is None:
             return None
-        low = min(one.distance.unsigned_range()[0], most - 1)
+        low = min(one.distance.unsigned_range()[0], most - 1) if header in {None, self._shape.loop.header} else 0
         return Count("<", 1, low, most - 1, most, None, self._name(one.location), one.form)
 
     def _most_of(self, shape: LoopShape) -> int | None:

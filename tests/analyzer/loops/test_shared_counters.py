@@ -6,6 +6,8 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.loops.counting import counted_loops
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -70,6 +72,8 @@ RESTARTING = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it n
 
 BACK = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    subne r3, r3, #1")
 ANOTHER_END = GOING_ON.replace("4:  adds r6, r6, #1", "4:  tst r0, #256\n    it ne\n    addne r4, r4, #1")
+SKIPPING = GOING_ON.replace("2:  adds r3, r3, #1", "2:  lsls r5, r0, #23\n    bmi 2b\n    adds r3, r3, #1")
+"""A round of an inner loop need not move the number."""
 UNTESTED = GOING_ON.replace("4:  adds r6, r6, #1", "4:  adds r3, r3, #1")
 """The end may be jumped over."""
 
@@ -163,7 +167,14 @@ def test_all_loops_together_go_as_far_as_the_number(text):
     held_against_runs(proof)
 
 
-@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, UNTESTED, GOING_ON_OR_NOT])
+def test_an_inner_loop_may_begin_at_the_end_of_the_number():
+    """The least distance that a certificate tells of it is not that at entry of the loop around it."""
+    proof = proved(guest(GOING_ON.replace("adds r4, r4, #1", "adds r4, r4, #32")), "f")
+    counts = counted_loops(proof.values, loop_shapes(proof.values)).counts
+    assert [counts[header].distance_low for header in sorted(counts)] == [31, 0, 0]
+
+
+@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, SKIPPING, UNTESTED, GOING_ON_OR_NOT])
 def test_a_number_that_need_not_come_to_its_end_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")
