@@ -45,6 +45,15 @@ def test_load_use_is_charged_when_the_next_instruction_reads_what_is_loaded():
     assert executed(powerpc(0x80640000, 0x7CC62A14), MPC603E) == [1, 1]  # add r6,r6,r5
 
 
+def test_a_conditional_branch_to_the_next_instruction_is_charged_as_taken():
+    """It refills the pipeline where it is taken, and which way it went cannot be told from where it led."""
+    thumbs, powerpcs = (thumb(0xD001), thumb(0xD0FF)), (powerpc(0x41820010), powerpc(0x41820004))
+    for target, (elsewhere, behind) in ((M4, thumbs), (MPC603E, powerpcs)):
+        (far,), (near,) = costs(elsewhere, target), costs(behind, target)
+        assert far.taken_cycles > 0 == near.taken_cycles
+        assert near.executed_cycles == far.executed_cycles + far.taken_cycles
+
+
 def test_load_use_is_not_charged_over_a_gap_of_addresses():
     load, _, _, use = arm(LDR_R0, ADD_R1_R2, ADD_R1_R2, ADD_R1_R0)
     assert executed((load, use), ARM926) == [1, 1]

@@ -34,15 +34,17 @@ def costs(instructions: Sequence[Instruction], target: Target) -> tuple[Instruct
     """
     waits = waits_behind(instructions, target)
     return tuple(
-        _UNCHARGED
-        if one.problem
-        else InstructionCost(
-            executed_cycles(one, target) + wait,
-            target.condition_failed.cycles,
-            target.timing[one.timing_class].taken_cycles,
-        )
+        _UNCHARGED if one.problem else _cost(one, executed_cycles(one, target) + wait, target)
         for one, wait in zip(instructions, waits, strict=True)
     )
+
+
+def _cost(instruction: Instruction, cycles: int, target: Target) -> InstructionCost:
+    """Behind a branch to the next instruction nobody sees whether it was taken: it is charged as taken."""
+    taken, skipped = target.timing[instruction.timing_class].taken_cycles, target.condition_failed.cycles
+    if instruction.branch_target == instruction.address + instruction.size_bytes:
+        return InstructionCost(cycles + taken, skipped, 0)
+    return InstructionCost(cycles, skipped, taken)
 
 
 def executed_cycles(instruction: Instruction, target: Target) -> int:
