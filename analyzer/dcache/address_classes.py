@@ -1,5 +1,7 @@
 """Residue classes of the addresses of accesses, from the numbers that they are sums of and what facts say of those.
 
+Words: congruence, asserted, flow fact (docs/explanation/glossary.md).
+
 *Soundness:* the stack pointer at entry is a multiple of 8 (assumption ``stack-alignment``), and a number of which
 nothing is known and to which others are added to make an address is in the class that a flow fact tells of pointers.
 

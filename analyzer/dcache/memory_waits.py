@@ -1,5 +1,7 @@
 """What one data access waits for memory where no cache serves it.
 
+Words: set, line (docs/explanation/glossary.md).
+
 *Soundness:* the dearest of the regions that it may be to; a stack may be in any.
 
 Without a cache each access waits as long as the memory takes for one beat, where there are no regions:

@@ -3,6 +3,8 @@
 An access is charged the most that its residue class allows: nothing where it is proved, or told by a fact, that it is
 aligned. Nothing is assumed of an address of which nothing is known.
 
+Words: congruence, asserted (docs/explanation/glossary.md).
+
 *Soundness:* as said of `address_classes` and `asserted_alignment`. Each cycle is one transfer more, which waits for
 memory as the first may, at most. A predicated access is charged as if it took place.
 

@@ -97,7 +97,7 @@ def test_a_pack_is_audited_without_a_compiler(call, documents, tmp_path, monkeyp
     monkeypatch.setattr("wcet_probe.build.compilation.find_toolchain", no_compiler)
     monkeypatch.setenv("WCET_PROBE_CACHE_DIR", str(tmp_path / "empty"))
     code, out, err = call("audit", "evidence.zip", "--digest", pack.digest)
-    assert (code, err) == (6, ""), "not all hits of TLSF on the PowerPC can be seen"
+    assert (code, err) == (0, "")
     titles, *rows = out.splitlines()
     assert titles.split() == ["check", "subject", "verdict"]
     found = {re.search("ok, |not checked: ", row).start() for row in rows}
