@@ -7,7 +7,7 @@ import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, program
 from tests.support import images_dir
-from wcet_probe.analyzer.deduction.cama_operations import Obligation
+from wcet_probe.analyzer.deduction.cama_obligations import Obligation
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.deduction import OPERATIONS, deduce, geometry_of
 from wcet_probe.catalog.lookup import load_allocator, load_target

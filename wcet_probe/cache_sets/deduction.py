@@ -11,7 +11,7 @@ from functools import partial
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_geometry import Geometry
-from wcet_probe.analyzer.deduction.cama_operations import Deduced
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.build.program import Program
 from wcet_probe.errors import UsageError

@@ -354,12 +354,8 @@ class _Check:
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events, used = {name for name, _ in records["event"]}, used_constraints(records)
-        shown, asserted, followed, others = (
-            0,
-            0,
-            0,
-            list(self._open_constraints) if unit == self._bounds[0].unit else [],
-        )
+        shown = asserted = followed = 0
+        others = list(self._open_constraints) if unit == self._bounds[0].unit else []
         for name, relation, constant, terms in records["constraint"]:
             factors = _factors(terms)
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):

@@ -1,0 +1,245 @@
+"""What is asked of an operation of CAMA: claims behind each way, words that are read and stored; and the answers.
+
+*Soundness:* what the solver does not answer is open. A claim is asked at unknowns; beside the claims at entry nothing
+is assumed there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_claims import claims
+from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, Geometry
+from wcet_probe.analyzer.deduction.cama_memory import (
+    IN_THE_RESERVED_SETS,
+    OF_THE_OWN_BLOCK,
+    STORED_BEFORE_LOADED,
+    CamaMemory,
+    Rules,
+)
+from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
+from wcet_probe.analyzer.deduction.execution import Astray, End
+from wcet_probe.analyzer.deduction.formulas import FALSE, Node, disjunction, implies, term, unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+
+ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
+"""What is asked of an access where it takes place."""
+FIELDS = ("left", "right", "prev", "next", "start", "size")
+"""The words of a descriptor, in their order; the last one has the free bit, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """Something that was to be shown of a way.
+
+    Attributes:
+        way: number of the way, from 1 on; 0 of what the caller writes.
+        instruction_address: of an access, or the last instruction of the way.
+        what: the name of a claim, or what was to be shown of an access.
+        is_shown: whether it was.
+    """
+
+    way: int
+    instruction_address: int
+    what: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deduced:
+    """What came of an operation.
+
+    Attributes:
+        operation: ``init``, ``caller`` (what the caller writes), ``free-small``, ``free-large`` or ``malloc-small``.
+        ways: how many were found, to their ends or not.
+        obligations: in the order in which they were asked.
+        choices: of each way, the branches whose condition is not constant, and whether each was taken.
+    """
+
+    operation: str
+    ways: int
+    obligations: tuple[Obligation, ...]
+    choices: tuple[tuple[tuple[int, bool], ...], ...]
+
+    @property
+    def open(self) -> tuple[Obligation, ...]:
+        """What was not shown."""
+        return tuple(one for one in self.obligations if not one.is_shown)
+
+    @property
+    def shown(self) -> int:
+        """How much was shown."""
+        return len(self.obligations) - len(self.open)
+
+    @property
+    def open_by_name(self) -> Mapping[str, tuple[int, ...]]:
+        """What was not shown, and at which instructions."""
+        found: dict[str, tuple[int, ...]] = {}
+        for one in self.open:
+            places = (*found.get(one.what, ()), one.instruction_address)
+            found[one.what] = tuple(dict.fromkeys(places))
+        return found
+
+    @property
+    def accesses(self) -> int:
+        """How many instructions access data, where all that was asked of their accesses was shown."""
+        asked = [one for one in self.obligations if one.what in ACCESS_OBLIGATIONS]
+        bad = {one.instruction_address for one in asked if not one.is_shown}
+        return len({one.instruction_address for one in asked} - bad)
+
+
+class Deduction:
+    """One operation, under way: its claims, its memory, and what was asked of it so far.
+
+    *Soundness:* a claim is asked at unknowns, of which nothing is assumed but the claims at entry.
+    """
+
+    def __init__(self, geometry: Geometry, view: View, *, begins: bool) -> None:
+        self.geometry = geometry
+        self.terms = WordTerms(
+            Questions(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
+        )
+        self.claims = claims(geometry)
+        self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._oblige)
+        self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
+        self.memory = CamaMemory(self.rules, self.stack_pointer)
+        self._obligations: list[Obligation] = []
+        self._pending: list[tuple[int, str, bool]] = []
+        self._choices: list[tuple[tuple[int, bool], ...]] = []
+
+    def assume_claims(self) -> None:
+        """Assume what the claims say of no place, start or cell, and of the sentinel."""
+        for claim in self.claims:
+            if not claim.kinds:
+                self.terms.questions.assume(claim.of(self.rules.before))
+        for place in (term(self.geometry.sentinel), self.rules.before.newest, self.rules.before.spare):
+            self.memory.name("place", place)
+
+    def load_scalars(self) -> None:
+        """Static data hold at entry what the view says."""
+        view = self.rules.before
+        units = {"arena": 8, "end": 8, "top": 8, "spare": 32, "fresh": 32, "available": 1, "newest": 32}
+        for (name, unit), offset in zip(units.items(), range(0, 28, 4), strict=True):
+            node = self.terms.known(getattr(view, name), SPAN // unit - 1)
+            self.memory.static[self.geometry.control + offset] = Word(0, ((node, unit),))
+
+    def _oblige(self, what: str, instruction_address: int, is_shown: bool) -> None:  # noqa: FBT001
+        self._pending.append((instruction_address, what, is_shown))
+
+    def end_way(self, end: End | None, asked: Iterable[tuple[str, Node]]) -> None:
+        """Ask what is to hold at the end of a way, in the order given."""
+        way = len(self._choices) + 1 if end else 0
+        at = end.instruction_address if end else 0
+        for what, formula in asked:
+            self._pending.append((at, what, self.terms.questions.holds(formula)))
+        if end and end.reason:
+            self._pending.append((at, f"followed to its end: {end.reason}", False))
+        self._obligations.extend(Obligation(way, *one) for one in self._pending)
+        self._pending.clear()
+        if end:
+            self._choices.append(end.choices)
+
+    def leave_way(self) -> None:
+        """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
+        self._obligations.extend(Obligation(0, *one) for one in self._pending)
+        self._pending.clear()
+
+    def deduced(self, operation: str) -> Deduced:
+        """What came of it."""
+        unique = tuple(dict.fromkeys(self._obligations))
+        return Deduced(operation, len(self._choices), unique, tuple(self._choices))
+
+    def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
+        """Ask each claim of the view ``after``, at unknowns."""
+        for claim in self.claims:
+            self.terms.enter()
+            own = memory.copy()
+            variables = tuple(unknown(f"any {kind} {number}") for number, kind in enumerate(claim.kinds))
+            for kind, variable in zip(claim.kinds, variables, strict=True):
+                self._name_around(own, kind, variable)
+            self._ask(claim.name, claim.of(after, *variables), end)
+            self.terms.leave()
+
+    def _name_around(self, memory: CamaMemory, kind: str, one: Node) -> None:
+        """Assume the claims at ``one``, and at what it leads to."""
+        view = self.rules.before
+        memory.name(kind, one)
+        if kind == "number":
+            memory.name("place", view.at(one))
+        if kind == "place":
+            for follow in (view.left, view.right, view.prev, view.next):
+                memory.name("place", follow(one))
+            memory.name("cell", cama.home(view, one))
+        if kind == "start":
+            memory.name("start", view.link(one))
+            memory.name("start", view.before(one))
+            memory.name("place", view.owner(one))
+            memory.name("cell", cama.small_home(view, one))
+        if kind == "cell":
+            memory.name("place", view.first_large(one))
+            memory.name("start", view.first_small(one))
+
+    def _ask(self, what: str, formula: Node, end: End | None) -> None:
+        at = end.instruction_address if end else 0
+        self._pending.append((at, what, self.terms.questions.holds(formula)))
+
+    def ask_own(self, memory: CamaMemory, start: Node) -> None:
+        """Ask that all blocks whose words were accessed are the one at ``start``."""
+        for one, instruction_address in memory.touched.items():
+            is_own = self.terms.questions.holds(one.equals(start))
+            self._pending.append((instruction_address, OF_THE_OWN_BLOCK, is_own))
+
+    def ask_after(self, change: Callable[[], View], memory: CamaMemory, way: End, start: Node) -> bool:
+        """Ask all of the view that ``change`` makes behind a way of the block at ``start``; a way astray is ended."""
+        try:
+            after = change()
+        except Astray as error:
+            self.end_way(replace(way, reason=str(error)), ())
+            return False
+        self.ask_claims(memory, after, way)
+        self.ask_words(memory, after, way)
+        self.ask_own(memory, start)
+        return True
+
+    def ask_words(self, memory: CamaMemory, after: View, end: End) -> None:
+        """Ask that what is read behind the way was read before it or stored in it, and that stores were to that."""
+        before, g = self.rules.before, self.geometry
+        place, start = unknown("any place"), unknown("any start")
+        self.terms.enter()
+        own = memory.copy()
+        self._name_around(own, "place", place)
+        self._name_around(own, "start", start)
+        for name in FIELDS:
+            here = [place.equals(one) for one, _ in memory.stored.get(name, ())]
+            was = memory.was_live(name, place)
+            live = memory.is_live(after, name, place)
+            self._ask(f"stored: {name}", implies(live, disjunction(was, *here)), end)
+        for name, is_live in (("tag_class", cama.is_live_header), ("link", cama.is_filed)):
+            here = [start.equals(one) for one, _ in memory.stored.get(name, ())]
+            was = FALSE if self.rules.begins else is_live(before, start)
+            what = "the word before a block" if name == "tag_class" else name
+            self._ask(f"stored: {what}", implies(is_live(after, start), disjunction(was, *here)), end)
+        self.terms.leave()
+        for name, one in dict.fromkeys(memory.all_stored()):
+            if name in FIELDS:
+                kept = disjunction(cama.is_taken(after, one), one.equals(g.sentinel), one.equals(after.newest))
+                self._ask("apart: a store to a descriptor", kept, end)
+            elif name in {"tag_class", "link"}:
+                self._ask("apart: a store to a block", cama.is_live_header(after, one), end)
+
+
+def stored_view(memory: CamaMemory, base: View) -> View:
+    """``base`` behind the stores of ``memory``, its ghosts unchanged."""
+    maps: dict[str, Any] = {}
+    for name in MAPS:
+        function: Map = getattr(base, name)
+        for argument, value in memory.stored.get(name, ()):
+            function = cama.changed(function, argument, value)
+        maps[name] = function
+    names = ("arena", "end", "top", "spare", "fresh", "available", "newest")
+    scalars: dict[str, Any] = {name: memory.scalar(name) for name in names}
+    return replace(base, **maps, **scalars)
