@@ -206,7 +206,10 @@ word: .word 1, 2
     ("store", "is_known"),
     [
         ("nop", True),
-        ("str r0, [sp, #-8]", True),
+        ("str r0, [sp, #-8]!", True),
+        ("push {r0, lr}", True),
+        ("str r0, [sp, #-8]", False),
+        ("str r0, [sp, #8]", False),
         ("str r0, [r2, #4]", True),
         ("str r0, [r1]", False),
         ("strb r0, [r2, #3]", False),

@@ -8,7 +8,10 @@ from tests.certificate.forgeries import graph_instead
 from tests.certificate.test_returns import LONG, UNKNOWN, forged, kept_at
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.coverage import code_of
+from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.numbers import ANY, LINK, Value
 from wcet_probe.errors import VerificationError
 
 ENDS = {"f": "bx lr\n", "h": LONG + "bx lr\n", "k": "bx lr\n"}
@@ -111,3 +114,110 @@ def test_a_stack_address_that_went_through_a_special_register_is_one_still():
 
     with pytest.raises(VerificationError, match="the graph lacks the edge"):
         forged(functions, change, "mpc603e")
+
+
+STORED = {
+    "at its own address": (
+        "cortex-m4",
+        ("sub sp, sp, #16\n mov r1, sp\n strt r1, [r1, #4]\n ldr r2, [sp, #4]\n ldr r3, =h\n ldr r0, =k\n"
+        " str r0, [sp, #8]\n str r3, [r2, #8]\n ldr r0, [sp, #8]\n add sp, sp, #16\n bx r0\n"),
+        "r13 stack 0 0 0|r14 link 0 0 0",
+        f"r1 {UNKNOWN}|r2 {UNKNOWN}",
+    ),
+    "turned over, at a distance from itself": (
+        "mpc603e",
+        ("lis 4, 0x40\n subf 3, 1, 4\n stwbrx 1, 1, 3\n lwbrx 5, 0, 4\n lis 6, k@ha\n addi 6, 6, k@l\n lis 7, h@ha\n"
+        " addi 7, 7, h@l\n stw 6, -8(1)\n stw 7, -8(5)\n lwz 6, -8(1)\n mtctr 6\n bctr\n"),
+        "r1 stack 0 0 0|lr link 0 0 0",
+        f"r3 {UNKNOWN}|r5 {UNKNOWN}|r6 {UNKNOWN}|ctr {UNKNOWN}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_stack_address_that_is_stored_by_way_of_itself_is_one_still(name):
+    """It was taken for a number: no more was looked at than registers that are no part of an address."""
+    target, body, places, more = STORED[name]
+    is_arm = target != "mpc603e"
+    ends = ENDS if is_arm else {"f": "blr\n", "h": "add 3, 3, 3\n" * 6 + "blr\n", "k": "blr\n"}
+
+    def change(guest, problem, derivations, followed):
+        nodes = {"g": ("g", 0, body.count("\n")), "k": ("k", 0, 1)}
+        changed = graph_instead(problem, guest, nodes, {"a:jump": ("g", "k")}, ["k"], cycles_each=400)
+        said = [*kept_at("g", places=places), *kept_at("k", places=f"{places}|{more}")]
+        return changed, derivations, said if followed or problem.unit == "instructions" else []
+
+    found = forged({**ends, "g": body}, change, target)
+    assert is_open(found)
+    assert found[1]["instructions"] < 15
+
+
+@pytest.mark.parametrize(
+    ("before", "store", "is_kept"),
+    [
+        ("", "str r3, [sp, #0x40]", False),
+        ("", "str r3, [sp, #-64]", False),
+        ("sub sp, sp, #64", "str r3, [sp, #0x20]", True),
+        ("", "str r3, [sp, #-64]!", True),
+    ],
+)
+def test_a_distance_from_the_stack_pointer_may_lead_to_static_memory_but_in_the_frame(before, store, is_kept):
+    """No assumption tells where memory lies that is none of the call's own stack: a static word was kept there."""
+    body = (
+        f"ldr r1, =word\n ldr r0, =k\n str r0, [r1]\n ldr r3, =h\n {before or 'nop'}\n {store}\n ldr r0, [r1]\n bx r0\n"
+    )
+    body += " .ltorg\n .data\n .balign 4\n word: .word 0\n .text\n"
+    nodes = {"g": ("g", 0, 8), "k": ("k", 0, 1)}
+    low = 4294967232 if before or "!" in store else 0
+    said = kept_at("g") + kept_at("k", places=f"r13 stack {low} 0 0|r14 link 0 0 0")
+    assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said)) != is_kept
+
+
+BASES = {
+    "stored behind another register": ("cortex-m4", "stm r1!, {r0, r1}\n ldr r3, [sp, #4]\n", "r3", False),
+    "stored first": ("cortex-m4", "stm r1!, {r1, r2}\n ldr r3, [sp]\n", "r3", True),
+    "loaded and written back": ("arm926ej-s", "ldm r1!, {r1, r2}\n", "r1", False),
+    "loaded alone": ("cortex-m4", "ldm r1, {r1, r2}\n", "r1", True),
+}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_of_a_base_that_is_written_back_and_transferred_nothing_is_known(name):
+    target, lines, register, is_known = BASES[name]
+    body = f"sub sp, sp, #16\n mov r1, sp\n mov r0, #1\n mov r2, #2\n str r2, [sp]\n {lines}"
+    core = load_target(target)
+    guest = guest_of(assembler({"f": f"{body} add sp, sp, #16\n bx lr\n"}, core), core)
+    code, state = code_of(guest.image, guest.instructions), State({"r13": Value("stack", 0, 0, 0)})
+    address = guest.image.symbols["f"].address
+    for _ in range(body.count("\n")):
+        found = code.at(address)
+        code.isa.execute(Machine(guest.image), found, state)
+        address += found.size_bytes
+    assert (state.read(register) != ANY) == is_known
+
+
+def test_arm_changes_the_instruction_set_by_mov_from_armv7_on():
+    jump = "ldr r3, =h+1\n mov pc, r3\n"
+    nodes = {"g": ("g", 0, 2), "h": ("h", 0, 7)}
+    assert is_open(forged_graph(jump, nodes, {"a:return": ("g", "h")}, ["h"], kept_at(*nodes), target="cortex-r5"))
+
+
+def test_behind_another_machine_state_nothing_is_known():
+    """Code may be read the other way round, or be somewhere else."""
+    for line, is_harmless in (("mtmsr 3", False), ("mtctr 3", True)):
+        core = load_target("mpc603e")
+        guest = guest_of(assembler({"f": f"{line}\n blr\n"}, core), core)
+        state = State({"r1": Value("stack", 0, 0, 0), "lr": LINK})
+        code = code_of(guest.image, guest.instructions)
+        code.isa.execute(Machine(guest.image), code.at(guest.image.symbols["f"].address), state)
+        assert (state.read("lr") == LINK) == is_harmless
+
+
+def test_a_conditional_return_to_the_next_instruction_is_charged_as_taken():
+    core = load_target("mpc603e")
+    guest = guest_of(assembler({"f": "beqlr\n blr\n"}, core), core)
+    costs = {one.address: cost for one, cost in zip(guest.instructions, guest.costs, strict=True)}
+    first = code_of(guest.image, guest.instructions).at(guest.image.symbols["f"].address)
+    following = first.address + 4
+    assert edge_cost(first, following, costs, "cycles") == 0
+    assert edge_cost(first, following, costs, "cycles", is_gone=True) == costs[first.address].taken_cycles > 0

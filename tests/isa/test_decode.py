@@ -300,6 +300,8 @@ def test_registers_read_written_and_loaded():
         (Isa.POWERPC, 0xFC00002C, "no instruction known|timing class unknown"),  # fsqrt
         (Isa.POWERPC, 0x7C64042A, "no instruction known"),  # lswx
         (Isa.POWERPC, 0x7C0020AC, "effect on the caches"),  # dcbf
+        (Isa.POWERPC, 0x7C70FBA6, "special register 1008"),  # mtspr HID0, r3: caches on and off
+        (Isa.POWERPC, 0x7C7083A6, "special register 528"),  # mtibatu 0, r3
         (Isa.POWERPC, 0x4182000D, "conditional call"),  # beql
         (Isa.POWERPC, 0x00000000, "no instruction known"),
     ],

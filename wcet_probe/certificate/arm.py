@@ -212,8 +212,8 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     if target.base == "link" and target == LINK:
         return [Outcome("return", None, state)]
     found = machine.targets(target, WORD - 2)
-    # Its lowest bit tells the instruction set, but where Thumb jumps by mov.
-    if found is None or (name != "mov" and not _is_of(thumb, target.words())):
+    # Its lowest bit tells the instruction set, but where Thumb jumps by mov; by that ARM changes it from ARMv7 on.
+    if found is None or (not (thumb and name == "mov") and not _is_of(thumb, target.words())):
         return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
     return [Outcome(way, address, state.copy()) for address in found]
 
@@ -263,7 +263,7 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         return
     if known is None or len(instruction.writes - {PC}) != 1:
         flags_before = dict(state.flags) if name in _KEEPS_FLAGS else {}
-        machine.havoc(instruction, state)
+        machine.havoc(instruction, state, _stored(instruction))
         state.flags |= flags_before
         return
     value, old_name, flags = known
@@ -405,15 +405,45 @@ def _access(machine: Machine, instruction: Instruction, name: str, state: State)
         for register, (value, asserted) in found.items():
             if register != PC:
                 state.write(register, value, asserted)
-        unknown = instruction.writes - found.keys() - _moved(instruction, name)
+        # A base that is written back and loaded is unpredictable.
+        unknown = instruction.writes - (found.keys() ^ _moved(instruction, name))
     else:
-        for address, size_bytes, register in _transfers(machine, instruction, state):
-            value = state.read(register)
-            machine.store(address, size_bytes, value, _name(state, register), state)
+        transfers = [
+            (address, size_bytes, *_transferred(machine, instruction, name, register, state))
+            for address, size_bytes, register in _transfers(machine, instruction, state)
+        ]
         _write_back(machine, instruction, name, state)
+        for address, size_bytes, value, asserted in transfers:
+            machine.store(address, size_bytes, value, asserted, state)
         unknown = instruction.writes - _moved(instruction, name)
     for register in unknown - {PC}:
         state.write(register, ANY, machine.fresh())
+
+
+def _transferred(
+    machine: Machine, instruction: Instruction, name: str, register: str, state: State
+) -> tuple[Value, object]:
+    """What is stored of a register, and its name; of a base that is written back nobody knows, but if it is the first.
+
+    The first of several, that is (ARM DDI 0406C, A8.8.199: the value is unknown otherwise).
+    """
+    is_list = "{" in instruction.text
+    if register in _moved(instruction, name) and not (is_list and register == _listed(instruction)[0]):
+        return ANY, machine.fresh()
+    return state.read(register), _name(state, register)
+
+
+def _stored(instruction: Instruction) -> frozenset[str]:
+    """The registers that an instruction names in front of an address: it may store them."""
+    before, bracket, _ = instruction.text.partition("[")
+    words = re.findall(r"\w+", before)[1:] if bracket else []
+    return instruction.reads & {_ALIASES.get(word, word) for word in words}
+
+
+def _listed(instruction: Instruction) -> list[str]:
+    """The registers between braces, in the order in which they are transferred."""
+    (braced,) = (one for one in _operands(instruction) if one.startswith("{"))
+    return sorted((_register(one) for one in _SPLIT.split(braced.strip("{}"))), key=lambda one: int(one[1:]))
 
 
 def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
@@ -427,9 +457,8 @@ def _transfers(machine: Machine, instruction: Instruction, state: State) -> list
     """Address, size and register of each access."""
     (access,) = instruction.accesses
     operands = _operands(instruction)
-    braced = next((one for one in operands if one.startswith("{")), None)
-    if braced is not None:
-        registers = sorted((_register(one) for one in _SPLIT.split(braced.strip("{}"))), key=lambda one: int(one[1:]))
+    if any(one.startswith("{") for one in operands):
+        registers = _listed(instruction)
     else:
         registers = [_register(one) for one in operands[: access.count]]
     addresses = [machine.address_of(access, state, each) for each in range(access.count)]

@@ -28,10 +28,13 @@ def edge_cost(
 ) -> int:
     """The least that leaving a node behind ``instruction`` must charge besides; to None is out of the function.
 
-    An indirect jump to the next instruction that ``is_gone`` is executed, and not skipped.
+    An indirect jump to the next instruction that ``is_gone`` is executed, and not skipped; if it is conditional, taken.
     """
+    is_indirect = _may_fall_through(instruction) or (
+        instruction.control is Control.CONDITIONAL_BRANCH and instruction.branch_target is None
+    )
     is_next = target_address == instruction.address + instruction.size_bytes
-    if unit == "instructions" or (is_next and not (is_gone and _may_fall_through(instruction))):
+    if unit == "instructions" or (is_next and not (is_gone and is_indirect)):
         return 0
     cost = costs[instruction.address]
     if _may_fall_through(instruction):

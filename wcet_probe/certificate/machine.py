@@ -11,7 +11,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -39,6 +39,7 @@ from wcet_probe.certificate.numbers import (
 )
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
+from wcet_probe.model.target import Isa
 
 Place = str | int
 STATIC = WORD
@@ -284,11 +285,12 @@ class Machine:
                 state.write(low, value, name)
             self._note_copies(is_stack=exact and value.may_be_stack)
             self.found_escape |= not exact and value.may_be_stack
-            for place in () if address.is_constant else _words(state):
-                if place >= STATIC:
-                    state.drop(place)  # an index may lead out of the stack
+            known = [place for place in _words(state) if place >= STATIC]
+            for place in known if known and not self._is_in_frame(address, state) else ():
+                state.drop(place)  # an index, or a distance, may lead out of the stack
             return
         low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
+        low = 0 if high + size_bytes > WORD else low  # what is behind the last byte is the first one
         low = -WORD if address.may_be_stack else STATIC + low
         for place in [p for p in _words(state) if low < p + 4 and p < STATIC + high + size_bytes]:
             state.drop(place)
@@ -297,6 +299,11 @@ class Machine:
         if not address.may_be_stack and not (address.is_constant and self._is_static(address.low)):
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
+
+    def _is_in_frame(self, address: Value, state: State) -> bool:
+        """Whether a place of the stack lies between its pointer, which is moved already, and that of the caller."""
+        pointer = state.read("r1" if self.image.isa is Isa.POWERPC else "r13")
+        return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
 
     def _is_static(self, address: int) -> bool:
         return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
@@ -308,10 +315,16 @@ class Machine:
 
     # -------------------------------------------------------------------------------------------------- whole effects
 
-    def havoc(self, instruction: Instruction, state: State) -> None:
-        """The effect of an instruction of which only the registers and the accesses are known."""
+    def havoc(self, instruction: Instruction, state: State, stored: Collection[str] = ()) -> None:
+        """The effect of an instruction of which only the registers and the accesses are known.
+
+        Args:
+            instruction: it.
+            state: before it, and behind it then.
+            stored: registers that it stores, which may be parts of its address as well.
+        """
         parts = {part for access in instruction.accesses for part in (access.base, access.index)}
-        is_tainted = any(state.read(register).may_be_stack for register in instruction.reads - parts)
+        is_tainted = any(state.read(one).may_be_stack for one in {*(instruction.reads - parts), *stored})
         # A register of another file, of floating point for instance, is taken for memory that nobody looks into.
         others = {register for register in instruction.writes | instruction.loaded if not _GENERAL.fullmatch(register)}
         # So is one that is in no set of registers: of status, or a special one.
@@ -325,8 +338,8 @@ class Machine:
                     is_tainted |= address.may_be_stack or self.escapes
                     self._note_copies(is_part=bool(others) and address.may_be_stack)
                 if access.kind != AccessKind.LOAD:
-                    stored = ANY if is_tainted else TOP
-                    self.store(address, access.bytes_each, stored, self.fresh(), state)
+                    unknown_word = ANY if is_tainted else TOP
+                    self.store(address, access.bytes_each, unknown_word, self.fresh(), state)
                     if instruction.timing_class in CONDITIONAL_STORES:  # what was there may be there still
                         for place in {address.low, STATIC + address.low} & state.values.keys():
                             state.drop(place)

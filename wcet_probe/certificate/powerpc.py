@@ -124,6 +124,11 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
     if primary == 31 and extended in {339, 467}:
         _move_special(machine, instruction, word, state)
         return
+    if primary == 31 and extended == 146:  # mtmsr, which may change how code is read, and where it and data are
+        machine.havoc(instruction, state)
+        for register in REGISTERS:
+            state.write(register, ANY, machine.fresh())
+        return
     if primary == 19 and extended in _CONDITION_BITS:
         state.flags.pop(f"cr{word >> 23 & 7}", None)
         return
@@ -268,7 +273,7 @@ def _access(machine: Machine, instruction: Instruction, word: int, state: State)
     plain = primary in _OF_GENERAL_REGISTERS or (primary == 31 and code in _INDEXED)
     if not plain or (primary == 31 and code in _REVERSED) or access.align_mask != WORD - 1:
         kept = {field: one for field, one in state.flags.items() if field not in instruction.writes}
-        machine.havoc(instruction, state)
+        machine.havoc(instruction, state, _stored(instruction, word))
         state.flags = kept
         return
     first = word >> 21 & 31
@@ -283,10 +288,22 @@ def _access(machine: Machine, instruction: Instruction, word: int, state: State)
         if update:
             state.write(base, addresses[0], machine.fresh())
         for register, (value, name) in found.items():
-            state.write(register, value, name)
+            # A base that is loaded as well as updated, or in a list, makes the form invalid.
+            is_invalid = register == base and (update or len(found) > 1)
+            state.write(register, ANY if is_invalid else value, machine.fresh() if is_invalid else name)
     else:
-        for number, address in enumerate(addresses):
-            register = f"r{first + number}"
-            machine.store(address, access.bytes_each, state.read(register), state.name(register), state)
+        registers = (f"r{first + number}" for number in range(access.count))
+        values = [(state.read(register), state.name(register)) for register in registers]
         if update:
             state.write(base, addresses[0], machine.fresh())
+        for address, (value, name) in zip(addresses, values, strict=True):
+            machine.store(address, access.bytes_each, value, name, state)
+
+
+def _stored(instruction: Instruction, word: int) -> frozenset[str]:
+    """The general registers that a store stores; they may be parts of its address as well."""
+    is_of_others = instruction.timing_class.startswith("float") or instruction.timing_class == "cache_zero"
+    if is_of_others or instruction.accesses[0].kind is AccessKind.LOAD:
+        return frozenset()
+    first = word >> 21 & 31
+    return frozenset(f"r{(first + number) % 32}" for number in range(max(instruction.registers, 1)))

@@ -154,6 +154,9 @@ _FLOAT = {
 """Primary opcode 63, by bits 21-30."""
 _CONDITION_LOGICAL = frozenset({33, 129, 193, 225, 257, 289, 417, 449})
 _SPECIAL = {8: "lr", 9: "ctr"}
+_HARMLESS_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280), 512})
+"""Special registers that may be written: XER, LR, CTR, USPRG0, SPRG0 to 7, SPEFSCR. Of the others some turn caches or
+translation off, or invalidate what is in them."""
 _ALWAYS_RECORDS = frozenset({13, 28, 29})  # addic., andi., andis.
 _MAY_RECORD = frozenset({20, 21, 23, 31})
 _ROWS = (*_PRIMARY.values(), *_EXTENDED.values(), *_FLOAT_SINGLE.values(), *_FLOAT_DOUBLE.values(), *_FLOAT.values())
@@ -179,7 +182,7 @@ def interpret(record: Record) -> Instruction:
     if row is None:
         return _instruction(record, "unknown", problem=f"{_where(record)}: not supported: timing class unknown")
     reads, writes = _fields(record, row.reads), _fields(record, row.writes)
-    special = _SPECIAL.get(record.bits(20, 16), "")
+    special = _SPECIAL.get(record.bits(20, 16), "") if not record.bits(15, 11) else ""
     if special and row.timing_class == "move_from_special":
         reads |= {special}
     if special and row.timing_class == "move_to_special":
@@ -189,6 +192,9 @@ def interpret(record: Record) -> Instruction:
     problem = None
     if row.timing_class == "cache_management":
         problem = f"{_where(record)}: not supported: its effect on the caches is not modelled"
+    number = record.bits(15, 11) << 5 | record.bits(20, 16)
+    if row.timing_class == "move_to_special" and number not in _HARMLESS_SPECIAL:
+        problem = f"{_where(record)}: not supported: what special register {number} changes is not modelled"
     return _instruction(record, row.timing_class, reads=reads, writes=writes, problem=problem)
 
 
