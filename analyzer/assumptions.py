@@ -58,7 +58,8 @@ def assumptions(
         assumed.append(
             Assumption(
                 "stack-separation",
-                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
+                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames, "
+                "and a load through one finds none of their addresses",
                 "every emulated run holds each store of such an instruction against it",
             )
         )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.certificate.forgeries import graph_instead
-from tests.certificate.test_returns import LONG, UNKNOWN, forged, kept_at
+from tests.certificate.test_returns import ASSUMED, LONG, UNKNOWN, forged, kept_at
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.charge import edge_cost
@@ -17,14 +17,14 @@ from wcet_probe.errors import VerificationError
 ENDS = {"f": "bx lr\n", "h": LONG + "bx lr\n", "k": "bx lr\n"}
 
 
-def forged_graph(body, nodes, edges, exits, said, *, target="cortex-m4"):
+def forged_graph(body, nodes, edges, exits, said, *, target="cortex-m4", assumed=ASSUMED):
     """What the checker says of a graph of ``g``, whose code is ``body``; the last function is ``h``, which is long."""
 
     def change(guest, problem, derivations, followed):
         changed = graph_instead(problem, guest, nodes, edges, exits, cycles_each=400)
         return changed, derivations, said if followed or problem.unit == "instructions" else []
 
-    return forged({**ENDS, "g": body}, change, target)
+    return forged({**ENDS, "g": body}, change, target, assumed)
 
 
 def is_open(found):
@@ -119,15 +119,19 @@ def test_a_stack_address_that_went_through_a_special_register_is_one_still():
 STORED = {
     "at its own address": (
         "cortex-m4",
-        ("sub sp, sp, #16\n mov r1, sp\n strt r1, [r1, #4]\n ldr r2, [sp, #4]\n ldr r3, =h\n ldr r0, =k\n"
-        " str r0, [sp, #8]\n str r3, [r2, #8]\n ldr r0, [sp, #8]\n add sp, sp, #16\n bx r0\n"),
+        (
+            "sub sp, sp, #16\n mov r1, sp\n strt r1, [r1, #4]\n ldr r2, [sp, #4]\n ldr r3, =h\n ldr r0, =k\n"
+            " str r0, [sp, #8]\n str r3, [r2, #8]\n ldr r0, [sp, #8]\n add sp, sp, #16\n bx r0\n"
+        ),
         "r13 stack 0 0 0|r14 link 0 0 0",
         f"r1 {UNKNOWN}|r2 {UNKNOWN}",
     ),
     "turned over, at a distance from itself": (
         "mpc603e",
-        ("lis 4, 0x40\n subf 3, 1, 4\n stwbrx 1, 1, 3\n lwbrx 5, 0, 4\n lis 6, k@ha\n addi 6, 6, k@l\n lis 7, h@ha\n"
-        " addi 7, 7, h@l\n stw 6, -8(1)\n stw 7, -8(5)\n lwz 6, -8(1)\n mtctr 6\n bctr\n"),
+        (
+            "lis 4, 0x40\n subf 3, 1, 4\n stwbrx 1, 1, 3\n lwbrx 5, 0, 4\n lis 6, k@ha\n addi 6, 6, k@l\n lis 7, h@ha\n"
+            " addi 7, 7, h@l\n stw 6, -8(1)\n stw 7, -8(5)\n lwz 6, -8(1)\n mtctr 6\n bctr\n"
+        ),
         "r1 stack 0 0 0|lr link 0 0 0",
         f"r3 {UNKNOWN}|r5 {UNKNOWN}|r6 {UNKNOWN}|ctr {UNKNOWN}",
     ),
@@ -171,6 +175,47 @@ def test_a_distance_from_the_stack_pointer_may_lead_to_static_memory_but_in_the_
     low = 4294967232 if before or "!" in store else 0
     said = kept_at("g") + kept_at("k", places=f"r13 stack {low} 0 0|r14 link 0 0 0")
     assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said)) != is_kept
+
+
+FAR = """
+ sub sp, sp, #16
+ str sp, [sp]
+ ldr r1, =word
+ {first}
+ ldr r2, [r1]
+ ldr r3, =h
+ ldr r0, =k
+ str r0, [sp, #8]
+ {second}
+ ldr r0, [sp, #8]
+ add sp, sp, #16
+ bx r0
+ .ltorg
+ .data
+ .balign 4
+ word: .word 0
+ .text
+"""
+
+
+@pytest.mark.parametrize("first", ["ldr r1, [r1]", "nop"])
+def test_a_load_that_may_find_a_stack_address_in_the_stack_rests_on_an_assumption(first):
+    """By a number that is where the stack is a stack address was loaded, and taken for a number itself."""
+    nodes = {"g": ("g", 0, 12), "k": ("k", 0, 1)}
+    body = FAR.format(first=first, second="nop")
+    ends = {"a:return": ("g", "k")}
+    for assumed in (ASSUMED, ASSUMED - {"stack-separation"}):
+        is_stack = first != "nop" and assumed != ASSUMED
+        more = f"|r1 {UNKNOWN}|r2 {UNKNOWN}" if is_stack else ""
+        said = kept_at("g") + kept_at("k", places=f"r13 stack 0 0 0|r14 link 0 0 0{more}")
+        assert not is_open(forged_graph(body, nodes, ends, ["k"], said, assumed=assumed))
+    if first != "nop":
+        said = kept_at("g") + kept_at("k")
+        with pytest.raises(VerificationError, match=r"what is said of r\d at k"):
+            forged_graph(body, nodes, ends, ["k"], said, assumed=ASSUMED - {"stack-separation"})
+        said = kept_at("g") + kept_at("k", places=f"r13 stack 0 0 0|r14 link 0 0 0|r1 {UNKNOWN}|r2 {UNKNOWN}")
+        stored = FAR.format(first=first, second="str r3, [r2, #8]")
+        assert is_open(forged_graph(stored, nodes, ends, ["k"], said, assumed=ASSUMED - {"stack-separation"}))
 
 
 BASES = {

@@ -213,7 +213,10 @@ class _Check:
     # -------------------------------------------------------------------------------------------------------- coverage
 
     def _covered(self) -> Finding:
-        self._coverage = cover(self._code, self._graph, self._invariants, self._arguments(), flags_of(self._records[0]))
+        flags, is_separate = flags_of(self._records[0]), "stack-separation" in self._listed
+        self._coverage = cover(
+            self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate
+        )
         self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
         count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
         if self._coverage.open:

@@ -145,8 +145,12 @@ def cover(
     invariants: Mapping[str, Mapping[Place, Value]],
     arguments: Mapping[Place, Value],
     flags: Flags = MappingProxyType({}),
+    *,
+    is_separate: bool = True,
 ) -> Coverage:
     """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said of ``flags``.
+
+    It is told whether *stack-separation* is assumed.
 
     Raises:
         VerificationError: one of them does not.
@@ -154,7 +158,7 @@ def cover(
     symbol = code.image.symbols.get(graph.entry_function)
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
-    machine = Machine(code.image)
+    machine = Machine(code.image, is_separate=is_separate)
     found = _covered(code, machine, graph, invariants, flags)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True)

@@ -173,6 +173,7 @@ class Machine:
         image: the binary.
         escapes: whether a stack address may stand in memory that is not a known word of the stack.
         found_escape: whether one was stored so.
+        is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
         used: rules that rest on an assumption.
         words: what flow facts say of words of static memory, by address.
     """
@@ -182,10 +183,12 @@ class Machine:
     found_escape: bool = False
     used: set[str] = field(default_factory=set)
     words: Mapping[int, Value] = field(default_factory=dict)
+    is_separate: bool = True
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
     _holds_stack: bool = False
     _reads_parts: bool = False
+    _reads_far: bool = False
 
     def __post_init__(self) -> None:
         self._read_only = [(s.address, s.data) for s in self.image.segments if not s.writable]
@@ -230,6 +233,7 @@ class Machine:
         """What a load finds, and its name; ``is_signed`` extends the sign of less than a word."""
         if address.base == "stack" and address.is_constant and size_bytes == 4 and address.low % 4 == 0:
             return state.read(address.low), state.name(address.low)
+        self._note_copies(is_far=self._is_far(address))
         found = self.table(address, size_bytes)
         if found is not None:
             words: Iterable[Value] = map(constant, found)
@@ -256,11 +260,22 @@ class Machine:
         self._note_copies(is_part=address.may_be_stack)
         return replace(part, base="any") if self.escapes else part
 
-    def _note_copies(self, *, is_stack: bool = False, is_part: bool = False) -> None:
-        """Of a word of the stack that holds a stack address, parts may be copied, whichever code comes first."""
+    def _note_copies(self, *, is_stack: bool = False, is_part: bool = False, is_far: bool = False) -> None:
+        """A word of the stack that holds a stack address may be copied, whichever code comes first.
+
+        In parts, or as a whole by a load that is not known to be from the stack, if nothing is assumed of such loads.
+        """
         self._holds_stack |= is_stack
         self._reads_parts |= is_part
-        self.found_escape |= self._holds_stack and self._reads_parts
+        self._reads_far |= is_far
+        is_found = self._holds_stack and self._reads_far
+        self.found_escape |= (self._holds_stack and self._reads_parts) or (is_found and not self.is_separate)
+        if is_found and self.is_separate and not self.escapes:
+            self.used.add("stack-separation")
+
+    def _is_far(self, address: Value) -> bool:
+        """Whether it is a number that may be an address of the stack for all that is known."""
+        return not address.may_be_stack and not (address.is_number and self._is_static(address.low, address.high))
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
@@ -296,7 +311,7 @@ class Machine:
             state.drop(place)
         if self._is_static_word(address, size_bytes):
             state.write(STATIC + address.low, value, name)
-        if not address.may_be_stack and not (address.is_constant and self._is_static(address.low)):
+        if self._is_far(address):
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
 
@@ -305,13 +320,14 @@ class Machine:
         pointer = state.read("r1" if self.image.isa is Isa.POWERPC else "r13")
         return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
 
-    def _is_static(self, address: int) -> bool:
-        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+    def _is_static(self, first: int, last: int) -> bool:
+        """Whether bytes from ``first`` to ``last`` belong to one segment of the image."""
+        return any(s.address <= first <= last < s.address + s.size_bytes for s in self.image.segments)
 
     def _is_static_word(self, address: Value, size_bytes: int) -> bool:
         """Whether it is one aligned word that the image owns; what else is there may be a device."""
         is_word = address.is_number and address.is_constant and size_bytes == 4 and address.low % 4 == 0
-        return is_word and self._is_static(address.low)
+        return is_word and self._is_static(address.low, address.low)
 
     # -------------------------------------------------------------------------------------------------- whole effects
 
@@ -335,6 +351,7 @@ class Machine:
             for each in range(access.count):
                 address = self.address_of(access, state, each)
                 if access.kind != AccessKind.STORE:
+                    self._note_copies(is_far=self._is_far(address))
                     is_tainted |= address.may_be_stack or self.escapes
                     self._note_copies(is_part=bool(others) and address.may_be_stack)
                 if access.kind != AccessKind.LOAD:

@@ -54,7 +54,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "no run can check it: the emulator replaces the same lines; it is the integrator's",
     ),
     "stack-separation": (
-        "a store through a pointer that is not derived from the stack pointer misses the call's stack frames",
+        (
+            "a store through a pointer that is not derived from the stack pointer misses the call's stack frames, "
+            "and a load through one finds none of their addresses"
+        ),
         "every emulated run holds each store of such an instruction against it",
     ),
     "stack-alignment": ("the stack pointer is a multiple of 8 at entry, as the calling convention asks", _STACK),
