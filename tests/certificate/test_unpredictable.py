@@ -1,6 +1,8 @@
 """What cores do besides what instructions say: IT blocks, instruction sets, stack pointers. Each was accepted."""
 
+from contextlib import nullcontext
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +13,8 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.coverage import code_of
 from wcet_probe.certificate.machine import Machine, State
-from wcet_probe.certificate.numbers import ANY, LINK, Value
+from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value
+from wcet_probe.certificate.return_addresses import SparingMachine, _moved
 from wcet_probe.errors import VerificationError
 
 ENDS = {"f": "bx lr\n", "h": LONG + "bx lr\n", "k": "bx lr\n"}
@@ -266,3 +269,33 @@ def test_a_conditional_return_to_the_next_instruction_is_charged_as_taken():
     following = first.address + 4
     assert edge_cost(first, following, costs, "cycles") == 0
     assert edge_cost(first, following, costs, "cycles", is_gone=True) == costs[first.address].taken_cycles > 0
+
+
+@pytest.mark.parametrize(("address", "is_kept"), [(0x22000000, False), (0x43FFFFFC, False), (0x24000000, True)])
+def test_a_store_to_a_bit_of_another_address_may_change_a_static_word(address, is_kept):
+    body = (
+        f"ldr r1, =word\n ldr r0, =k\n str r0, [r1]\n mov r3, #1\n ldr r2, ={address}\n str r3, [r2]\n ldr r0, [r1]\n"
+    )
+    body += " bx r0\n .ltorg\n .data\n .balign 4\n word: .word 0\n .text\n"
+    nodes = {"g": ("g", 0, 8), "k": ("k", 0, 1)}
+    said = kept_at("g", "k")
+    assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said)) != is_kept
+
+
+@pytest.mark.parametrize(("address", "is_refused"), [(0xE000EF5C, True), (0xE000ED14, True), (0xE000E010, False)])
+def test_a_store_that_manages_the_caches_is_refused(address, is_refused):
+    nodes = {"g": ("g", 0, 3)}
+    body = f"ldr r2, ={address}\n str r0, [r2]\n bx lr\n"
+    with pytest.raises(VerificationError, match="may change the caches") if is_refused else nullcontext():
+        forged_graph(body, nodes, {}, ["g"], kept_at("g"), target="cortex-m7")
+
+
+def test_a_line_that_is_written_as_a_whole_may_hold_the_return_address():
+    """dcbz at the stack pointer clears the word of the link register, if that is in its line."""
+    state, machine = (
+        State({"r1": Value("stack", -32, -32, 0)}),
+        SparingMachine(SimpleNamespace(segments=()), escapes=True),
+    )
+    machine.store(Value("stack", -63, -32, 1), 32, TOP, None, state)
+    assert -4 not in _moved({-4, "r31"}, state)
+    assert 4 in _moved({4, "r31"}, state)

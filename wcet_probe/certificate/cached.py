@@ -27,10 +27,18 @@ from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.symbols import Objects, Pointers, Tracer
 from wcet_probe.certificate.unaligned import rests_on_stack
 from wcet_probe.model.image import Image
-from wcet_probe.model.target import Target
+from wcet_probe.model.instruction import AccessKind
+from wcet_probe.model.target import Isa, Target
 
 WRITE_BACKS, SINGLES = "write-backs", "write-backs:singles"
 ALIGNMENT = "no data access crosses a cache line at "
+_CONTROL_BYTES = 1 << 12
+_CACHE_REGISTERS = (
+    (0xE000_ED14, 0xE000_ED18),  # CCR turns them on and off
+    (0xE000_ED90, 0xE000_EDC0),  # the memory protection unit says what is cached
+    (0xE000_EF50, 0xE000_EFAC),  # invalidates and cleans, and controls of the caches and the tightly coupled memories
+)
+"""Addresses of the system control space of ARMv7-M (ARM DDI 0403E, B2.2.7, B3.2 and B3.5) that concern caches."""
 _LEMMAS = (
     (re.compile(r"miss.*:(traversal|sweep).*"), "lines of a strided traversal"),
     (re.compile(r"miss:(objects|changes):.*"), "lines that facts count"),
@@ -216,6 +224,7 @@ def check_caches(
     tracer = Tracer(code, graph, invariants, coverage, annotations.names)
     tracer.check_entry()
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
+    _check_registers(caches, code.image)
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
     caches.check_must(annotations)
     caches.check_modified(annotations)
@@ -246,6 +255,29 @@ def check_caches(
             lemma = next(words for pattern, words in _LEMMAS if pattern.fullmatch(name))
             found.open.setdefault(lemma, []).append(name)
     return found
+
+
+def _check_registers(caches: Caches, image: Image) -> None:
+    """No store is known to be to a register that manages caches or says what they hold, as it is not modelled.
+
+    Raises:
+        VerificationError: one is.
+    """
+    if image.isa is not Isa.THUMB or not caches.sides:
+        return
+    for traced in caches.traced.values():
+        for instruction, accesses in traced.executed:
+            for access, addresses in zip(instruction.accesses, accesses, strict=True):
+                values = [one.number for one in addresses if access.kind is not AccessKind.LOAD]
+                is_there = any(
+                    value.is_number
+                    and value.high - value.low < _CONTROL_BYTES
+                    and value.low < end
+                    and value.high >= first
+                    for value in values
+                    for first, end in _CACHE_REGISTERS
+                )
+                demand(not is_there, f"{image.location(instruction.address)} may change the caches: it is not modelled")
 
 
 def shown_limits(

@@ -47,6 +47,7 @@ STATIC = WORD
 MOST_TARGETS = 1024
 CONDITIONAL_STORES = frozenset({"store_exclusive", "store_conditional"})
 """Classes of instructions that store only if nothing came between: they may leave memory and caches as they are."""
+_BIT_BANDS, _ALIAS_BYTES = (0x2200_0000, 0x4200_0000), 0x200_0000
 _GENERAL = re.compile("r[0-9]+|lr|ctr")
 _HALF = 1 << 31
 
@@ -305,7 +306,8 @@ class Machine:
                 state.drop(place)  # an index, or a distance, may lead out of the stack
             return
         low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
-        low = 0 if high + size_bytes > WORD else low  # what is behind the last byte is the first one
+        if address.is_number and (high + size_bytes > WORD or self._is_alias(low, high)):
+            low, high = 0, WORD - 1  # what is behind the last byte is the first one
         low = -WORD if address.may_be_stack else STATIC + low
         for place in [p for p in _words(state) if low < p + 4 and p < STATIC + high + size_bytes]:
             state.drop(place)
@@ -314,6 +316,11 @@ class Machine:
         if self._is_far(address):
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
+
+    def _is_alias(self, first: int, last: int) -> bool:
+        """Whether a store may change a bit of another address (bit-banding, Cortex-M4 TRM, ARM DDI 0439)."""
+        is_there = any(first < base + _ALIAS_BYTES and base <= last for base in _BIT_BANDS)
+        return last - first < WORD - 1 and is_there and self.image.isa is Isa.THUMB
 
     def _is_in_frame(self, address: Value, state: State) -> bool:
         """Whether a place of the stack lies between its pointer, which is moved already, and that of the caller."""

@@ -24,6 +24,8 @@ _Held = Mapping[str, frozenset[Place]]
 Pointers = Mapping[Place, Value]
 """What points to a known place of the stack."""
 _STEPPED = re.compile(r".*, #((?:0x)?[0-9a-f]+)")
+_MOST_LINE_BYTES = 64
+"""An instruction that writes a line cuts its address down to where the line begins."""
 
 
 @dataclass(slots=True)
@@ -36,10 +38,11 @@ class SparingMachine(Machine):
         return value if _is_pointer(value) else ANY, name
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
-        """A store; to nothing but a known place of the stack does it change anything."""
-        if _is_pointer(address):
-            for place in range(address.low & ~3, address.low + size_bytes, 4):
+        """A store; to nothing but a known place of the stack, or one in a known line, does it change anything."""
+        if address.base == "stack" and address.high - address.low < _MOST_LINE_BYTES:
+            for place in range(address.low & ~3, address.high + size_bytes, 4):
                 state.drop(place)
+        if _is_pointer(address):
             Machine.store(self, address, size_bytes, value, name, state)
 
 
