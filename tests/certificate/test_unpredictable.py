@@ -119,6 +119,18 @@ def test_a_stack_address_that_went_through_a_special_register_is_one_still():
         forged(functions, change, "mpc603e")
 
 
+def test_a_stack_pointer_that_is_read_by_another_name_is_no_number():
+    """By a copy of it the stack pointer was known again behind, and a store through what was read missed the stack."""
+    body = (
+        "sub sp, sp, #16\n mov r7, sp\n mov r4, lr\n mrs r1, msp\n mov sp, r7\n mov lr, r4\n ldr r3, =h\n ldr r0, =k\n"
+        " str r0, [sp, #8]\n str r3, [r1, #8]\n ldr r0, [sp, #8]\n add sp, sp, #16\n bx r0\n"
+    )
+    nodes = {"g": ("g", 0, 13), "k": ("k", 0, 1)}
+    places = "|".join(("r13 stack 0 0 0|r14 link 0 0 0", *(f"r{each} {UNKNOWN}" for each in (1, 7, 8, 9, 10, 11, 12))))
+    said = [*kept_at("g"), *kept_at("k", places=f"{places}|r4 link 0 0 0")]
+    assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said))
+
+
 STORED = {
     "at its own address": (
         "cortex-m4",

@@ -280,7 +280,7 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
 def _settle(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
     """What the core does to the stack pointer besides: of Thumb its lowest two bits are 0 (ARMv7-M ARM, B1.4.1)."""
     if name[:3] in {"msr", "mrs", "cps"} and not _STATUS.match(instruction.text):
-        for register in _BANKED:
+        for register in (*_BANKED, *instruction.writes):  # what is read of it may be a stack pointer
             state.write(register, ANY, machine.fresh())
     if SP not in instruction.writes or machine.image.isa is not Isa.THUMB:
         return
