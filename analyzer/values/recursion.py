@@ -28,8 +28,8 @@ _MOST_EXTENT = 1 << 12
 class Followed:
     """How deep recursion is followed: to ``depth`` everywhere, and at the calls ``opened`` beyond it.
 
-    Deeper everywhere as long as the graph is small enough; then, a call further in each round, all calls of the functions
-    that values lead to; then only the calls that they lead to.
+    Deeper everywhere as long as the graph is small enough; then, a call further in each round, in all calls of the
+    functions that values lead to; then only in the calls that they lead to.
     """
 
     depth: int = 1
