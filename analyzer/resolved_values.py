@@ -81,7 +81,9 @@ def resolved_values(work: ProofWork, entry: Symbol, called: CallKey | None, para
         try:
             return _values_with(work, entry, called, parameters, known)
         except UnsummarisedError as error:
-            if known.whole is None or error.target in known.whole | known.unbounded:
+            # A callee with an open loop, which was too large to be expanded for that, may be refused as well.
+            refused, unbounded = calls.refused.keys() - (known.whole or ()), calls.unbounded - known.unbounded
+            if known.whole is None or error.target not in refused | unbounded:
                 raise
 
 

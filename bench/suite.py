@@ -54,7 +54,7 @@ PHDRS
 SECTIONS
 {{{{
   .text : {{{{ *(.text .text.*) }}}} > code :text
-  .rodata : ALIGN(64) {{{{ *(.rodata .rodata.*) }}}} > code :text
+  .rodata : ALIGN(64) {{{{ *(.rodata .rodata.* .data.rel.ro .data.rel.ro.*) }}}} > code :text
   .data : {{{{ *(.data .data.* .sdata .sdata.*) }}}} > data :data
   .bss : {{{{ *(.bss .bss.* .sbss .sbss.*) *(COMMON) }}}} > data :data
   /DISCARD/ : {{{{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) *(.note*) }}}}

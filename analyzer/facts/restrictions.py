@@ -3,9 +3,10 @@
 ``flowrestriction 1*inside <= 6*outside`` relates markers, which name the statements behind them, and calls of
 functions. Such a pragma is dropped, and it is said why, wherever it is not clear which code it speaks of: where the
 function that a marker stands in has several copies or none, where the statement has no block of its own or several, or
-nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one call
-or one branch. A name that is no function's may lack the prefix that the suite's functions have, the name of the
-pragma's file: then that function is meant, and the assumption says so.
+nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one
+branch or one call: each copy of the statement would have its own, so one tells even where it stores as well. A name
+that is no function's may lack the prefix that the suite's functions have, the name of the pragma's file: then that
+function is meant, and the assumption says so.
 
 *Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
 often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
@@ -218,12 +219,14 @@ class _Places:
             raise _DroppedError(f"{marker.function}, in which marker {name!r} stands, has {copies} copies in the code")
         found: dict[int, Block] = {}
         acting: dict[int, LiftedInstruction] = {}
+        calls = set[int]()
         for index in sorted(self.values.states):
             block = self.values.graph.points[index].block
             own = [one for one in block.instructions if self._is_at(one.address, marker)]
             if own:
                 found[block.address] = block
                 acting |= {one.address: one for one in own if _stays(one, block)}
+                calls |= {one.address for one in own if _calls(one)}
         firsts = {address for address, block in found.items() if not self._is_behind_call(block, found)}
         if len(firsts) != 1:
             number = "no block" if not found else f"{len(firsts)} blocks"
@@ -233,7 +236,8 @@ class _Places:
         loops = self.index.files[marker.file].loops
         if any(marker.line in loop.header_lines for loop in loops):
             raise _DroppedError(f"the statement of marker {name!r} is a loop, or on the line of one")
-        is_one = len(acting) == 1 and not _stores(*acting.values())
+        deciding = {address for address, one in acting.items() if not _stores(one)}
+        is_one = len(deciding) == 1 and (len(acting) == 1 or deciding == calls)
         if not is_one and (any(marker.line in loop for loop in loops) or self._is_in_loop(firsts)):
             raise _DroppedError(f"the loop around marker {name!r} may be unrolled, and nothing in its statement tells")
         return firsts.pop()
@@ -274,3 +278,7 @@ def _stays(instruction: LiftedInstruction, block: Block) -> bool:
 
 def _stores(instruction: LiftedInstruction) -> bool:
     return any(op.opcode == "STORE" for op in instruction.ops)
+
+
+def _calls(instruction: LiftedInstruction) -> bool:
+    return any(op.opcode in {"CALL", "CALLIND"} for op in instruction.ops)

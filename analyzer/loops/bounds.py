@@ -13,6 +13,7 @@ from typing import Literal
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.source_match import LoopSite
+from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
@@ -414,7 +415,7 @@ def _own_points(values: Values, shape: LoopShape) -> list[Point]:
 def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
     points = values.graph.points
     header = _header(values, shapes[0])
-    latches = {points[edge.source].block.last_address for shape in shapes for edge in shape.back_edges}
+    latches = {_decides(points[edge.source].block, image) for shape in shapes for edge in shape.back_edges}
     own: set[int] = set()
     for shape in shapes:
         inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
@@ -435,6 +436,13 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         header_line=image.lines.find(address),
         inlining=inlining,
     )
+
+
+def _decides(block: Block, image: Image) -> int:
+    """The instruction whose line tells whose latch ``block`` is; a return in it has the line of the function's end."""
+    addresses = [each.address for each in reversed(block.instructions)]
+    end = image.lines.find(addresses[0])
+    return next((at for at in addresses if block.returns and image.lines.find(at) != end), addresses[0])
 
 
 def _outer(values: Values, shape: LoopShape) -> int | None:

@@ -1,7 +1,8 @@
 """What is known of sums: of the distance of a loop's ends, by what a condition told of another sum of the same terms.
 
 A division in software shifts by ``clz(b) - clz(a)``, which is tested to be below 32, and counts up from its negative:
-neither of the two is known, and no sum of what is known of each is below 32.
+neither of the two is known, and no sum of what is known of each is below 32. Where ``b`` is a constant one is left, of
+which the state knows what the instruction gives, and not what the sum tells.
 
 *Soundness:* identities of arithmetic modulo 2**bits; what is known of a term holds wherever the state does.
 """
@@ -21,7 +22,7 @@ def value_of_sum(state: State, form: Linear) -> StridedInterval:
     *Soundness:* the meet of what its parts tell and of what is known of ``form`` plus a constant, or of the negative.
     """
     found = state.linear_value(form.coefficients.items(), form.constant, form.bits)
-    if len(form.coefficients) < 2 or any(state.base(part) is not Base.NUMBER for part in form.coefficients):
+    if not form.coefficients or any(state.base(part) is not Base.NUMBER for part in form.coefficients):
         return found
     for term, value in state.known.items():
         other = state.terms.linear(term)

@@ -28,13 +28,16 @@ _MOST_EXTENT = 1 << 12
 class Followed:
     """How deep recursion is followed: to ``depth`` everywhere, and at the calls ``opened`` beyond it.
 
-    Deeper everywhere as long as the graph is small enough; then only where values lead, a call further in each round.
+    Deeper everywhere as long as the graph is small enough; then, a call further in each round, in all calls of the
+    functions that values lead to; then only in the calls that they lead to.
     """
 
     depth: int = 1
     opened: set[Cut] = field(default_factory=set)
     _rounds: int = 0
     _reached: Sequence[Cut] = ()
+    _alike: frozenset[Cut] = frozenset()
+    _is_wide: bool = True
 
     def deeper(self, image: Image, values: Values) -> bool:
         """Whether values lead to a call that is not followed: then it is from now on.
@@ -49,6 +52,8 @@ class Followed:
         self._reached = sorted(cut for cut in values.graph.cuts if (cut.context, cut.address) in places)
         if not self._reached:
             return False
+        functions = {cut.function for cut in self._reached}
+        self._alike = frozenset(cut for cut in values.graph.cuts if cut.function in functions)
         tried = self.depth + self._rounds
         if tried > 1 and not (tried < _MOST_DEPTH and all(_gets_narrower(image, values, cut) for cut in self._reached)):
             raise unbounded_recursion(image, self._reached[0])
@@ -60,14 +65,19 @@ class Followed:
 
     def only_where_reached(self) -> bool:
         """Whether the graph, which was too large, gets smaller: deeper only where the values of the last one led."""
-        if self.opened or not self._reached:
+        if not self._reached or not self._is_wide:
             return False
-        self.depth //= 2
-        self._open()
+        if self.opened:
+            self.opened -= self._alike
+            self.opened.update(self._reached)
+            self._is_wide = False
+        else:
+            self.depth //= 2
+            self._open()
         return True
 
     def _open(self) -> None:
-        self.opened.update(self._reached)
+        self.opened.update(self._alike if self._is_wide else self._reached)
         self._rounds += 1
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
+from wcet_probe.analyzer.pcode.truths import BIT_COUNTS, RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.masks import least_by_masks
@@ -352,7 +352,7 @@ class State:
         node = self.terms[term]
         if node.opcode == "symbol":
             return self._bases.get(term, Base.NUMBER)
-        if node.opcode in TRUTHS or node.opcode == "const":
+        if node.opcode in TRUTHS or node.opcode in BIT_COUNTS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
         if self._is_low_part(term, bases):
@@ -389,7 +389,9 @@ class State:
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
-        if any(bases) and not (is_computable(node.opcode, bases) or self._is_low_part(term, bases)):
+        if any(bases) and node.opcode in BIT_COUNTS:
+            computed = _apply(node.opcode, tuple(strided.top(self.terms[o].bits) for o in operands), node.bits)
+        elif any(bases) and not (is_computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
             parts = zip(operands, bases, strict=True)

@@ -8,6 +8,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.values.call_effects import UnsummarisedError
 from wcet_probe.errors import AnalysisError
 
 TABLE = "cmp r0, #2\nbhi 9f\ntbb [pc, r0]\n0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, 0\n"
@@ -73,3 +74,29 @@ def test_where_no_smaller_graph_is_left_it_is_too_large(monkeypatch):
     monkeypatch.setattr(resolved_values, "build_supergraph", too_large)
     with pytest.raises(TooManyPointsError):
         values_of("bx lr")
+
+
+def test_a_callee_with_an_open_loop_may_be_refused_as_well(monkeypatch):
+    guest, told, asked = small_guest(CHAIN), resolved_values._values_with, []
+    target = guest.address("h")
+
+    def refusing(work, entry, called, parameters, expanded):
+        asked.append(expanded)
+        if len(asked) == 1:
+            work.calls.unbounded.add(target)
+        elif len(asked) == 2:
+            work.calls.refused[target] = "its stack pointer is not aligned."
+        else:
+            return told(work, entry, called, parameters, expanded)
+        raise UnsummarisedError(target, "as said")
+
+    monkeypatch.setattr(resolved_values, "_values_with", refusing)
+    request = BoundRequest(
+        guest.image, guest.target, guest.instructions, guest.costs, "f", Facts(), {}, {}, summaries=True
+    )
+    assert prepare(request).values.states
+    assert [(sorted(one.whole), sorted(one.unbounded)) for one in asked[:3]] == [
+        ([], []),
+        ([], [target]),
+        ([target], [target]),
+    ]

@@ -11,7 +11,9 @@ from wcet_probe.catalog.lookup import load_target
 
 SOURCE = """\
 volatile unsigned sink;
+volatile unsigned total;
 unsigned lengths[8] = {5, 0, 1, 3, 1, 2, 0, 0};
+unsigned widths[8] = {5, 5, 5, 5, 5, 5, 5, 5};
 
 static __attribute__((noinline)) void emit(unsigned n) { sink = n; sink = n + 1; sink = n + 2; }
 
@@ -40,6 +42,25 @@ unsigned calls(unsigned rows)
         for (unsigned i = 0; i < lengths[r]; i++)
             emit(i);
     _Pragma("flowrestriction 2*emit <= 24*begin")
+    return rows;
+}
+
+static __attribute__((noinline)) unsigned emitted(unsigned row)
+{
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned i = 0; i < widths[row]; i++)
+        emit(i);
+    return row;
+}
+
+unsigned summed(unsigned rows)
+{
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned r = 0; r < rows; r++) {
+        _Pragma("marker row")
+        total += emitted(r);
+    }
+    _Pragma("flowrestriction 1*emit <= 5*row")
     return rows;
 }
 
@@ -86,7 +107,9 @@ def proof(target, entry, source=SOURCE):
     return proved(guest(target), entry, sources={"guest.c": source})
 
 
-@pytest.mark.parametrize(("entry", "longest", "runs"), [("triangle", 8, (0, 1, 5)), ("calls", 8, (0, 3))])
+@pytest.mark.parametrize(
+    ("entry", "longest", "runs"), [("triangle", 8, (0, 1, 5)), ("calls", 8, (0, 3)), ("summed", 8, (0, 3))]
+)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_restriction_limits_a_sum_and_runs_are_held_against_it(target, entry, longest, runs):
     proof_of = proof(target, entry)

@@ -40,6 +40,19 @@ def test_a_sum_that_was_tested_bounds_a_loop_that_counts_its_negative():
         attack(proof, *call)
 
 
+def test_a_constant_divisor_leaves_one_term():
+    proof = proved(guest("    mov r1, #24\n" + DIVISION), "f")
+    assert max(loop.max for loop in proof.bound.loops) == 28
+    assert max(attack(proof, number) for number in (0, 1, 23, 24, 0xFFFFFFFF)) == proof.bound.instructions
+
+
+def test_bits_are_counted_of_what_may_be_an_address_of_the_stack():
+    """As a function divides that is proved once for all of its calls, which may pass such addresses."""
+    for name in ("r13", "r5"):
+        either = f"    cmp r1, #7\n    mov r5, r0\n    movhi r5, r13\n    sub r0, {name}, r0\n"
+        assert max(loop.max for loop in proved(guest(either + DIVISION), "f").bound.loops) == 32
+
+
 @pytest.mark.parametrize("text", [UNTESTED, OTHER_FACTOR, OTHER_TERM])
 def test_other_sums_tell_nothing(text):
     assert max(loop.max for loop in proved(guest(text), "f").bound.loops) >= 1 << 31

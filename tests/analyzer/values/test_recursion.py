@@ -6,6 +6,7 @@ from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.graph import supergraph
+from wcet_probe.analyzer.values.recursion import Followed
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -16,6 +17,9 @@ u of_few(u n) { return factorial(n & 7); }
 __attribute__((noinline)) u fibonacci(u n) {
   sink = n; if (n < 2) return n; return fibonacci(n - 1) + fibonacci(n - 2); }
 u of_five(void) { return fibonacci(5); }
+__attribute__((noinline)) u tree(u n) {
+  sink = n; if (n == 0) return 1; u left = tree(n - 1); sink = left; return tree(n - 1) * 3 + left * sink; }
+u of_tree(void) { return tree(5); }
 u odd(u n);
 __attribute__((noinline)) u even(u n) { sink = n; if (n == 0) return 1; return odd(n - 1) + sink; }
 __attribute__((noinline)) u odd(u n) { sink = n; if (n == 0) return 0; return even(n - 1) + sink; }
@@ -55,6 +59,25 @@ def test_where_the_graph_would_be_too_large_calls_are_followed_where_values_lead
     monkeypatch.setattr(supergraph, "_MOST_POINTS", 10)
     with pytest.raises(AnalysisError, match="more than 10 basic blocks"):
         proved(guest, "of_five")
+
+
+def test_calls_of_one_function_are_followed_together_as_long_as_the_graph_is_small_enough(monkeypatch):
+    guest, rounds, deeper = guest_of(SOURCE, load_target("cortex-m4"), ".c"), [], Followed.deeper
+
+    def counted(followed, image, values):
+        rounds.append(len(followed.opened))
+        return deeper(followed, image, values)
+
+    monkeypatch.setattr(Followed, "deeper", counted)
+    needed, bounds = {}, set()
+    for most in (500, 400):
+        monkeypatch.setattr(supergraph, "_MOST_POINTS", most)
+        rounds.clear()
+        bounds.add(proved(guest, "of_tree").bound.instructions)
+        needed[most] = len(rounds)
+        assert rounds[-1] > 0, "the depth alone was enough"
+    assert needed[500] < needed[400]
+    assert len(bounds) == 1
 
 
 def test_an_argument_that_is_halved_gives_the_greatest_depth():
