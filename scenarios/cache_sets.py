@@ -7,7 +7,7 @@ has ways are never all there. Addresses share one if they are congruent modulo t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from wcet_probe.scenarios.families import HeapRequest
@@ -116,13 +116,15 @@ class Turns:
     Attributes:
         behind: numbers of the nodes that the order turns behind.
         late: how many of the second half's first nodes are visited last: it begins where the counter stands.
+        left_out: numbers of nodes that are not visited.
     """
 
     behind: tuple[int, ...] = ()
     late: int = 0
+    left_out: tuple[int, ...] = ()
 
     def order(self, slots: Sequence[int]) -> list[int]:
-        """``slots``, by ascending address, in this order."""
+        """``slots``, by ascending address, in this order, but for those left out."""
         first, turns, number = list[int](), list(reversed(self.behind)), 0
         while number < len(slots):
             first.append(number)
@@ -131,13 +133,15 @@ class Turns:
                 turns.pop()
             number += 1 if turning else 2
         second = sorted(set(range(len(slots))).difference(first))
-        return [slots[number] for number in (*first, *second[self.late :], *second[: self.late])]
+        visited = (*first, *second[self.late :], *second[: self.late])
+        return [slots[number] for number in visited if number not in self.left_out]
 
     @property
     def name(self) -> str:
         """For variants."""
         turned = f", turned behind {', '.join(map(str, self.behind))}" if self.behind else ""
-        return turned + (f", the second half from its number {self.late} on" if self.late else "")
+        without = f", without {', '.join(map(str, self.left_out))}" if self.left_out else ""
+        return turned + without + (f", the second half from its number {self.late} on" if self.late else "")
 
 
 def turned_walks(count: int, request: HeapRequest) -> list[Turns]:
@@ -161,6 +165,18 @@ def turned_walks(count: int, request: HeapRequest) -> list[Turns]:
         for begin, late in begins
     ]
     return [Turns(), *walks]
+
+
+def second_left_out(walks: Sequence[Turns], count: int) -> list[Turns]:
+    """Those of ``walks`` through ``count`` nodes that turn behind the first node, without the second.
+
+    So the first half leaves out a line at once, and finds the counter where it evicts what others modified when it
+    comes to the lines behind a way's worth. It is dearer than what the node costs where two ways hold all nodes: some
+    0.4 to 0.9 per cent at 4,600 to 8,192 bytes, and nothing in larger heaps.
+    """
+    if not LINES_OF_A_WAY < count <= 2 * LINES_OF_A_WAY:
+        return []
+    return [replace(walk, left_out=(1,)) for walk in walks if walk.behind[:1] == (0,) and not walk.late]
 
 
 def fences(

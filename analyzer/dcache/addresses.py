@@ -111,8 +111,6 @@ class Places:
         if access.base is Base.STACK:
             return "stack"
         asserted = self.pointers.of_access(access)
-        if asserted.is_own_block and self.numbers_of(access) is None:
-            return "block"
         if self._sets_by_parts(access) is not None:
             return "static"
         return "any" if asserted.sets is None and asserted.extent is None else "told"
@@ -148,7 +146,7 @@ class Places:
     def fact_of(self, access: Access) -> str:
         """The flow fact that anything said of ``access`` rests on; empty where nothing does."""
         asserted = self.pointers.of(access.instruction_address)
-        is_placed = asserted.sets is not None or asserted.extent is not None or asserted.is_own_block
+        is_placed = asserted.sets is not None or asserted.extent is not None
         says = asserted.visit or asserted.line_changes or self.objects_of(access) or asserted_of(access, self.pointers)
         if says or (is_placed and access.base is not Base.STACK and self._sets_by_parts(access) is None):
             return asserted.where

@@ -187,6 +187,21 @@ def code_sha256(image: Image, function: str) -> str:
     raise UsageError(f"function {function!r} of the image has no code or no size; name the source function instead.")
 
 
+def is_analysed(place: Place, index: SourceIndex, analysed: Analysed) -> bool:
+    """Whether any code of the function of ``place`` is analysed, inlined or not.
+
+    Raises:
+        UsageError: there is no such function.
+
+    Soundness: nothing rests on it; it tells whether a fact that speaks of no code is idle, or of something else.
+    """
+    if place.offset is not None:
+        return place.function in analysed.functions
+    source = index.function(place.function, place.file, place.line)
+    lines = range(source.first_line, source.last_line + 1)
+    return any(file == source.file and line in lines for (file, line), _ in _rows(analysed.image, analysed.functions))
+
+
 def _rows(image: Image, functions: Collection[str]) -> Iterator[tuple[tuple[str, int], MemoryRange]]:
     """File and line, and the code, of each row of the line table within ``functions``."""
     table = image.lines

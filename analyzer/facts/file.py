@@ -310,7 +310,6 @@ def _pointer(entry: _Entry) -> PointerFact:
         multiple_of=entry.expression("multiple_of"),
         first_set=first_set,
         sets=sets,
-        is_own_block=entry.flag("own_block"),
         because=entry.text("because"),
         lines=lines,
         lines_per_set=lines_per_set,

@@ -7,11 +7,11 @@ line table decides which block a point is in.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash
+from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed
 from wcet_probe.analyzer.facts.expressions import evaluate
-from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm
+from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
 from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
 from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
@@ -84,6 +84,7 @@ class _Asserted:
     assumption: Assumption
 
 
+_NO_CALL = "the function is inlined wherever it is called, so that none of its calls can be told; leave out per"
 _CHECKED = "every emulated run holds the sum of each call against it"
 
 
@@ -105,6 +106,8 @@ def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Anal
             yield _asserted([constraint], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
         elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
             yield IdleFact(fact.where, f"no whole block is of {fact.place} alone; name a statement that has one")
+        elif not ranges and is_analysed(fact.place, index, analysed):
+            yield IdleFact(fact.where, f"{fact.place} has no code of its own; name a statement that has")
 
 
 # ----------------------------------------------------------------------------------------------------------------- sums
@@ -150,6 +153,8 @@ def _flows(
             raise
         calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
+            if all(any(is_analysed(each, index, analysed) for each in places) for places in _places(fact)):
+                yield IdleFact(fact.where, _NO_CALL if found.blocks else "nothing that it sums has code of its own")
             continue
         most = evaluate(fact.maximum, parameters)
         names = " + ".join(str(term) for term in fact.terms)
@@ -159,6 +164,11 @@ def _flows(
         yield _asserted(
             constraints, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement
         )
+
+
+def _places(fact: FlowFact) -> tuple[tuple[Place, ...], ...]:
+    """The function that the fact is of, and those that it sums over."""
+    return (fact.place,), tuple(term.place for term in fact.terms)
 
 
 def _calls(values: Values, fact: FlowFact) -> list[tuple[int, ...]]:
@@ -233,7 +243,7 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
             for address in found if weight > 0 else ():
                 if source.test_first or _is_part(code, address):
                     entries[address] = entries.get(address, 0) - weight
-        if weight < 0 and not found and _has_code(code, fact, term):
+        if weight < 0 and not found and is_analysed(term.place, code.index, code.analysed):
             raise UsageError(
                 f"{fact.where}: the {term.kind} {term.place} has no code of its own, and so no negative weight; "
                 "name another one."
@@ -267,11 +277,6 @@ def _is_part(code: _Code, address: int) -> bool:
     """Whether the binary loop at ``address`` lies in another one that comes from the same source loop."""
     outers = {site.header_address: site.outer for site in code.analysed.sites}
     return any(code.matches[outer] == code.matches[address] for outer in ancestors(address, outers))
-
-
-def _has_code(code: _Code, fact: FlowFact, term: FlowTerm) -> bool:
-    """Whether any of the function that a term speaks of is analysed."""
-    return bool(check_place(fact.where, replace(term.place, name=None), term.sha256, code.index, code.analysed))
 
 
 def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:

@@ -166,7 +166,6 @@ class PointerFact:
             pointer fact names.
         first_set, sets: the address is in these sets of the data cache; or None.
         symbol: the address is in the object of this name; or None.
-        is_own_block: whether the address is in the block that the call returns or is given, or in its header.
         visit: ``again``: the address is in a line that the call has loaded from before, by an access that another
             pointer fact calls ``first``, and has not stored to since; or None.
         visit_line_bytes: largest line of which that holds, for ``again``; or None.
@@ -181,7 +180,6 @@ class PointerFact:
     multiple_of: Expression
     first_set: Expression | None
     sets: Expression | None
-    is_own_block: bool
     because: str
     lines: Expression | None = None
     lines_per_set: Expression | None = None

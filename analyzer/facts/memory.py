@@ -63,7 +63,6 @@ class Pointers:
         alignment_bytes: the variable part is ``remainder`` modulo it.
         sets: sets of the data cache that the address may be in; None for any.
         extent: addresses of the object that the address is in; None for any.
-        is_own_block: whether the address is in the block that the call returns or is given.
         objects: what the addresses are in, where that is counted.
         visit: whether the address is in a line that is visited for the first time, or again, see `facts.PointerFact`.
         line_changes: how often it is in another line than that of the data access before, where that is counted.
@@ -72,7 +71,6 @@ class Pointers:
 
     alignment_bytes: int = 1
     sets: frozenset[int] | None = None
-    is_own_block: bool = False
     objects: Objects | None = None
     extent: MemoryRange | None = None
     remainder: int = 0
@@ -136,7 +134,7 @@ def pointer_facts(
         extent = None if fact.symbol is None else _extent(fact.where, require_symbol(analysed.image, fact.symbol))
         visit = _visit(fact, parameters, line_bytes)
         objects, changes = _objects(fact, parameters), _line_changes(fact, parameters)
-        asserted = Pointers(alignment, sets, fact.is_own_block, objects, extent, remainder, visit, changes, fact.where)
+        asserted = Pointers(alignment, sets, objects, extent, remainder, visit, changes, fact.where)
         if not fact.functions:
             if others != Pointers():
                 raise UsageError(f"{fact.where}: a second [[pointer]] without functions; name those it speaks of.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
-from wcet_probe.scenarios.cache_sets import Turns, turned_walks
+from wcet_probe.scenarios.cache_sets import Turns, second_left_out, turned_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
 from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
@@ -84,7 +84,8 @@ class ListFit:
     def _worst_alloc(self, request: HeapRequest) -> Iterator[ScenarioPlan]:
         yield self._alloc_plan(request, "as many free blocks as possible")
         if request.data_line_bytes:
-            for turns in turned_walks(_most_nodes(request), request):
+            walks = turned_walks(_most_nodes(request), request)
+            for turns in (*walks, *second_left_out(walks, _most_nodes(request))):
                 yield self._alloc_plan(request, f"two cache lines a visit{turns.name}", turns=turns)
         elif self.takes_best:  # It costs one visit, which is dearer wherever a visit waits for a cache line.
             yield self._alloc_plan(request, "one more that fits, less well", given_up=True)
@@ -120,12 +121,14 @@ class ListFit:
         else:
             taken_bytes = layout.room_bytes
             large = [*layout.cut([taken_bytes])]
-        self._free(layout, [*(turns.order(small) if turns else small), *large])
+        freed = turns.order(small) if turns else small
+        self._free(layout, [*freed, *large])
         request_bytes = least - OVERHEAD_BYTES + 1
         line = request.data_line_bytes or 0
         if turns and size < line <= taken_bytes - layout.sizes.split:
             request_bytes = line - OVERHEAD_BYTES  # The header of the rest then lies in its line as the block's does.
-        visited = count + len(large)
+        visited = len(freed) + len(large)
+        left_out = f" - {count - len(freed)}" if len(freed) < count else ""
         return ScenarioPlan(
             scenario="worst-alloc",
             variant=variant,
@@ -133,7 +136,7 @@ class ListFit:
             measured=Operation(OperationKind.MALLOC, 0, request_bytes),
             initial_cache=InitialCache.DIRTY,
             state=(
-                f"{count} free blocks of {least} bytes between used ones, one of {taken_bytes} at the end; "
+                f"{len(freed)} free blocks of {least} bytes between used ones, one of {taken_bytes} at the end; "
                 f"malloc({request_bytes}) visits them all and splits the last"
             ),
             why=(
@@ -150,7 +153,7 @@ class ListFit:
                 "address of block taken": taken_at,
                 "bytes of block taken": taken_bytes,
             },
-            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(large)}",
+            driver=f"nodes visited = floor((H - {spent}) / {2 * least}) + {len(large)}{left_out}",
             driver_value=visited,
         )
 

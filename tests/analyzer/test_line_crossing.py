@@ -129,7 +129,7 @@ def test_facts_tell_which_accesses_cross_a_line(asserted, body, pieces, assumed)
 def test_a_line_is_touched_by_the_rest_of_an_access_whatever_facts_say_of_its_beginning():
     """A fact tells the set of an address, 30 bytes beyond which an access goes on in the next set."""
     prepared = prepared_of("lwz 3, 30(4)")
-    lines = lines_of(prepared, Pointers(32, frozenset({5}), is_own_block=True))
+    lines = lines_of(prepared, Pointers(32, frozenset({5})))
     first, rest = lines.accesses(0)
     (whole,) = prepared.values.accesses[0]
     assert [lines.places.sets_of(one) for one in (first, rest, whole)] == [{5}, None, {5, 6}]

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from wcet_probe.catalog.lookup import load_allocator
-from wcet_probe.scenarios.cache_sets import Turns, last_of_ways_late, turned_walks, two_ways_gathered
+from wcet_probe.scenarios.cache_sets import (
+    Turns,
+    last_of_ways_late,
+    second_left_out,
+    turned_walks,
+    two_ways_gathered,
+)
 from wcet_probe.scenarios.families import HeapRequest
 
 SETS, WAYS = 128, 4
@@ -66,6 +72,16 @@ def test_gathered_ways_find_next_to_nothing_where_the_cache_holds_the_walk():
     order = two_ways_gathered(range(511))
     assert sorted(order) == list(range(511))
     assert transfers(visited_twice(order)) > 1.3 * transfers(visited_twice(range(511)))
+
+
+@pytest.mark.parametrize(("count", "is_tried"), [(128, False), (129, True), (256, True), (257, False)])
+def test_the_second_node_is_left_out_where_two_ways_hold_the_walk(count, is_tried):
+    walks = second_left_out(turned_walks(count, REQUEST), count)
+    assert bool(walks) == is_tried
+    for walk in walks:
+        assert walk.order(range(count))[:3] == [0, 3, 5]
+        assert sorted(walk.order(range(count))) == [0, *range(2, count)]
+        assert walk.name.endswith(", without 1")
 
 
 def test_without_a_cache_nothing_turns():

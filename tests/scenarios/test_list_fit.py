@@ -111,3 +111,12 @@ def test_turns_on_the_way_evict_all_that_others_modified():
     assert dearest.measurement.dcache.writebacks > 500
     assert dearest.measurement.dcache.misses > 2 * dearest.plan.driver_value - 10
     assert dearest.measurement.cycles > 1.2 * others
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_walk_without_its_second_node_is_dearer_where_two_ways_hold_it(name):
+    found = report(name, "worst-alloc", "arm926ej-s", 6_000)
+    others = max(c.cycles for c in found.candidates if ", without 1" not in c.variant)
+    dearest = found.witnesses["cycles"]
+    assert dearest.plan.variant.endswith(", without 1")
+    assert dearest.measurement.cycles > others

@@ -163,7 +163,7 @@ def pointer_candidates(
     except AnalysisError:
         return
     for alignment in _ALIGNMENTS:
-        fact = PointerFact(_TRIAL, {}, parse(str(alignment)), None, None, is_own_block=False, because=_TRIAL)
+        fact = PointerFact(_TRIAL, {}, parse(str(alignment)), None, None, because=_TRIAL)
         after = prove(replace(expanded, facts=_joined(asked.facts, Facts(pointers=(fact,))))).cycles
         if after < before:
             lines = ("[[pointer]]", f"multiple_of = {alignment}", 'because = "?"')

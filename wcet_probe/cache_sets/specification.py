@@ -372,7 +372,7 @@ def _may_touch(access: AccessRange, justification: Justification, allowed: Allow
         return frozenset()
     if justification in {Justification.COMPUTED, Justification.INDUCED}:
         return allowed.reserved
-    if justification is Justification.OUTSIDE and access.place in {"told", "block"}:
+    if justification is Justification.OUTSIDE and access.place == "told":
         return frozenset(range(allowed.sets))
     return access.sets if access.sets is not None else frozenset(range(allowed.sets))
 

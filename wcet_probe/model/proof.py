@@ -198,8 +198,7 @@ class AccessRange:
 
     Attributes:
         address: of the instruction, in ``context``.
-        place: ``static``, ``stack``, ``block`` (the one that the call returns or is given, as a flow fact says),
-            ``told`` (in ``sets``, as a flow fact says), or ``any``.
+        place: ``static``, ``stack``, ``told`` (in ``sets``, as a flow fact says), or ``any``.
         sets: of the data cache that it may be in; None for any.
         visit: ``again``: the call has loaded from the line before, by an access that is a ``first`` one, and has not
             stored to it since, as a flow fact says; or empty.

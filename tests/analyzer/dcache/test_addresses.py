@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-import pytest
-
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import LINE_BYTES, Choice, Program, Step, Variable, View
@@ -22,15 +20,6 @@ def view_of(variable: Variable, asserted: Pointers) -> View:
     config = replace(config_of("lru", 2, sets=SETS), line_bytes=LINE_BYTES)
     steps = (Step(0, 0, is_store=False, is_certain=True, is_named=True),)
     return Program((steps,), (), (variable,), {}, config, 4, 64, {(0, 0): asserted}).view
-
-
-@pytest.mark.parametrize(("most", "place"), [(8 + (SETS * LINE_BYTES << 20), "block"), (8, "static")])
-def test_the_block_of_the_call_is_no_static_data_though_its_set_is_known(most, place):
-    variable = Variable(None, 0, (8,), strided.between(32, 8, most, SETS * LINE_BYTES))
-    view = view_of(variable, Pointers(is_own_block=True))
-    (access,) = view.accesses[0]
-    assert view.lines.places.sets_of(access) == frozenset({0})
-    assert view.lines.places.place_of(access) == place
 
 
 def test_a_fact_that_excludes_an_access_says_nothing_of_it():

@@ -92,6 +92,7 @@ LOOP = f'[[loop]]\nfunction = "f"\nline = 3\nmax = 1\n{REASON}\n'
         ("[[lop]]", "unknown key 'lop': did you mean 'loop'"),
         ("[loop]", r"key loop is no array of tables; write \[\[loop\]\]"),
         (LOOP + "maximum = 2", r"facts.toml:1: \[\[loop\]\] key maximum: unknown key 'maximum'"),
+        ("[[pointer]]\nmultiple_of = 4\nown_block = true\n" + REASON, "unknown key 'own_block'"),
         (LOOP + 'label = "x"', "label and line given; give exactly one of label, line, offset"),
         (LOOP.replace("line = 3", ""), "no place given; give exactly one of"),
         (LOOP.replace("line = 3", "line = 0"), "key line: cannot be 0; give a whole number of at least 1"),

@@ -63,6 +63,18 @@ void clear(struct node *node, unsigned count)
         node++;
     }
 }
+
+static inline void told(unsigned steps)
+{
+    /* point: here */
+    sink = steps;
+}
+
+void tell(unsigned steps)
+{
+    /* point: all */
+    told(steps);
+}
 """
 LOOPS = """
 [[loop]]
@@ -94,7 +106,14 @@ def proved(target_name: str, flow: str = "", entry: str = "twice", more: str = "
     instructions = decode(image)
     index = index_sources({"guest.c": SOURCE})
     text = LOOPS + (f'\n[[flow]]\nbecause = "it is so"\n{flow}\n' if flow else "") + more
-    for name, mark in (("walk", "HASH"), ("twice", "TWICE"), ("mark", "MARK"), ("clear", "CLEAR")):
+    for name, mark in (
+        ("walk", "HASH"),
+        ("twice", "TWICE"),
+        ("mark", "MARK"),
+        ("clear", "CLEAR"),
+        ("told", "TOLD"),
+        ("tell", "TELL"),
+    ):
         text = text.replace(mark, index.function(name).sha256)
     facts = parse_facts("facts.toml", text)
     request = BoundRequest(
@@ -185,6 +204,30 @@ def test_what_covers_no_whole_block_has_no_effect_and_is_told(target):
     assert f"no whole block is of line {line} of walk alone" in idle.why
     assert idle.where not in {one.id.removeprefix("fact ") for one in bound.assumptions}
     assert (bound.instructions, bound.cycles) == (proved(target).instructions, proved(target).cycles)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("fact", "why"),
+    [
+        (
+            '[[infeasible]]\nfunction = "tell"\npoint = "all"\nsha256 = "TELL"',
+            "all of tell has no code of its own",
+        ),
+        ('[[flow]]\nfunction = "tell"\nsum = { "point all" = 1 }\nmax = 0\nsha256 = "TELL"', "nothing that it sums"),
+        (
+            '[[flow]]\nfunction = "told"\nper = "call"\nsum = { "point here" = 1 }\nmax = 0\nsha256 = "TOLD"',
+            "the function is inlined wherever it is called",
+        ),
+    ],
+)
+def test_what_the_compiler_left_no_code_of_has_no_effect_and_is_told(target, fact, why):
+    """The statement is a call that was inlined, all of whose code is of the function that is called."""
+    bound = proved(target, entry="tell", more=f'\n{fact}\nbecause = "it is so"\n')
+    (idle,) = bound.idle_facts
+    assert why in idle.why
+    assert bound.flow_claims == ()
+    assert proved(target, entry="twice", more=f'\n{fact}\nbecause = "it is so"\n').idle_facts == ()
 
 
 @pytest.mark.parametrize(("target", "is_counted"), [("cortex-m4", False), ("arm926ej-s", False), ("mpc603e", True)])
