@@ -3,6 +3,8 @@
 A division in software shifts by ``clz(b) - clz(a)``, which is tested to be below 32, and counts up from its negative:
 neither of the two is known, and no sum of what is known of each is below 32.
 
+Words: linear form, predicate (docs/explanation/glossary.md).
+
 *Soundness:* identities of arithmetic modulo 2**bits; what is known of a term holds wherever the state does.
 """
 

@@ -1,5 +1,7 @@
 """Which operations of p-code are conditions, and what their opposites are.
 
+Words: P-code, predicate (docs/explanation/glossary.md).
+
 *Soundness:* tables of the operations' definitions (Ghidra, P-Code Reference Manual).
 """
 
