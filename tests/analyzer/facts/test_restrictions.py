@@ -86,6 +86,7 @@ def proof(target, entry, source=SOURCE):
     return proved(guest(target), entry, sources={"guest.c": source})
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("entry", "longest", "runs"), [("triangle", 8, (0, 1, 5)), ("calls", 8, (0, 3))])
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_restriction_limits_a_sum_and_runs_are_held_against_it(target, entry, longest, runs):
