@@ -2,6 +2,8 @@
 
 The flow problem is that of the bound in instructions; a block costs as many as it has accesses that may go to the set.
 Sets that the same accesses may go to have one bound, so that there are few problems to solve.
+
+Words: IPET, flow problem, set (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """What a proof assumes, and which run can check it.
 
+Words: assumption (docs/explanation/glossary.md).
+
 *Soundness:* each stage says of itself what it rests on; here it is put into words, with an id that results list.
 """
 

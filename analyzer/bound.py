@@ -1,5 +1,7 @@
 """The whole proof: graph, values, loop bounds, flow facts, IPET, certificate.
 
+Words: bound, IPET, certificate (docs/explanation/glossary.md).
+
 *Soundness:* the bound holds for every execution of the entry function that meets the assumptions; each of them is an
 entry of ``Bound.assumptions``. What cannot be resolved is an error that names it.
 """

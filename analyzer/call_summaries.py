@@ -4,6 +4,8 @@ Where each call path has its own blocks, a program with a call tree of depth n h
 a callee is therefore analysed by itself, for a caller of which next to nothing is known: its effect on the caller's
 state (`values.call_effects`), and its bound, which holds for each call.
 
+Words: summary, context (docs/explanation/glossary.md).
+
 *Soundness:* the callee's bound holds for every state at its entry, whatever the caches hold; its assumptions are those
 of the whole bound. A callee leaves the caches in any state, so that nothing is known to stay in them over a call: where
 a graph has such calls, every fetch and data access is charged as a miss with a write-back.

@@ -1,5 +1,7 @@
 """Memory that is known at entry: what the call does not write of it is as constant as read-only memory, for that long.
 
+Words: assumption, stack separation (docs/explanation/glossary.md).
+
 *Soundness:* that memory holds this at entry is an assumption. What is taken to be constant is found by assuming it of
 everything and taking back what some store of the analysis may hit, until none does. Then it holds by induction over the
 steps of a call: as long as nothing of it was written, each step is one of those that the analysis covers, and no store

@@ -1,5 +1,7 @@
 """Parametric bounds: a linear combination of the flow facts' expressions, found exactly and checked exactly.
 
+Words: bound, flow fact (docs/explanation/glossary.md).
+
 *Soundness:* the formula is no proof: each of its ``samples`` was proved, and the formula meets all of them. Between and
 beyond them it is a conjecture; the optimum of IPET is piecewise linear in the loop bounds.
 """

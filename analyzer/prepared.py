@@ -1,5 +1,7 @@
 """What a bound is asked of, and the flow problem that it becomes: values, loops and costs, put together for IPET.
 
+Words: flow problem, loop bound (docs/explanation/glossary.md).
+
 *Soundness:* the flow problem counts every execution of the entry function that meets the assumptions; the largest
 solution of it is a bound. What is prepared is told by `bound`.
 """

@@ -3,6 +3,8 @@
 A fact gives its class to terms of an address of which nothing else is known (`asserted_alignment`). It is proved where
 each of them has residues of that class alone, in every operation, for every way in which the address may be one.
 
+Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
+
 *Soundness:* the accesses and terms are those that a bound gives the fact's class to, by the same function, and the
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
 `invariants.typed_memory`, under its lemmas and premises.

@@ -4,6 +4,8 @@ Where no value shows how deep a recursion goes, somebody may know the number of 
 ``flowrestriction 1*f <= 177*marker``. The function is then analysed once, for all of its calls, and its flow problem is
 solved for a whole tree of calls: it is entered as often as it calls itself, and once more for each call from outside.
 
+Words: summary, flow restriction, dual (docs/explanation/glossary.md).
+
 *Soundness:* each execution of the function is a path through its graph, and all together a flow through it that enters
 it so often. By weak duality what all of them cost is at most ``each`` for each call of itself and ``first`` for each
 call from outside, however many there are of both: all other limits are the same for any number of executions. What a

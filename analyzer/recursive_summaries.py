@@ -1,5 +1,7 @@
 """The summary of a function that calls itself, and of whose calls the number is known: effect and cost.
 
+Words: summary, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* what the calls within an execution do to its state is supposed, the execution is analysed, and what it
 does itself is found to be no more than was supposed; else more is supposed. An execution that ends has calls of finite
 depth, so by induction over the depth each call does what was supposed. Of the cost see `recursive_calls`.

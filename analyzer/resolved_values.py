@@ -1,5 +1,7 @@
 """The values of a function on the graph that they resolve: indirect branches, dead ends, paths of pointers.
 
+Words: control-flow reconstruction, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* what is returned is a fixpoint over a graph whose indirect branches have all targets that the values of
 that very graph tell, or a flow fact asserts; what cannot be resolved so is an error that names it.
 """

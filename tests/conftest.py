@@ -6,6 +6,8 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from shutil import rmtree
+from tempfile import gettempdir
 
 import pytest
 from hypothesis import settings
@@ -33,10 +35,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 # Made here, before workers are started, so that they share it.
 run_folder("images")
 
-# Who wants no bytecode beside the sources gets it in the run's folder: each worker and command would compile all anew.
+# Who wants no bytecode beside the sources gets it in build/: each run, worker and command would compile all anew.
+# What was compiled of files that tests wrote is not kept: they are others in each run.
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(run_folder("bytecode"))
+    bytecode = TESTS.parent / "build" / "bytecode"
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = str(bytecode)
     sys.dont_write_bytecode = False
+    for left in bytecode.joinpath(*Path(gettempdir()).parts[1:]).glob("pytest-of-*"):
+        rmtree(left, ignore_errors=True)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,7 +59,8 @@ def pytest_collection(session):
 
 # By CPU seconds, from thirty down to five; the other thousand tests of a second or so fill up what is left at the end.
 DEAREST = (
-    "analyzer/test_bounds.py", "answer/test_adversary.py", "packaging/test_wheel.py", "analyzer/test_kernels.py",
+    "analyzer/test_bounds.py", "analyzer/deduction/test_cama_operations.py", "cache_sets/test_verify_sets.py",
+    "answer/test_adversary.py", "packaging/test_wheel.py", "analyzer/test_kernels.py",
     "analyzer/dcache/test_analysis.py", "analyzer/test_cache_soundness.py", "answer/test_presets.py",
     "cli/test_both_sides.py", "answer/test_own_allocator.py", "cli/test_pytest_plugin.py",
     "analyzer/domains/test_lattice.py", "answer/test_falsification.py", "answer/test_fact_skeleton.py",

@@ -17,6 +17,8 @@ set and a class, ``class at`` and ``set at`` the inverse of it. There are cells 
 classes that there are not are empty, as no block is of such a class (``heads-large``), so that their bits are 0
 (``bits``).
 
+Words: claim, data invariant, ghost state, uninterpreted functions (docs/explanation/glossary.md).
+
 *Soundness:* a claim is nothing but a formula: that it holds is assumed at an operation's entry and asked at its ends,
 and to be a fact it has to be shown of all operations and of what the caller writes. Words of different functions are
 words at different addresses, where they are *live*: all fields of places that are taken, of the sentinel, the word

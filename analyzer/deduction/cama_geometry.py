@@ -1,5 +1,7 @@
 """What CAMA's claims depend on of a build: parameters, where static data lie, and where words of its tables are.
 
+Words: claim, set (docs/explanation/glossary.md).
+
 *Soundness:* classes are told by the intervals of `allocators/cama/cama.h` and not by what the code computes: that it
 computes the same is asked of the solver wherever a word of the tables is accessed.
 """

@@ -3,6 +3,8 @@
 A load or store is to a word of the stack, of static data, of a place, of a cell or vector of the tables, the word
 before a start, or the first one of a block. Which one it is, is shown of its address; where that fails the way ends.
 
+Words: obligation, claim, stack separation (docs/explanation/glossary.md).
+
 *Soundness:* that words of different kinds are different words is claimed (`analyzer.deduction.cama_claims`). Each
 access has obligations: that its word is live, so that what is loaded is what the claims speak of, and that it lies in
 the reserved sets of the arena, or is the operation's own block. A word of the vectors is stored only as what was

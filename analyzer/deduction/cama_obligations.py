@@ -1,5 +1,7 @@
 """What is asked of an operation of CAMA: claims behind each way, words that are read and stored; and the answers.
 
+Words: obligation, claim, SMT (docs/explanation/glossary.md).
+
 *Soundness:* what the solver does not answer is open. A claim is asked at unknowns; beside the claims at entry nothing
 is assumed there.
 """

@@ -1,5 +1,7 @@
 """The operations of CAMA, and what its caller writes: whether each keeps all claims, and where its accesses go.
 
+Words: claim, ghost state, premise, data invariant (docs/explanation/glossary.md).
+
 *Soundness:* the claims hold whenever no operation runs if init makes them of any memory, and each operation, and each
 byte that the caller writes into a block that it holds, keeps all of them. What is asked of the latter is one byte
 anywhere in any held block; more bytes are one after the other. Ghosts are changed at the end of a way, as is said

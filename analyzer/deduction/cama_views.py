@@ -1,5 +1,7 @@
 """CAMA's memory at one time, as functions, and what its claims say by them.
 
+Words: claim, uninterpreted functions (docs/explanation/glossary.md).
+
 *Soundness:* definitions only; that claims hold of a view is assumed or asked elsewhere
 (`analyzer.deduction.cama_claims`).
 """

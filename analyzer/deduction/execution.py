@@ -1,5 +1,7 @@
 """Execution of a function's machine code on terms: every way through it, from its entry to its return.
 
+Words: symbolic execution, path condition (docs/explanation/glossary.md).
+
 *Soundness:* at a branch whose condition is not constant both ways are followed, but for one whose condition was shown
 to contradict what is assumed and what was met on the way. Loops are followed round by round. A way that cannot be
 followed to its end (an operation or access that is not known here, more steps than are allowed) is told with its

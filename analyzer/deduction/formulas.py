@@ -2,6 +2,8 @@
 
 A formula is never wrong by itself. What is simplified here is equivalent over the integers; nothing wraps around.
 
+Words: uninterpreted functions, SMT (docs/explanation/glossary.md).
+
 *Soundness:* constructors return what is equal to their mathematical meaning for all values of unknowns and functions.
 """
 

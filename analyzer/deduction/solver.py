@@ -1,5 +1,7 @@
 """Questions to an SMT solver: the only file that imports z3, and no type of it leaves the file.
 
+Words: SMT, verification condition (docs/explanation/glossary.md).
+
 *Soundness:* what is said to hold was refuted in its negation (``unsat``) by z3, which is believed; no proof of it is
 kept. An answer ``unknown``, be it for the limit, counts as not shown. The limit is on z3's own count of its work
 (``rlimit``) and not on time, so that the same questions in the same order have the same answers.

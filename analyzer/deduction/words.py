@@ -5,6 +5,8 @@ Where an operation leaves sums (a mask, a shift to the right, leading zeros) its
 definition. The integers get the definition where it is one of quotients and remainders, and only when the unknown is
 asked for; the bits get all of it.
 
+Words: linear form, SMT (docs/explanation/glossary.md).
+
 *Soundness:* both readings are of the same word. An unknown whose definition a reading does not get may be anything in
 its range there, which is more than it is. That a sum does not wrap around is shown before it is read as an integer,
 else its quotient by 2^32 is an unknown as well. Words below a definition that are sums of plain unknowns are taken as

@@ -1,4 +1,7 @@
-"""Assembler code within C: whether it may hold a loop of its own, which no statement of the source tells."""
+"""Assembler code within C: whether it may hold a loop of its own, which no statement of the source tells.
+
+Words: loop bound, basic block (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Facts and pragmas, bound to the loops and addresses of an image: hashes compared, expressions evaluated."""
+"""Facts and pragmas, bound to the loops and addresses of an image: hashes compared, expressions evaluated.
+
+Words: flow fact, line table (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

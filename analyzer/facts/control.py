@@ -1,5 +1,7 @@
 """What flow facts tell the analysis before it begins: depths of recursion, targets of branches, ranges of arguments.
 
+Words: flow fact, context, control-flow reconstruction (docs/explanation/glossary.md).
+
 *Soundness:* each is an assumption that results list; a fact about code that has changed is refused.
 """
 

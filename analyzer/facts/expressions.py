@@ -2,6 +2,8 @@
 
 An expression consists of decimal or hexadecimal numbers, names of parameters, ``+ - * // %``, parentheses and the
 functions ``min``, ``max``, ``ceil_log2``, ``floor_log2`` and ``isqrt``. It is evaluated exactly.
+
+Words: flow fact, loop bound (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

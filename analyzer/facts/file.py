@@ -2,6 +2,8 @@
 
 A fact speaks of a function and carries the hash of it, so that a changed function needs a new look. `binding`
 compares the hashes and finds the binary loops that a fact speaks of; here the file is read, and nothing more.
+
+Words: flow fact (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """What infeasible, flow, argument, recursion and call facts, and lemmas, come to: constraints, claims, assumptions.
 
+Words: flow fact, linear constraint, assumption (docs/explanation/glossary.md).
+
 *Soundness:* a place is infeasible only where a whole block is: what else shares its block is executed all the same. The
 line table decides which block a point is in.
 """

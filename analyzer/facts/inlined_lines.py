@@ -3,6 +3,8 @@
 A loop whose body is an inlined function has few lines of its own, or none: the debug information says at which line the
 call of each piece of code stands, so that it can be looked at from the function in which the loop is written.
 
+Words: inlined call, line table (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed: like the line table, this decides which source loop a fact is taken to speak of.
 """
 

@@ -1,5 +1,7 @@
 """What people say of loops, paths and memory: the kinds of facts.
 
+Words: flow fact, assumption (docs/explanation/glossary.md).
+
 *Soundness:* a fact is an assumption. Nothing here or elsewhere in the analyzer decides that one is true.
 """
 

@@ -1,5 +1,7 @@
 """Facts about memory, bound to an image: multiples and cache sets of pointers, ranges of words at known addresses.
 
+Words: flow fact, congruence, asserted (docs/explanation/glossary.md).
+
 *Soundness:* facts are assumptions. What they say of registers and addresses is part of the invariants that every
 cross-checked run is held against.
 """

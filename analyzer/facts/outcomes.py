@@ -4,6 +4,8 @@ What a statement does may leave no code with a line of its own: a copy of a regi
 branch that decides whether it is executed has one. The condition is a comparison, and the debug information says which
 register holds a variable that it compares; the values say what the branch compares.
 
+Words: flow fact, predicate, line table (docs/explanation/glossary.md).
+
 *Soundness:* that a register holds the variable is the compiler's word, and that the branch on the condition's line
 decides it that of the line table; both are assumptions, and each run counts. Of the branch's two sides one is where the
 condition holds. Let the condition be ``e < v``, and ``e`` not speak of ``v``: what holds the more often the greater

@@ -8,6 +8,8 @@ branch or one call: each copy of the statement would have its own, so one tells 
 that is no function's may lack the prefix that the suite's functions have, the name of the pragma's file: then that
 function is meant, and the assumption says so.
 
+Words: flow restriction, marker, linear constraint (docs/explanation/glossary.md).
+
 *Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
 often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
 nowhere else; a function that is called is entered at its first block, unless it is inlined, which counts nothing.

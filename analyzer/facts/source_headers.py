@@ -1,5 +1,7 @@
 """Functions whose header stands in a source several times, once in each style.
 
+Words: flow fact (docs/explanation/glossary.md).
+
 *Soundness:* as of all that reads sources none is claimed.
 """
 

@@ -15,6 +15,8 @@ and its statement is then white space. The marks are
 * ``_Pragma("loopbound min N max M")`` or ``#pragma loopbound min N max M`` directly before a loop: the least and most
   executions of its body for each entry (the convention of TACLeBench: Falk et al., WCET 2016, section 2). Before the
   one loop in the text of a macro it speaks of that loop in each use.
+
+Words: loop bound, marker, flow restriction (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Which definition of a macro a use of it means, and what loops and loop bounds that holds.
 
+Words: loop bound (docs/explanation/glossary.md).
+
 *Soundness:* as of all that reads sources none is claimed: what a pragma says is an assumption. Where it is not clear
 which definition is compiled, no pragma is taken from any: so where the use does not stand in all conditional groups of
 the definition, and where a header may have defined the macro anew. Nor where another loop is in the use's arguments,

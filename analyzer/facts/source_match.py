@@ -6,6 +6,8 @@ has to be unambiguous: where latch and body disagree there is none. Where a loop
 there is one only if everything in the outer loop says so: compilers make two nested loops of one with a ``continue``.
 They also make loops of single statements, which may stand in a source loop, and are none of the source.
 Where the lines say nothing, those of the calls that are inlined there do.
+
+Words: line table, inlined call, loop forest (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""What a C source holds that facts speak of: functions, loops, named statements, restrictions."""
+"""What a C source holds that facts speak of: functions, loops, named statements, restrictions.
+
+Words: flow fact, marker (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Conditions of ``if`` statements that are one comparison, read off the text.
 
+Words: predicate (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed, as of all that reads sources; what is not understood has no condition. Macros are not
 expanded: one that hides an operator makes of a line more branches than one comparison has, see `unknown_names`.
 """

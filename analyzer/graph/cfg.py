@@ -4,6 +4,8 @@ Control is read off the p-code of each instruction, so the same code serves ARM,
 A predicated instruction that neither branches nor returns does not end its block: what it does or does not do is the
 value analysis's business.
 
+Words: basic block, control-flow reconstruction, predicated instruction (docs/explanation/glossary.md).
+
 *Soundness:* every successor that the p-code of an instruction allows is an edge; a target that cannot be named is an
 error, never left out. What is assumed of the lifter stands in `analyzer.lift`.
 """

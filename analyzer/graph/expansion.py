@@ -5,6 +5,8 @@ is called in loops. The ones that have the most points that way, or are visited 
 routines that are called everywhere, such as those of floating-point arithmetic, and what they are called with seldom
 decides their longest path.
 
+Words: summary, context, supergraph (docs/explanation/glossary.md).
+
 *Soundness:* none is needed: whatever is chosen, the analysis of the calls covers what the callee does
 (`values.call_effects`).
 """

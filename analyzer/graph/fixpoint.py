@@ -10,6 +10,8 @@ The greatest fixpoint of a lattice is the least one of its `lattice.Dual`.
 Source: F. Bourdoncle, Efficient chaotic iteration strategies with widenings, FMPA 1993 (the recursive strategy);
 G. Amato, F. Scozzari, Localizing widening and narrowing, SAS 2013 (narrowing by loops).
 
+Words: fixpoint, weak topological order, widening, narrowing (docs/explanation/glossary.md).
+
 *Soundness:* `solve` ends with `unsettled`, one pass over all nodes that does not know how the states were found: the
 state of each node is above the start's and above all that its predecessors make of theirs. Where an order is only
 nearly one and that fails, iteration goes on without narrowing.

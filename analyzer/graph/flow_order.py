@@ -1,5 +1,7 @@
 """One flow graph for all analyses: edges by their ends, orders of iteration, loops, reachability.
 
+Words: weak topological order, loop forest (docs/explanation/glossary.md).
+
 *Soundness:* plain graph theory; each answer is exact, and an order decides the time of a fixpoint, not its result.
 """
 

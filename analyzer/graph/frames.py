@@ -4,6 +4,8 @@ Behind a call of a function that never comes back there need be no code, or none
 frame of its caller comes back all the same, further out; ``longjmp`` is one. What leads to such a call is not left out
 with what cannot return.
 
+Words: calling convention, dead end (docs/explanation/glossary.md).
+
 *Soundness:* the address and the stack pointer of each return are followed through registers and the function's own
 frame. Where they are not known to be those that the function was entered with, it may return for a caller. Callees are
 taken to give back the registers that the convention keeps; what lies behind an indirect jump whose targets are not

@@ -1,4 +1,7 @@
-"""Graphs: loops as the nested decomposition into strongly connected parts, dominators, reachable nodes."""
+"""Graphs: loops as the nested decomposition into strongly connected parts, dominators, reachable nodes.
+
+Words: loop forest, header, dominator (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Which functions may return: panic handlers, ``abort`` and resets do not, and what only leads to them does not either.
 
+Words: dead end, control-flow reconstruction (docs/explanation/glossary.md).
+
 *Soundness:* a function that is not among the result cannot return, whatever conditions hold: no path of its code leads
 to a return, to an indirect jump whose targets are not known, to code that cannot be read, or by a tail call to a
 function that may. As long as targets are still being looked for, that is true of the known ones only, so what leads to

@@ -2,6 +2,8 @@
 
 A point is a basic block in a context, the addresses of the calls that lead to it.
 
+Words: supergraph, context, point (docs/explanation/glossary.md).
+
 *Soundness:* a call returns behind itself (the value analysis checks the return address); recursion and calls of unknown
 functions are errors unless a flow fact bounds or names them.
 """

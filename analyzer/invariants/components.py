@@ -3,6 +3,8 @@
 States of different places often tell the same of a term, though they differ in what they hold. What is evaluated for
 one of them is evaluated for all.
 
+Words: abstract state, term (docs/explanation/glossary.md).
+
 *Soundness:* a state allows all valuations of symbols under which each of its terms is among what is known of it.
 Components have no symbol in common, so that what others tell leaves those of a component as they are: two states with
 the same component of a term allow it the same values, whatever is assumed of it besides.

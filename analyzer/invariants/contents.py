@@ -4,6 +4,8 @@ A *number* is known by a strided interval of its value, an *arena address* by it
 where the arena lies nobody knows, but cache sets and alignments follow from the remainder. Null is apart from both, and
 so are words whose lowest bits differ: allocators put flags there, and store links and tags in one place.
 
+Words: kind, strided interval, congruence (docs/explanation/glossary.md).
+
 *Soundness:* contents stand for all words that one of their parts stands for. A number's interval holds of the word
 itself. That a word is an address in the arena is told by how it is made: from the arena's start and numbers, as often
 added as subtracted but for once (lemma ``objects-apart`` of `invariants.lemmas`).

@@ -4,6 +4,8 @@ A term is evaluated part by part of its symbols' contents: `contents`. What the 
 narrows it: its value, its remainder, an equality with another one, and whether a condition on it holds. Terms with a
 count of leading zeros are evaluated for each count: what is shifted by it is then in the range that has this count.
 
+Words: kind, term, predicate (docs/explanation/glossary.md).
+
 *Soundness:* each rule contains the operation's result for all words that the operands' parts stand for; remainders of
 sums, products with constants and bitwise operations follow from remainders alone. A symbol's contents hold of every
 execution of its definition, and so of the latest.

@@ -5,6 +5,8 @@ That it is advanced only while an object is left is known to it by a count, of w
 nothing. The lemma ``frontier-in-its-area`` (`heap_words`) says it: what is advanced lies in the area or at its end, and
 nothing at the end is followed. Here is told of which terms it speaks.
 
+Words: frontier, lemma (docs/explanation/glossary.md).
+
 *Soundness:* a term is told only if an operation stores it in a word of static data, and it is more, by a constant of a
 word at least, than what that word held before in the same call: than what was loaded from it, or stored there.
 """

@@ -1,5 +1,7 @@
 """What the words of an image are: which numbers are addresses of its data, and what its constant tables hold.
 
+Words: kind, congruence (docs/explanation/glossary.md).
+
 *Soundness:* a number that may be an address and something else is told as `Kind.ANY`, or as an address that a sum makes
 `Kind.ANY` of where it would be none. What constant data holds is what the image does.
 """

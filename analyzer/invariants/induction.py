@@ -11,6 +11,8 @@ is one pass over all equations.
 Source: P. Cousot, R. Cousot, POPL 1977; L. O. Andersen, Program Analysis and Specialization for the C Programming
 Language, 1994 (stores and loads as inclusions, without order).
 
+Words: data invariant, inclusion-based analysis, weak update, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* by induction over the loads of all calls since the first of init: each of them gives a word that an earlier
 store put there, of this call or of one before, or that was there from the beginning. What that takes for granted are
 the premises and lemmas of `invariants.lemmas`. A store whose address is not known may be to anywhere: then every load

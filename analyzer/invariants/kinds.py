@@ -8,6 +8,8 @@ A word that was loaded from the arena is told from others: tags, links and sizes
 same residues, so that a load of one seems to give the other, too. That it does not is a lemma, which is used for such
 words only (`alignment`).
 
+Words: kind, congruence, lattice (docs/explanation/glossary.md).
+
 *Soundness:* a word's parts cover it: its kind is how it is made, an address of the arena being the arena's start plus
 numbers, and a number what is made without addresses, or with as many added as subtracted. Residues of results contain
 those of the operation on all residues of its operands.

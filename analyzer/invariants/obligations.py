@@ -4,6 +4,8 @@ A lemma of which nothing is left out is not needed: the induction proves what it
 which is what there is to prove yet. Null is asked after once on each way: behind an access that followed a word, it is
 no null any more.
 
+Words: lemma, obligation (docs/explanation/glossary.md).
+
 *Soundness:* by the first access, in the order of time, at which a lemma is false: all before it is as the induction
 tells, and it is at a place that is told of that lemma. What was followed before was no null then, or that access would
 have been the first.

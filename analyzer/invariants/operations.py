@@ -1,5 +1,7 @@
 """The operations of a module as an induction sees them: their loads and stores, what arrives where paths meet, results.
 
+Words: data invariant, transfer function (docs/explanation/glossary.md).
+
 *Soundness:* every load and store of each point that can be reached is told, with the state in which it takes place.
 """
 

@@ -1,5 +1,7 @@
 """What the terms of an induction may be, each asked once of all states that tell the same of it.
 
+Words: term, lemma, abstract state (docs/explanation/glossary.md).
+
 *Soundness:* as said of `evaluation`, `components` and `obligations`: of a word that has been followed, what a lemma
 excludes there is left out from then on.
 """

@@ -12,6 +12,8 @@ each way through the body that the conditions of gamma nodes tell apart:
 ...         step >>= 1
 ...     return log
 
+Words: header, gamma node (docs/explanation/glossary.md).
+
 *Soundness:* the tuples of a header cover what its symbols are together in every visit: those that enter, and of each
 tuple what each way round makes of it; where there are too many, nothing is said. A tuple says nothing of a symbol that
 a state does not speak of (`joins.live_symbols`).

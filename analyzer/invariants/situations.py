@@ -3,6 +3,8 @@
 A word that was followed is a link from then on, and no null, as a lemma says of what is followed; where it is stored or
 carried on behind that, it is known to be one. Numbers of a loop are known together (`rounds`).
 
+Words: lemma, killed binding (docs/explanation/glossary.md).
+
 *Soundness:* what is known of a symbol holds until it may have another value: where it is defined, and behind an edge
 that kills it (`values.killed_bindings`). Where paths meet it must hold on all of them.
 """

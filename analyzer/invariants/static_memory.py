@@ -1,5 +1,7 @@
 """The words of static data as the image has them: what is there before anything is stored, and where they are.
 
+Words: data invariant (docs/explanation/glossary.md).
+
 *Soundness:* what is at an address that may be in static data is told; of addresses in the arena nothing.
 """
 

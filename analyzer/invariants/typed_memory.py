@@ -20,6 +20,8 @@ What an access follows has been followed behind it, too (`situations`).
 Source: as `induction`; on keeping apart what a C program stores by its type, J. Condit, M. Harren, S. McPeak, G. C.
 Necula, W. Weimer, CCured in the real world, PLDI 2003 (there it is checked when the program runs).
 
+Words: data invariant, kind, lemma, inclusion-based analysis (docs/explanation/glossary.md).
+
 *Soundness:* by induction over the loads of all calls since the first of init: each gives a word that a store of some
 operation put there, or that the image has. What no operation stores may be anything. Where a store goes through an
 address of which nothing is known, nothing is known of any word.

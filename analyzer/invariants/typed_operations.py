@@ -1,5 +1,7 @@
 """The operations of a module as `typed_memory` sees them: all loads and stores, and what arrives where paths meet.
 
+Words: data invariant (docs/explanation/glossary.md).
+
 *Soundness:* every load and store of each point that can be reached is told, with the state in which it takes place.
 """
 

@@ -1,5 +1,7 @@
 """What a term of the value analysis may be as a word of `kinds`, where the words that it is made of are known.
 
+Words: kind, term (docs/explanation/glossary.md).
+
 *Soundness:* each rule contains what the term is for all words that its symbols' parts stand for. What the state knows
 of a term's value narrows its residues, and leaves out null where 0 is none of its values.
 """

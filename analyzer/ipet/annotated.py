@@ -5,6 +5,8 @@ a place holds a symbol and some bytes more. These names are found here, by execu
 value number for each class of places that hold the same but for a constant on each edge. So are the lines that are
 resident, by the checker's own transfer functions. From the analysis comes only by which event each miss is counted.
 
+Words: certificate, value numbering, must analysis, credits (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed. The checker tests the result, and says what it could not follow.
 """
 

@@ -3,6 +3,8 @@
 A line may have several names, and a balance has one: of those that it has behind an edge the one is kept by which the
 misses are counted that come first. Where nothing is left, the line may be in the cache all the same, as *must* says.
 
+Words: certificate, balance (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed: the checker tests each record.
 """
 

@@ -32,6 +32,8 @@ numbers are integers or fractions in lowest terms. The records, in this order:
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
     symbol, name, shown, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md
+
+Words: certificate, flow problem, dual (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The value analysis knows more than the checker can follow: relations between val
 are found by the checker's own transfer function (`wcet_probe.certificate`), in a fixpoint over the graph of the flow
 problem: joins, at the targets of back edges widened to constants of the code, then rounds that narrow.
 
+Words: certificate, abstract state, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed. The checker tests the result, and lists what it could not show (`excluded`).
 """
 

@@ -1,5 +1,7 @@
 """The worst cost of a basic block under a target's timing table, without the waiting for memory.
 
+Words: basic block, predicated instruction (docs/explanation/glossary.md).
+
 *Soundness:* the emulator and this module charge by the same table (`wcet_probe.isa.timing`). A predicated
 instruction costs the dearer of executed and skipped. Misses are counted by `analyzer.icache` and `analyzer.dcache`.
 """

@@ -1,5 +1,7 @@
 """What flags tell where nodes begin, for the checker to test: branches that were decided by the ways that lead to them.
 
+Words: decided flags, certificate (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed. The checker tests the result.
 """
 

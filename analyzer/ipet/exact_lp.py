@@ -3,6 +3,8 @@
 A solver in floating point proposes a basis. Here its equations are solved exactly; if the basis is optimal exactly,
 which is the rule, that is all. Else a few pivots of the simplex method mend it.
 Dantzig, "Linear Programming and Extensions", 1963; Bland, "New finite pivoting rules for the simplex method", 1977.
+
+Words: linear relaxation, basis, simplex method (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

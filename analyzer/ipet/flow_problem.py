@@ -1,5 +1,7 @@
 """From values and loop bounds to the flow problem of IPET: names, costs, loop and flow constraints.
 
+Words: flow problem, loop bound, linear constraint (docs/explanation/glossary.md).
+
 *Soundness:* all points and edges that the value analysis could not exclude are in the problem.
 """
 

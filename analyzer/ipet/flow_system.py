@@ -7,6 +7,8 @@ The solver is not trusted. It proposes a basis of the linear relaxation; the dua
 checked in exact arithmetic (`analyzer.exact_lp`). By weak duality every feasible dual vector gives a bound of every
 feasible solution, whoever found it (Schrijver, "Theory of Linear and Integer Programming", 1986, section 7.4).
 
+Words: IPET, linear relaxation, dual (docs/explanation/glossary.md).
+
 *Soundness:* each execution of the entry function is a path of the graph from ``entry`` to one of ``exits``, and it
 meets each loop bound and each constraint; both are the analysis' to prove. Nodes cost at most ``cost``.
 """

@@ -7,6 +7,8 @@ without the former, and at the costs that the checker asks for; if the bound is 
 What is said beside the bound stays as it was: the counts of the solution are not looked for again, and costs are raised
 only where the solution does not pass.
 
+Words: dual, certificate (docs/explanation/glossary.md).
+
 *Soundness:* what is solved has a constraint less, or costs more, than the flow problem, so each execution that this one
 counts is counted, and a bound of it is one of this one. The checker tests the result.
 """

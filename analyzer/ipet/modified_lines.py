@@ -1,5 +1,7 @@
 """Lines that a certificate says are modified where nodes begin: those that a store finds so, which need not be counted.
 
+Words: modified, certificate (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed: the checker tests each record.
 """
 

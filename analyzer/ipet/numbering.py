@@ -1,5 +1,7 @@
 """Names of values in a certificate: symbols, by the places that hold them where nodes begin, and sums of symbols.
 
+Words: value numbering, certificate (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed. The checker tests the result.
 """
 

@@ -1,5 +1,7 @@
 """What accesses have shown of names where nodes begin, for the checker to test: the greatest fixpoint, as it sees it.
 
+Words: shown, certificate, asserted (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed. The checker tests the result.
 """
 

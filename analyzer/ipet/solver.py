@@ -4,6 +4,8 @@ Huangfu and Hall, "Parallelizing the dual revised simplex method", Mathematical 
 Nothing that it says is believed: a basis is solved again exactly, an integer solution is checked exactly.
 
 One thread, a fixed seed and limits that are counts: the same system gives the same answer.
+
+Words: linear relaxation, basis (docs/explanation/glossary.md).
 """
 
 # ruff: noqa: PLC0415  (highspy and the numpy behind it take long to import, and who observes only solves nothing)

@@ -1,5 +1,7 @@
 """What of the content of caches somebody still asks for: the rest needs no record in a certificate.
 
+Words: certificate, liveness (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed: what is not said is not used, and the checker finds what is missing.
 """
 

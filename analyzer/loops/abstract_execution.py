@@ -4,6 +4,8 @@ Where counters, limits and the choices of a switch follow from constants, each r
 how often a loop in it repeats, whatever the counter is made of (a float's rounds are followed through its routines).
 What is not known lets control go both ways; ways that come together in the same round are one again.
 
+Words: abstract execution, constant propagation, loop bound (docs/explanation/glossary.md).
+
 *Soundness:* each arrival of the states at a block stands for all executions that are in the same rounds of all loops
 around it, of which there is one at most for each entry of the nest, as the parts of a loop are in an order of control
 flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut

@@ -4,6 +4,8 @@ A compiler that threads jumps makes of one loop with an ``if`` several, in and b
 on in the same register. What a round of the outer one adds is not constant, but positive, and the number stays in a
 range.
 
+Words: induction variable, loop bound (docs/explanation/glossary.md).
+
 *Soundness:* a symbol stands for what arrived where it was defined last, in the current round: for one of the terms that
 edges bring, each another symbol of the loop and a constant. Where no such sum wraps around, the number at the end of a
 round is that at its start and the constants on the way between them, which is a path through the symbols. So it grows

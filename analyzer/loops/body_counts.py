@@ -3,6 +3,8 @@
 A loop's header may be executed once more than the body, for its test; how a compiler tests the loop does not tell. But
 a store, a call, or the entry of a loop inside that the line table gives to the body is executed in an iteration only.
 
+Words: loop bound, line table, assumption (docs/explanation/glossary.md).
+
 *Soundness:* compilers make no store and no call without cause, and a statement that is in no other loop of the source,
 and whose code is in no other loop of the binary, is executed once in an iteration at most; and so a loop that is next
 inside in source and binary is entered. That the lines are right is the compiler's word: an assumption, which runs are

@@ -1,5 +1,7 @@
 """The bound of every loop: proved by values, else from a fact or pragma; and what runs are to be held against.
 
+Words: loop bound, flow fact (docs/explanation/glossary.md).
+
 *Soundness:* of several bounds of one loop the least is taken, a proved one where they are equal. A loop without any is
 an error. Totals of facts are limits of the flow problem, whatever the loop's own bound is.
 """

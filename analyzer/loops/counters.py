@@ -1,5 +1,7 @@
 """What a loop counts: locations whose values each back edge changes by the same constant, or shifts by one.
 
+Words: induction variable, back edges (docs/explanation/glossary.md).
+
 *Soundness:* as said of the functions; where an edge brings what is not known, nothing is said.
 """
 

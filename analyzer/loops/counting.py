@@ -3,6 +3,8 @@
 A condition that each iteration must meet to go on, between counters (`counters`) and values that the loop does not
 change, ends the loop.
 
+Words: loop bound, induction variable, predicate (docs/explanation/glossary.md).
+
 *Soundness:* the formulas hold modulo 2**n; where an order comparison could be passed by wrapping around, there is no
 bound. A condition counts only at a block that every iteration passes.
 """

@@ -1,5 +1,7 @@
 """What is found out about a counted loop: the noun of `loops.counting`, for those who bound and print.
 
+Words: loop bound, induction variable (docs/explanation/glossary.md).
+
 *Soundness:* it claims nothing itself; who makes one says why it holds.
 """
 

@@ -6,6 +6,8 @@ lost, and with them the bounds of the caller's loops. The number of rounds says 
 a counter that is compared for equality alone, and chooses an entry of a table that is jumped through. Where nothing
 counts the rounds, they may follow from constants (`abstract_execution`).
 
+Words: induction variable, widening, loop bound (docs/explanation/glossary.md).
+
 *Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
 and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
 break it, whatever it finds itself. Within a loop, a symbol of its header is the counter of this round as long as each

@@ -1,5 +1,7 @@
 """Infeasible path combinations: pairs of edges that no execution takes both of, because their conditions contradict.
 
+Words: infeasible path pair, predicate (docs/explanation/glossary.md).
+
 *Soundness:* where an edge is taken, its conditions hold for the values that their symbols then have. Both edges lie in
 the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
 No symbol of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a

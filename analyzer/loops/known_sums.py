@@ -4,6 +4,8 @@ A division in software shifts by ``clz(b) - clz(a)``, which is tested to be belo
 neither of the two is known, and no sum of what is known of each is below 32. Where ``b`` is a constant one is left, of
 which the state knows what the instruction gives, and not what the sum tells.
 
+Words: linear form, predicate (docs/explanation/glossary.md).
+
 *Soundness:* identities of arithmetic modulo 2**bits; what is known of a term holds wherever the state does.
 """
 

@@ -4,6 +4,8 @@
 entered follows from words that are known not to be 0, and from parts of them that are known to be 0: the exponent of a
 number of a software floating point routine, say. The words may be several, as the halves of a ``double``.
 
+Words: loop bound, back edges (docs/explanation/glossary.md).
+
 *Soundness:* each bit of a term that is followed equals the OR of its sources, bits of other terms. So a bit that is
 set at the header of a loop is set at the next one wherever each back edge has it among the sources, and no iteration
 goes on in which a tested bit is set. The number of rounds from a bit to a tested one thus bounds the loop if that bit

@@ -3,6 +3,8 @@
 libgcc divides so: a mask is shifted out for one word of the result, then the same loop goes on for the next word with a
 new mask, until a bit of the result tells that this was the last. No single counter has both.
 
+Words: loop bound, header, back edges (docs/explanation/glossary.md).
+
 *Soundness:* the executions of the header between two takings of that way back are those of a loop that is entered by
 the loop's entries, or by that way, and repeated by the others only. So there are at most as many as from the entries,
 and for each taking as many as from there.

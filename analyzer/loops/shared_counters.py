@@ -4,6 +4,8 @@ A compiler makes two loops out of a loop with an ``if``, in a third one, and the
 loop left it. The rounds of each of them are bounded then by the distance from the end, and so is their sum, for each
 entry of the loop around them.
 
+Words: induction variable, loop bound, linear constraint, symbolic variable (docs/explanation/glossary.md).
+
 *Soundness:* the distance is ``end - number`` modulo 2**n, or its negative, as an unsigned number. A symbol stands for
 what arrived where it was defined last, which is in this round of the outer loop: its header speaks of none but those
 that it defines. By each edge to a place that defines one arrives the symbol that was defined last on all ways there,

@@ -5,6 +5,8 @@ that an iteration changes once at most, by ``c`` (`facts.source_loops`), counts 
 hold it change by ``k * c`` in each round of a binary loop, a round is ``k`` iterations at least. So a count of the
 source loop follows it: to the header of an unrolled loop, and to the rounds of all loops that one has become.
 
+Words: induction variable, loop bound, assumption (docs/explanation/glossary.md).
+
 *Soundness:* what the registers do is proved; that they hold the variable is the compiler's word, and an assumption; see
 `source_variables`.
 """

@@ -1,5 +1,7 @@
 """Variables of the source in the states of the analysis: how many iterations of its loop a round moves a counter by.
 
+Words: induction variable, line table, assumption (docs/explanation/glossary.md).
+
 *Soundness:* what the registers do is proved; that they hold the variable is the compiler's word. At a loop's header the
 same sum of registers is compared in each round, so a constant that the compiler has wrong in it makes no difference.
 Compilers do name wrong registers, as one that holds ``4 * i`` for ``i``, or a pointer. So their word is taken only

@@ -1,5 +1,7 @@
 """Sums over the iterations of an enclosing loop, on whose counter depends how often an inner one repeats.
 
+Words: triangular loop, induction variable (docs/explanation/glossary.md).
+
 *Soundness:* each inner loop is counted by the largest distance that it may begin with, and where that may lie outside
 the numbers, by its largest count.
 """

@@ -1,5 +1,7 @@
 """Loops that are bounded by nothing but the width of a type: a number that holds, and that nobody can use.
 
+Words: loop bound (docs/explanation/glossary.md).
+
 *Soundness:* it takes nothing from a bound and adds nothing to it; it says which bounds mean little.
 """
 

@@ -3,6 +3,8 @@
 It shares no code with the emulator: the machine code is lifted by SLEIGH, and each p-code operation is a closure on
 plain buffers. The abstract transfer functions are tested against it.
 
+Words: P-code, test oracle (docs/explanation/glossary.md).
+
 *Soundness:* one core, no interrupts, no self-modifying code (code comes from the lifter's reader), no alignment or
 permission faults except stores to read-only regions; registers that the caller does not give are 0; what is assumed of
 the lifter and of divisions by zero stands in `analyzer.pcode.lift` and `semantics`.

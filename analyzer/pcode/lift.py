@@ -4,6 +4,8 @@ P-code is the register-transfer language of SLEIGH (Ghidra's processor descripti
 Ghidra's "P-Code Reference Manual"). Values are unsigned integers of a width in bytes; a varnode is such a value in the
 space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries of one instruction) or ``ram``.
 
+Words: lifting, P-code, varnode (docs/explanation/glossary.md).
+
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
 `_literal_pair`, `_branch_if_false`), and traps end what is executed (`_trap`); tests compare them with another engine.
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see

@@ -2,6 +2,8 @@
 
 Source: Ghidra, "P-Code Reference Manual", sections "P-Code Operation Reference" and "Pseudo P-CODE Operations".
 
+Words: P-code (docs/explanation/glossary.md).
+
 *Soundness:* a division by zero gives 0, as on ARM without DIV_0_TRP (ARMv7-M ARM DDI 0403E A7.7.125, A7.7.195); on
 PowerPC the architecture leaves it undefined. A shift by the width or more gives 0, or the sign (``INT_SRIGHT``).
 """

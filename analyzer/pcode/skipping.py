@@ -1,4 +1,7 @@
-"""Instructions that a condition may leave without any effect, as predicated ones."""
+"""Instructions that a condition may leave without any effect, as predicated ones.
+
+Words: predicated instruction (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Which operations of p-code are conditions, and what their opposites are; and which only count bits.
 
+Words: P-code, predicate (docs/explanation/glossary.md).
+
 *Soundness:* tables of the operations' definitions (Ghidra, P-Code Reference Manual).
 """
 

@@ -1,5 +1,7 @@
 """Data accesses of instructions, as the values tell them: where one may go, and what is known of its address.
 
+Words: abstract location, strided interval (docs/explanation/glossary.md).
+
 *Soundness:* nouns; what makes them (`values.transfer`) says why each field over-approximates.
 """
 

@@ -1,5 +1,7 @@
 """Stack addresses that code aligns, as a library's routines for copying and filling memory do.
 
+Words: calling convention, congruence (docs/explanation/glossary.md).
+
 *Soundness:* what the lowest bits of a stack address are is known by assumption ``stack-alignment`` alone.
 """
 

@@ -1,5 +1,7 @@
 """Value analysis: a fixpoint of abstract states over the supergraph, by `analyzer.fixpoint`.
 
+Words: abstract state, fixpoint, widening (docs/explanation/glossary.md).
+
 *Soundness:* the result is a post-fixpoint: each state covers what its predecessors make of theirs, which the engine
 checks in one pass, without trusting the iteration. An edge without state is never taken.
 """

@@ -1,5 +1,7 @@
 """What a value is measured from: the abstraction that tells addresses of the stack and numbers apart.
 
+Words: base, abstract location (docs/explanation/glossary.md).
+
 *Soundness:* ``Base.ANY`` claims nothing; of an operation on addresses only what does not depend on where the stack lies
 is computed from offsets.
 """

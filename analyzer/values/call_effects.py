@@ -4,6 +4,8 @@ A callee is analysed for a caller of which nothing is known but which registers 
 address may have been stored outside the stack. Where it returns, its states tell which registers it gives back, what it
 may have written, and of which kind its results are.
 
+Words: summary, calling convention, abstract state (docs/explanation/glossary.md).
+
 *Soundness:* the callee's analysis covers each state that its caller can be in: registers and memory hold anything, and
 what may be an address of the caller's stack is an address of any kind (``Base.ANY``), whose stores may go anywhere.
 Stack addresses of the callee are offsets from its stack pointer at entry, which the caller knows or else loses its

@@ -1,5 +1,7 @@
 """Conditions on which loops go on, as comparisons, and how often one holds while the distance of its sides shrinks.
 
+Words: predicate, induction variable (docs/explanation/glossary.md).
+
 *Soundness:* a comparison is the condition itself, or follows from it; the counts are exact.
 """
 

@@ -3,6 +3,8 @@
 The value analysis forgets a congruence where a pointer that it knows nothing of meets another one. Here it is followed
 back to the words, arguments and other numbers that the meeting values are sums of.
 
+Words: congruence, symbolic variable, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* a class of a symbol is above those of all terms that it can stand for, on each edge to where it is defined;
 the classes of terms that depend on each other are a fixpoint (`graph.fixpoint`), which is checked in one pass. What
 cannot be followed is in the class of all numbers.

@@ -1,5 +1,7 @@
 """What operations make of values that are known in part: numbers, offsets from the stack pointer, bits of a byte.
 
+Words: constant propagation (docs/explanation/glossary.md).
+
 *Soundness:* what is told holds of every number that the operands stand for; None where nothing does.
 """
 

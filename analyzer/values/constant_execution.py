@@ -5,6 +5,8 @@ condition register holds a bit of which nothing is known), or not known, which i
 What the value analysis found is not found again: where a store of unknown address goes, and what calls do that are not
 expanded, it tells.
 
+Words: constant propagation, abstract execution, stack separation (docs/explanation/glossary.md).
+
 *Soundness:* each operation is that of `pcode.semantics` where its operands are known, and else its result is not known.
 A store of known address changes the bytes there; any other forgets all that the value analysis says it may change.
 A condition that is not known lets control go both ways, and what meets agrees or is forgotten. So a state stands for

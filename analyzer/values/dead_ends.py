@@ -2,6 +2,8 @@
 
 Where the code alone tells it, `returning` and `cfg` have left it out before.
 
+Words: dead end, assumption (docs/explanation/glossary.md).
+
 *Soundness:* a bound holds for the executions that return; the blocks from which no path leads to a return are none of
 theirs. The assumption names where control would come to them. A return stays of which it is only assumed that it goes
 behind its call: what is left out behind it rests on that assumption.

@@ -2,6 +2,8 @@
 
 Two callers that differ in other registers alone are told the same by one analysis of the function.
 
+Words: liveness, summary (docs/explanation/glossary.md).
+
 *Soundness:* a must-analysis of writes over the edges that the values say can be taken. A byte of a register counts
 unless each way writes it before reading it, and it is written on each way to a return or on none. Take two executions
 that begin with states that differ in bytes that do not count: instruction by instruction they read the same, go the

@@ -1,5 +1,7 @@
 """Targets of an indirect branch that follow from the few values of one term that its address is made of.
 
+Words: control-flow reconstruction, term (docs/explanation/glossary.md).
+
 *Soundness:* the values of the term are over-approximated, and the target is computed for each of them by the same
 semantics as everywhere; where it is not decided by them, nothing is said.
 """

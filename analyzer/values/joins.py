@@ -1,5 +1,7 @@
 """Where paths meet: the least abstract state that covers several, widening, and the order of states.
 
+Words: join, widening, symbolic variable, gamma node (docs/explanation/glossary.md).
+
 *Soundness:* see `join`; a widened state covers what it was made of; `covers` answers yes only where it is so.
 """
 

@@ -1,5 +1,7 @@
 """What a state learns: from a condition that holds, and what was proved elsewhere of symbols.
 
+Words: predicate, abstract state, term (docs/explanation/glossary.md).
+
 *Soundness:* what is learnt follows from what the state knows and from what is given; see each function.
 """
 

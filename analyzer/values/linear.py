@@ -1,5 +1,7 @@
 """Sums of terms with constant coefficients, modulo a power of two.
 
+Words: linear form, term (docs/explanation/glossary.md).
+
 *Soundness:* identities of arithmetic modulo 2**bits.
 """
 

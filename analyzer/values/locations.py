@@ -1,4 +1,7 @@
-"""Places that hold values: registers, temporaries, stack slots, static words; and which of them share bytes."""
+"""Places that hold values: registers, temporaries, stack slots, static words; and which of them share bytes.
+
+Words: abstract location (docs/explanation/glossary.md).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """The loops of the analysed function with the edges by which they are entered and repeated.
 
+Words: loop forest, back edges (docs/explanation/glossary.md).
+
 *Soundness:* an edge that the value analysis excludes is not there; a loop without an edge back is none.
 """
 

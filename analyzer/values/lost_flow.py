@@ -1,5 +1,7 @@
 """The error of an analysis whose graph and whose values disagree.
 
+Words: supergraph, control-flow reconstruction (docs/explanation/glossary.md).
+
 *Soundness:* control that goes where the graph has no edge ends the proof.
 """
 

@@ -1,5 +1,7 @@
 """What bits of a number tell of more of its bits: `x & 15` is 4 or more where `x & 12` is not 0.
 
+Words: term, predicate (docs/explanation/glossary.md).
+
 *Soundness:* where the bits of ``mask`` are among those of another mask, ``x & mask`` is no more than ``x`` under the
 other, as numbers without sign.
 """

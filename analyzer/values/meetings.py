@@ -1,5 +1,7 @@
 """What a symbol stands for that is defined where ways within one block meet.
 
+Words: join, symbolic variable (docs/explanation/glossary.md).
+
 *Soundness:* a block is executed once more on what is known at its entry. What that tells of the places within it holds
 in each execution of the block, as what it told when the values were analysed.
 """

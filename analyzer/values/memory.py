@@ -1,5 +1,7 @@
 """What a whole analysis knows of memory: read-only content, words of flow facts, whose addresses may be held.
 
+Words: abstract location, flow fact (docs/explanation/glossary.md).
+
 *Soundness:* only segments that are not writable keep their content; of words the facts are assumed.
 """
 

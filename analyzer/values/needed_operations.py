@@ -4,6 +4,8 @@ Most instructions compute the carry, the overflow and more, which the next one c
 flag or a temporary that nobody reads before it is written again is not computed, and where a block ends nothing is held
 of the flags that nobody reads behind it.
 
+Words: liveness, P-code (docs/explanation/glossary.md).
+
 *Soundness:* liveness of bytes, backwards over all edges of the graph: an operation is left out if it has no effect but
 its output, and each byte of the output is written again on each way before a needed operation reads it. Whoever
 returns, calls what is not expanded, or goes where no edge leads may read every flag. Flags that are dead are no part of

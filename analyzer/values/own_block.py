@@ -3,6 +3,8 @@
 An address at a distance from the argument is one by its term. Of one at a distance from the result it is followed on
 all ways from the access to the returns which registers and stack slots hold it, plus a constant.
 
+Words: term, linear form, fixpoint (docs/explanation/glossary.md).
+
 *Soundness:* a must-analysis on the fixpoint of the values: a location is told of where on every way from the access it
 holds the address plus a constant. An address that is made of values that a loop defines is not followed, as its term
 may mean another value in a later round; for the same reason copies are followed through no loop.

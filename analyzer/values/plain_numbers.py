@@ -3,6 +3,8 @@
 Where stack addresses are stored in memory, each loaded word may be one, and nothing is said of its value. A program
 that compares it with a constant compares the number that it is: a checked index is in its range, be it what it may.
 
+Words: strided interval, predicate, base (docs/explanation/glossary.md).
+
 *Soundness:* a truth value that a state knows of a comparison is that of the numbers which its sides are. What is found
 is true of the number alone: it says nothing of where a store through it goes.
 """

@@ -1,5 +1,7 @@
 """What is told of an instruction without a state, once for all its executions.
 
+Words: P-code, predicated instruction (docs/explanation/glossary.md).
+
 *Soundness:* it decides nothing of values; floating-point registers have no location, so nothing is known of them.
 """
 

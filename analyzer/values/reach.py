@@ -5,6 +5,8 @@ it is computed, and its remainder modulo the bytes of a cache way may then be kn
 ``x & 0xfe0``, which a comparison may have bounded. A gamma node is all of its parts, each where its condition lets it
 be.
 
+Words: congruence, asserted, gamma node (docs/explanation/glossary.md).
+
 *Soundness:* remainders follow from the values at the entry of the block; of an address with a symbol that the block
 itself defines nothing but its form is used.
 """

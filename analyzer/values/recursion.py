@@ -3,6 +3,8 @@
 The supergraph follows recursion to a depth and symbols out the calls beyond it. Where no value leads to such a call,
 the depth is proved; else a greater one is tried, as long as an argument gets narrower.
 
+Words: context, supergraph (docs/explanation/glossary.md).
+
 *Soundness:* without an error no execution comes to a call that is left out, so the graph has all of their paths.
 """
 

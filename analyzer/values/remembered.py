@@ -3,6 +3,8 @@
 Who looks for all facts that are missing proves again and again, each time with one answer more. Most of what is
 analysed then is what was analysed already.
 
+Words: abstract state, flow fact (docs/explanation/glossary.md).
+
 *Soundness:* an analysis is a function of its arguments; where one is answered by an earlier one, these are equal, and
 each call has the effect that it had.
 """

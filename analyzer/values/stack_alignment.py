@@ -1,5 +1,7 @@
 """What the calling convention says of the stack pointer, and terms that ask for no more of an address.
 
+Words: calling convention, congruence, assumption (docs/explanation/glossary.md).
+
 *Soundness:* assumption ``stack-alignment``.
 """
 

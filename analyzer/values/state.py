@@ -4,6 +4,8 @@ A state stands for all concrete states for which some assignment of numbers to t
 term and lies within every known value. A symbol is the value of its definition's latest execution; when it is defined
 anew, what still speaks of the older one is renamed.
 
+Words: abstract state, symbolic variable, killed binding, stack separation (docs/explanation/glossary.md).
+
 *Soundness:* pointers are numbers, offsets from the stack pointer at entry (``Base.STACK``), or may be either
 (``Base.ANY``). A store through a number does not hit the stack of the call: that is assumption ``stack-separation``.
 Locations that are not in the state hold anything, registers that were never written their value at entry.

@@ -1,5 +1,7 @@
 """What the name of a symbol tells of the place that defines it.
 
+Words: symbolic variable (docs/explanation/glossary.md).
+
 *Soundness:* where a name does not tell, the answer is that it is not known.
 """
 

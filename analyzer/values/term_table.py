@@ -2,7 +2,9 @@
 
 A term is an operation of p-code on other terms, a constant, or a symbol. Symbols stand for values that are not computed
 from others: a register at entry, a loaded word, the value that arrives where paths meet. The same operation on the same
-terms is the same term, so copies of a value share what is learnt of it. Glossary: symbolic variable, gamma node.
+terms is the same term, so copies of a value share what is learnt of it.
+
+Words: term, hash-consing, symbolic variable, gamma node (docs/explanation/glossary.md).
 
 *Soundness:* a table says nothing of values; what it tells of the parts of a term is exact, as terms never change.
 """

@@ -2,6 +2,8 @@
 
 The same computation on the same symbols is the same term, so copies of a value share what is learnt of it.
 
+Words: term, linear form (docs/explanation/glossary.md).
+
 *Soundness:* each simplification is an identity of bit vectors (tested against the operations on random values).
 """
 

@@ -1,5 +1,7 @@
 """Where values that grow in a loop are likely to stop.
 
+Words: threshold, widening (docs/explanation/glossary.md).
+
 *Soundness:* none is needed: a threshold decides where a widening stops first, and the fixpoint is checked.
 """
 

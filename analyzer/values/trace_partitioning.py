@@ -3,6 +3,8 @@
 Behind a merge of two blocks of a heap, say, one register holds the address of either. As one value it would have a name
 of its own, and nothing that is known of the lines of the two blocks would be known of it.
 
+Words: trace partitioning, join (docs/explanation/glossary.md).
+
 *Soundness:* a copy has the block and the edges of its point, so every path of the graph is a path of the result (node
 splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
 """

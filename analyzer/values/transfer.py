@@ -1,5 +1,7 @@
 """Abstract execution of p-code: what an instruction makes of a state, and under which condition control goes where.
 
+Words: transfer function, abstract state, stack separation (docs/explanation/glossary.md).
+
 *Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
 registers only in its output, refused. A store changes everything that it may overlap; a store through a number does
 not reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may

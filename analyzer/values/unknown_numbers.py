@@ -1,5 +1,7 @@
 """Which numbers of an address nothing is known of, so that facts about pointers speak of them.
 
+Words: symbolic variable, asserted (docs/explanation/glossary.md).
+
 *Soundness:* a number that is taken for known keeps the range that was computed of it; a fact says nothing more of it.
 """
 

@@ -1,5 +1,7 @@
 """Why the targets of an indirect branch or call are not known: the table or word that they are read from.
 
+Words: control-flow reconstruction (docs/explanation/glossary.md).
+
 *Soundness:* as said of `check_resolved`; the rest words errors.
 """
 

@@ -27,13 +27,16 @@ from .tlsf_host import (
 )
 from .tlsf_model import Tlsf, class_bounds
 
-exhaustive = settings(
-    max_examples=300,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+
+def searching(examples: int) -> settings:
+    """So many examples, the same ones each time."""
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
 
 
 @pytest.fixture(params=CONFIGURATIONS, ids=configuration_id)
@@ -61,11 +64,8 @@ def pattern(offset: int, size: int) -> bytes:
     return (offset.to_bytes(4, "little") * (size // 4 + 1))[:size]
 
 
-@exhaustive
-@given(heap_bytes=heaps, steps=operations)
-def test_every_operation_does_what_the_specification_says(
-    host: Host, heap_bytes: int, steps: list[tuple[str, int]]
-) -> None:
+def follow(host: Host, heap_bytes: int, steps: list[tuple[str, int]]) -> None:
+    """Carry out the steps on a fresh heap, each of which must do what the specification says, and free all."""
     model = Tlsf(heap_bytes, host.sl_bits, WORD)
     live: dict[int, int] = {}
 
@@ -101,6 +101,23 @@ def test_every_operation_does_what_the_specification_says(
         free(next(iter(live)))
         compare()
     assert host.chain() == [(0, heap_bytes - 2 * HEADER, True)]
+
+
+@searching(100)
+@given(heap_bytes=heaps, steps=operations)
+def test_every_operation_does_what_the_specification_says(
+    host: Host, heap_bytes: int, steps: list[tuple[str, int]]
+) -> None:
+    follow(host, heap_bytes, steps)
+
+
+@pytest.mark.slow
+@searching(1000)
+@given(heap_bytes=heaps, steps=operations)
+def test_every_operation_of_many_does_what_the_specification_says(
+    host: Host, heap_bytes: int, steps: list[tuple[str, int]]
+) -> None:
+    follow(host, heap_bytes, steps)
 
 
 # ---------------------------------------------------------------------------------------------------------- the edges

@@ -96,6 +96,7 @@ def test_a_tree_of_calls(target, n):
     assert any("is called at most" in one.statement for one in bound.assumptions)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_number_of_calls_is_that_of_all_calls_from_outside(target):
     facts = fact("sort", 31 + 7) + LOOP.format(sort=index_sources({"guest.c": SOURCE}).function("sort").sha256)

@@ -273,6 +273,7 @@ def test_values_that_are_shifted_up_to_a_limit(target, entry, most):
     checked(proof, *[(number,) for number in (0, 1, 2, 7, 999, 0x40000000, 0xFFFFFFFF)])
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["any", "wrapping"])
 def test_what_may_be_zero_or_lose_its_bits_is_not_counted(target, entry):

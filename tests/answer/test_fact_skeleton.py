@@ -57,6 +57,7 @@ def filled(text: str) -> str:
     return re.sub(r'^(\w+) = \[?"\?"\]?$', lambda found: f"{found[1]} = {ANSWERS[found[1]]}", text, flags=re.MULTILINE)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
 def test_all_that_is_missing_is_told_at_once_and_accepted_when_it_is_answered(target, tool):
     write(SOURCE, target)
@@ -100,6 +101,7 @@ int f(int n, int *p)
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
 def test_a_bound_that_fails_tells_all_that_is_missing_and_not_only_the_first(target, tool):
     write(SEVERAL, target)

@@ -48,6 +48,7 @@ def bound(folder, target, entry, facts=""):
     return bound_firmware(FirmwareRequest(folder / "firmware.elf", entry, core, [folder / "facts.toml"], [], {})).bound
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_rests_on_a_type_is_told_with_the_line_to_add(tmp_path, target):
     for entry, value in BY_TYPE.items():
@@ -59,6 +60,7 @@ def test_what_rests_on_a_type_is_told_with_the_line_to_add(tmp_path, target):
         assert loop.remedy.startswith(f'[[{kind}]] function = "{entry}", ')
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_rests_on_a_range_is_bounded(tmp_path, target):
     for entry in BY_VALUE:

@@ -125,6 +125,7 @@ def proved(target_name: str, flow: str = "", entry: str = "twice", more: str = "
 WALK = 'function = "walk"\nsha256 = "HASH"\n'
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_sum_of_bodies_limits_both_loops_together(target):
     free, together = proved(target), proved(target, WALK + 'sum = { "loop down" = 1, "loop up" = 1 }\nmax = 12')
@@ -136,6 +137,7 @@ def test_a_sum_of_bodies_limits_both_loops_together(target):
     assert sorted(weight for _, weight in claim.blocks) == [1, 1]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_sum_for_each_call_holds_in_each_context(target):
     flow = 'sum = { "loop down" = 1, "loop up" = 1 }\n'
@@ -194,6 +196,7 @@ def test_a_point_that_has_become_several_blocks_is_left_out_only_if_the_fact_say
     assert idle.why == "a point of it has become several blocks"
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_covers_no_whole_block_has_no_effect_and_is_told(target):
     """Of the line is only a part of the first block."""

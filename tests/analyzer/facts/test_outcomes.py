@@ -73,6 +73,7 @@ def proved(target_name: str, facts: str, condition: str, source: str = SOURCE) -
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("condition", ["size < least", "least > node->size", "!size"])
 def test_where_the_condition_holds_its_statement_is_executed(target, condition):

@@ -107,6 +107,7 @@ def proof(target, entry, source=SOURCE):
     return proved(guest(target), entry, sources={"guest.c": source})
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(
     ("entry", "longest", "runs"), [("triangle", 8, (0, 1, 5)), ("calls", 8, (0, 3)), ("summed", 8, (0, 3))]
 )

@@ -216,6 +216,7 @@ CALLER = """
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_rounds_that_follow_from_constants_tell_where_a_store_goes(target):
     """Each end is an address in the stack, and the caller's 400 rounds are too many instructions to be followed."""
