@@ -225,6 +225,44 @@ WP_INLINE uint8_t *wp_there(uint8_t *found)
     return found;
 }
 
+#if WP_HAS_LINES
+/* Lines are longer than such accesses, or the key of the last byte of all would be that of no line. */
+#define WP_IS_KNOWN(key, address, bytes)                                                                               \
+    ((bytes) < WP_DATA_LINE && ((address) & (~(uint32_t)(WP_DATA_LINE - 1) | ((bytes) - 1))) ==                        \
+                                   wp_slot(fixed.lines, (address) / WP_DATA_LINE)->key)
+/* Where its bytes are; their word is marked. */
+#define WP_KNOWN_PLACE(address)                                                                                        \
+    ({                                                                                                                 \
+        const struct wp_known_line *const slot_ = wp_slot(fixed.lines, (address) / WP_DATA_LINE);                      \
+        *(uint8_t *)(uintptr_t)(slot_->marks + (address) / 4) = 1;                                                     \
+        (uint8_t *)(uintptr_t)(slot_->memory + (address));                                                             \
+    })
+#else
+#define WP_IS_KNOWN(key, address, bytes) 0
+#define WP_KNOWN_PLACE(address) ((uint8_t *)0)
+#endif
+
+#define WP_RANGE_BASE(range)                                                                                           \
+    ((range) == WP_HEAP     ? WP_HEAP_BASE                                                                             \
+     : (range) == WP_STACK  ? WP_STACK_BASE                                                                            \
+     : (range) == WP_STATIC ? WP_STATIC_BASE                                                                           \
+     : (range) == WP_CODE   ? WP_CODE_BASE                                                                             \
+                            : WP_OPERATIONS_BASE)
+#define WP_RANGE_BYTES(range)                                                                                          \
+    ((range) == WP_HEAP     ? fixed.heap_bytes                                                                         \
+     : (range) == WP_STACK  ? WP_STACK_BYTES                                                                           \
+     : (range) == WP_STATIC ? (uint32_t)WP_STATIC_BYTES                                                                \
+     : (range) == WP_CODE   ? (uint32_t)WP_CODE_BYTES                                                                  \
+                            : WP_OPERATIONS_BYTES)
+/* Whether a range holds up to eight bytes there. */
+#define WP_IS_IN(range, address, bytes, is_store)                                                                      \
+    (((range) == WP_HEAP || WP_RANGE_BYTES(range) >= 8) && !((is_store) && (range) == WP_CODE) &&                      \
+     (address) - WP_RANGE_BASE(range) <= WP_RANGE_BYTES(range) - (bytes))
+#define WP_PLACE_IN(range, address) (fixed.memory[range] + ((address) - WP_RANGE_BASE(range)))
+/* Where heap is likely and the compiler knows the address, it is that of static data. */
+#define WP_IS_SURELY_STATIC(likely, address, bytes)                                                                    \
+    ((likely) == WP_HEAP && __builtin_constant_p(address) && WP_IS_IN(WP_STATIC, address, bytes, 0))
+
 enum { WP_LEAST_HEAP_BYTES = 16 }; /* a guest with less is left to the engine */
 
 /* Whether an access is an ordinary one, to be made at `found`; it is counted, also where it is not. */
@@ -455,11 +493,11 @@ WP_OUT_OF_LINE void wp_far_fetch(struct wp_frame *frame, uint32_t line)
     frame->fetched[line & (WP_FETCH_KNOWN - 1)] = line;
 }
 
-WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t line)
-{
-    if (WP_UNLIKELY(fixed->fetched[line & (WP_FETCH_KNOWN - 1)] != line))
-        wp_far_fetch(frame, line);
-}
+#define WP_FETCH_LINE_OF(line)                                                                                         \
+    do {                                                                                                               \
+        if (WP_UNLIKELY(fixed.fetched[(line) & (WP_FETCH_KNOWN - 1)] != (line)))                                       \
+            wp_far_fetch(frame, line);                                                                                 \
+    } while (0)
 #endif
 
 #define WP_LOAD(bits, pointer)                                                                                         \
@@ -474,56 +512,67 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         __builtin_memcpy(pointer, &value_, sizeof value_);                                                             \
     } while (0)
 
-/* An access of its own, with the value that is loaded or stored. False: the guest may not.
+/* An access of its own, with the value that is loaded or stored; last, what is done where the guest may not.
  *
- * Each way makes it by itself: where they met before it, each would leave a base and an offset in registers for it, to be
- * added up there. So that the compiler does not have them meet, all but the first end in an empty instruction. */
-#define WP_OF_BITS(bits)                                                                                               \
-    WP_INLINE bool wp_load_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address, \
-                                  int likely, int is_noted, uint32_t watches, int64_t *count,                          \
-                                  int64_t *count_of_region, uint##bits##_t *value)                                     \
-    {                                                                                                                  \
-        uint8_t *found;                                                                                                \
-        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 0, likely, is_noted, watches, count,                 \
-                                 count_of_region, &found))) {                                                          \
-            *value = WP_LOAD(bits, found);                                                                             \
-            return true;                                                                                               \
+ * The likeliest way makes it by itself: where all met before it, each would leave a base and an offset in registers for it,
+ * to be added up there. So that the compiler does not have them meet, the others end in an empty instruction. These are
+ * macros, for functions that tell by a truth value and a pointer which way was taken cost the compiler a third more time. */
+#define WP_MAKE_LOAD(bits, pc_, address_, likely, is_noted, value, ...)                                                \
+    do {                                                                                                               \
+        const uint32_t at_ = address_;                                                                                 \
+        uint8_t *found_;                                                                                               \
+        if (WP_HAS_LINES && is_noted && !WP_IS_OF_REGION(likely)) {                                                    \
+            ++loads;                                                                                                   \
+            if (WP_LIKELY(WP_IS_KNOWN(load_key, at_, bits / 8))) {                                                     \
+                found_ = WP_KNOWN_PLACE(at_);                                                                          \
+                value = WP_LOAD(bits, found_);                                                                         \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = wp_far(frame, pc_, at_, bits / 8, 0, is_noted);                                                   \
+        } else if (!WP_DATA || !is_noted) {                                                                            \
+            if (!WP_IS_SURELY_STATIC(likely, at_, bits / 8) && WP_LIKELY(WP_IS_IN(likely, at_, bits / 8, 0))) {        \
+                value = WP_LOAD(bits, WP_PLACE_IN(likely, at_));                                                       \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = likely == WP_HEAP && WP_IS_IN(WP_STATIC, at_, bits / 8, 0)                                        \
+                         ? wp_there(WP_PLACE_IN(WP_STATIC, at_))                                                       \
+                         : wp_far(frame, pc_, at_, bits / 8, 0, is_noted);                                             \
+        } else {                                                                                                       \
+            found_ = wp_access(frame, &fixed, pc_, at_, bits / 8, 0, likely, is_noted, watches, &loads, &region_loads);\
         }                                                                                                              \
-        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
-            *value = WP_LOAD(bits, found);                                                                             \
-            __asm__("" : "+r"(*value));                                                                                \
-            return true;                                                                                               \
+        if (WP_UNLIKELY(!found_))                                                                                      \
+            __VA_ARGS__                                                                                                \
+        value = WP_LOAD(bits, found_);                                                                                 \
+        __asm__("" : "+r"(value));                                                                                     \
+    } while (0)
+#define WP_MAKE_STORE(bits, pc_, address_, likely, is_noted, value, ...)                                               \
+    do {                                                                                                               \
+        const uint32_t at_ = address_;                                                                                 \
+        uint8_t *found_;                                                                                               \
+        if (WP_HAS_LINES && is_noted && !WP_IS_OF_REGION(likely)) {                                                    \
+            ++stores;                                                                                                  \
+            if (WP_LIKELY(WP_IS_KNOWN(store_key, at_, bits / 8))) {                                                    \
+                found_ = WP_KNOWN_PLACE(at_);                                                                          \
+                WP_STORE(bits, found_, value);                                                                         \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = wp_far(frame, pc_, at_, bits / 8, 1, is_noted);                                                   \
+        } else if (!WP_DATA || !is_noted) {                                                                            \
+            if (!WP_IS_SURELY_STATIC(likely, at_, bits / 8) && WP_LIKELY(WP_IS_IN(likely, at_, bits / 8, 1))) {        \
+                WP_STORE(bits, WP_PLACE_IN(likely, at_), value);                                                       \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = likely == WP_HEAP && WP_IS_IN(WP_STATIC, at_, bits / 8, 1)                                        \
+                         ? wp_there(WP_PLACE_IN(WP_STATIC, at_))                                                       \
+                         : wp_far(frame, pc_, at_, bits / 8, 1, is_noted);                                             \
+        } else {                                                                                                       \
+            found_ = wp_access(frame, &fixed, pc_, at_, bits / 8, 1, likely, is_noted, watches, &stores, &region_stores);\
         }                                                                                                              \
-        if (!(found = wp_far(frame, pc, address, bits / 8, 0, is_noted)))                                              \
-            return false;                                                                                              \
-        *value = WP_LOAD(bits, found);                                                                                 \
-        __asm__("" : "+r"(*value));                                                                                    \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    WP_INLINE bool wp_store_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc,                  \
-                                   uint32_t address, int likely, int is_noted, uint32_t watches, int64_t *count,       \
-                                   int64_t *count_of_region, uint##bits##_t value)                                     \
-    {                                                                                                                  \
-        uint8_t *found;                                                                                                \
-        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 1, likely, is_noted, watches, count,                 \
-                                 count_of_region, &found))) {                                                          \
-            WP_STORE(bits, found, value);                                                                              \
-            return true;                                                                                               \
-        }                                                                                                              \
-        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
-            WP_STORE(bits, found, value);                                                                              \
-            __asm__ volatile("");                                                                                      \
-            return true;                                                                                               \
-        }                                                                                                              \
-        if (!(found = wp_far(frame, pc, address, bits / 8, 1, is_noted)))                                              \
-            return false;                                                                                              \
-        WP_STORE(bits, found, value);                                                                                  \
+        if (WP_UNLIKELY(!found_))                                                                                      \
+            __VA_ARGS__                                                                                                \
+        WP_STORE(bits, found_, value);                                                                                 \
         __asm__ volatile("");                                                                                          \
-        return true;                                                                                                   \
-    }
-WP_OF_BITS(8)
-WP_OF_BITS(16)
-WP_OF_BITS(32)
+    } while (0)
 
 /* Of blocks. */
 #define WP_PAUSE(address, without)                                                                                     \

@@ -311,7 +311,7 @@ def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:
 def _fetches(cache: CacheConfig, first: int, behind: int) -> Iterable[str]:
     """Fetches of the lines that hold code from ``first`` to below ``behind``."""
     for line in range(first // cache.line_bytes, (behind - 1) // cache.line_bytes + 1) if behind > first else ():
-        yield f"    wp_fetch(frame, &fixed, {line:#x}u);"
+        yield f"    WP_FETCH_LINE_OF({line:#x}u);"
 
 
 def _driver(parts: Sequence[Sequence[Block]]) -> Iterable[str]:
