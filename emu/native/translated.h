@@ -685,9 +685,3 @@ WP_OUT_OF_LINE void wp_far_fetch(struct wp_frame *frame, uint32_t line)
             unit = next; \
         } \
     }
-#if WP_UNITS > 0
-WP_SHARED void wp_unit_0(struct wp_frame *frame);
-#endif
-#if WP_UNITS > 1
-WP_SHARED void wp_unit_1(struct wp_frame *frame);
-#endif
