@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 12; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 13; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {

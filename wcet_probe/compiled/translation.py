@@ -176,9 +176,7 @@ class _Translator:
         ]
         texts[0] += [*self._tables(), *_driver([part.blocks for part in parts])]
         translated = sum(len(block.instructions) for block in self._flow.blocks)
-        joined = (
-            Text("\n".join(lines) + "\n", part.is_replayed) for lines, part in zip(texts, parts, strict=True)
-        )
+        joined = (Text("\n".join(lines) + "\n", part.is_replayed) for lines, part in zip(texts, parts, strict=True))
         return Translation(tuple(joined), translated, self._left_out)
 
     def _head(self) -> Iterable[str]:
