@@ -200,6 +200,12 @@ class Caches:
                 self.icache.access_bytes(instruction, size_of(instruction), is_write=False)
             while access and access[0] == step:
                 _, address, size_bytes, is_store = access
-                if self.dcache and not self.memory.region_at(address):
-                    self.dcache.access_bytes(address, size_bytes, is_write=is_store)
+                if self.dcache:
+                    self._access(self.dcache, address, size_bytes, is_write=is_store)
                 access = next(waiting, None)
+
+    def _access(self, cache: CacheSimulation, address: int, size_bytes: int, *, is_write: bool) -> None:
+        """Access the lines with a byte that no region holds."""
+        served = [byte for byte in range(address, address + size_bytes) if not self.memory.region_at(byte)]
+        for line in dict.fromkeys(byte // cache.config.line_bytes for byte in served):
+            cache.access_bytes(line * cache.config.line_bytes, 1, is_write=is_write)

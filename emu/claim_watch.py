@@ -358,5 +358,5 @@ def _word(word: WordClaim, guest: _Guest) -> layouts.WordClaimLayout:
         for region in guest.regions
         if word.address in region.extent and word.address + _WORD_BYTES <= region.extent.end_address
     )
-    content = (ctypes.c_uint8 * _WORD_BYTES).from_buffer(region.buffer, word.address - region.pages.base_address)
+    content = (ctypes.c_uint8 * _WORD_BYTES).from_buffer(region.buffer, word.address - region.origin)
     return layouts.WordClaimLayout(content, 0, word.address, word.low, word.high, guest.target.big_endian)

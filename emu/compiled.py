@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from wcet_probe.emu import native
 from wcet_probe.emu.guest_registers import register_names
-from wcet_probe.emu.memory import Region, advise_large_pages, zeroed
+from wcet_probe.emu.memory import Region, advise_large_pages, reserved
 from wcet_probe.model.target import Isa
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _RANGES = ("heap", "stack", "static", "operations", "code")
 _REGISTERS = 64
 _WORD_BYTES = 4
-_MARKS_AT_ONCE = 8
+_LONG = (1 << 64) - 1
 _MOST_ARGUMENTS = 4
 _QUANTUM = 1 << 26
 """Instructions after which a run pauses, so that an interrupt is heard: a tenth of a second at most."""
@@ -79,8 +79,8 @@ class _FrameLayout(Structure):
         *((name, c_uint32) for name in ("pc", "why", "block")),
         *((name, c_uint32) for name in ("lowest_stack_pointer", "stack_pointer", "first_register")),
         *((name, c_uint32) for name in ("watches", "follows", "heap_bytes", "path_capacity")),
-        ("memory", c_void_p * len(_RANGES)),
-        ("marks", c_void_p * len(_RANGES)),
+        ("guest", c_uint64),
+        ("marks", c_uint64),
         *((name, c_void_p) for name in ("lines", "lines_kept", "fetched", "data_cache", "fetch_cache", "fetch_counts")),
         *((name, c_void_p) for name in ("path", "runs", "events", "access", "accesses", "event", "cross")),
         ("registers", c_uint32 * _REGISTERS),
@@ -102,7 +102,7 @@ class _RestoredLayout(Structure):
 
 
 _BLOCK_WORDS = 3
-_KNOWN_LINE_BYTES = 32
+_KNOWN_LINE_BYTES = 8
 """Of ``struct wp_known_line``."""
 
 
@@ -165,9 +165,12 @@ class TranslatedCode:
         library: as ``wcet_probe.compiled`` makes it, of the very image and target.
         detail: what it was made to count.
         isa: of the image.
-        regions: the guest's memory, in the order that the observer knows it.
+        regions: the guest's memory, in the order that the observer knows it, all in one buffer.
         event_tables: running sums over rows; where one grows in a block, the core is told of the block. There are none
             where ``detail`` does not tell of blocks.
+
+    Raises:
+        OSError: the library cannot be loaded, or the host allows no more memory.
     """
 
     def __init__(
@@ -191,8 +194,10 @@ class TranslatedCode:
         events = bytes(any(t[first] != t[behind] for t in tables) for first, behind in rows)
         self._events = (c_uint8 * max(1, count))(*events)
         self._memory = (c_void_p * len(regions))(*map(_address, regions))
-        self._marks: list[mmap.mmap] = []
+        memory, origin = regions[0].buffer, regions[0].origin
+        self._marks = reserved(len(memory) // _WORD_BYTES)
         frame = self._frame = _FrameLayout()
+        frame.guest, frame.marks = _start(memory) - origin & _LONG, _start(self._marks) - origin // _WORD_BYTES & _LONG
         frame.block_count = count
         frame.blocks = ctypes.addressof(blocks)
         self._every_event = (c_uint8 * max(1, count))(*bytes([1]) * count)
@@ -214,12 +219,8 @@ class TranslatedCode:
             if name not in numbers:
                 continue
             region = regions[numbers[name]]
-            words = region.extent.size_bytes // _WORD_BYTES
-            marks = zeroed(words // _MARKS_AT_ONCE * _MARKS_AT_ONCE + 2 * _MARKS_AT_ONCE)
-            advise_large_pages(marks)
-            self._marks.append(marks)
-            frame.memory[place] = _address(region)
-            frame.marks[place] = _start(marks)
+            first = (region.extent.base_address - origin) // _WORD_BYTES
+            advise_large_pages(self._marks, first, first + region.extent.size_bytes // _WORD_BYTES)
             frame.fast_range[place] = 0 if region.harness else numbers[name] + 1
             if name == "heap":
                 frame.heap_bytes = region.extent.size_bytes
@@ -281,7 +282,7 @@ class TranslatedCode:
 
 def _address(region: Region) -> int:
     """Where the first byte of a region is in the host's memory."""
-    return _start(region.buffer) + region.extent.base_address - region.pages.base_address
+    return _start(region.buffer) + region.extent.base_address - region.origin
 
 
 def _start(memory: mmap.mmap) -> int:

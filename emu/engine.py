@@ -65,7 +65,7 @@ class Engine:
         self._uc.ctl_set_cpu_model(_cpu_model(target))
         if self._isa is not Isa.POWERPC:  # which has pages of 4 KiB anyway
             self._uc.ctl_set_page_size(PAGE_BYTES)
-        together = {id(region.buffer): [one for one in regions if one.buffer is region.buffer] for region in regions}
+        together = {region.pages: [one for one in regions if one.pages == region.pages] for region in regions}
         self._constant: list[tuple[Region, bytes]] = []
         for shared in together.values():
             pages, permissions = shared[0].pages, unicorn_const.UC_PROT_READ
@@ -74,7 +74,7 @@ class Engine:
                 self._constant += [(region, _content(region)) for region in shared if not region.writable]
             if not all(region.writable for region in shared):
                 permissions |= unicorn_const.UC_PROT_EXEC
-            pointer = ctypes.c_char.from_buffer(shared[0].buffer)
+            pointer = ctypes.c_char.from_buffer(shared[0].buffer, pages.base_address - shared[0].origin)
             self._uc.mem_map_ptr(pages.base_address, pages.size_bytes, permissions, ctypes.addressof(pointer))
         if self._isa is not Isa.THUMB:
             self._uc.ctl_set_tlb_mode(unicorn_const.UC_TLB_VIRTUAL)
@@ -146,7 +146,7 @@ class Engine:
         if self._scratch is None:
             raise EngineFault("there is no room for an instruction of the engine's own")
         address = self._scratch.extent.base_address
-        offset = address - self._scratch.pages.base_address
+        offset = address - self._scratch.origin
         before = self._scratch.buffer[offset : offset + len(_MAKE_CARRY)]
         self._scratch.buffer[offset : offset + len(_MAKE_CARRY)] = _MAKE_CARRY
         self._uc.ctl_flush_tb()
@@ -230,7 +230,7 @@ class Engine:
 
 
 def _content(region: Region) -> bytes:
-    start = region.extent.base_address - region.pages.base_address
+    start = region.extent.base_address - region.origin
     return region.buffer[start : start + region.extent.size_bytes]
 
 

@@ -92,11 +92,12 @@ class Machine:
     ) -> None:
         self._image, self._target = image, target
         is_moved = image.placed(HEAP_SYMBOL) or image.placed(STACK_SYMBOL)  # translated code has the target's places
-        self._translations, self._translated = None if is_moved else translations, dict[Detail, TranslatedCode]()
         self._translates_calls = translates_calls
         self._most_instructions = most_instructions
         regions = self._regions = guest_regions(image, target, heap_bytes)
         self.memory = GuestMemory({region.name: region for region in regions}, image.big_endian)
+        is_translatable = self.memory.is_flat and not is_moved
+        self._translations, self._translated = translations if is_translatable else None, dict[Detail, TranslatedCode]()
         for segment in image.segments:
             self.memory.load(segment.address, segment.data)
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"
@@ -431,7 +432,11 @@ class Machine:
         library = self._translations(detail, operations) if operations or self._translates_calls else None
         if library is None:
             return None
-        code = TranslatedCode(library, detail, self._target.isa, self._regions, tables)
+        try:
+            code = TranslatedCode(library, detail, self._target.isa, self._regions, tables)
+        except OSError:  # of an address space that is limited; the engine gives the same answer
+            self._translations = None
+            return None
         self._translated[self._detail] = code
         return code
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,6 +17,9 @@ PAGE_BYTES = 4096
 _LARGE_PAGE_BYTES = 2 << 20
 """Of the hosts that have large pages."""
 
+_MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x40 if sys.platform == "darwin" else 0x4000)
+"""Python names it from 3.13 on."""
+
 
 @dataclass(frozen=True, slots=True)
 class Region:
@@ -27,7 +31,8 @@ class Region:
         writable: whether the guest may write; what it may not write it may execute.
         harness: whether it serves the observer and not the guest's program.
         pages: the pages around ``extent``, and those that others have who share one of these with it.
-        buffer: the bytes of ``pages``, shared with the engine.
+        buffer: memory with the bytes of ``pages``, shared with the engine.
+        origin: address of the first byte of ``buffer``.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Region:
     harness: bool
     pages: MemoryRange
     buffer: mmap.mmap = field(repr=False, compare=False)
+    origin: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +64,22 @@ def regions(uses: Iterable[Use]) -> tuple[Region, ...]:
             groups[-1] = MemoryRange(groups[-1].base_address, end - groups[-1].base_address)
         else:
             groups.append(pages)
-    buffers = [(group, zeroed(group.size_bytes)) for group in groups]
-    for group, buffer in buffers:
+    lowest = groups[0].base_address
+    origin = lowest - lowest % _LARGE_PAGE_BYTES  # the memory is aligned as its addresses are
+    try:
+        whole = reserved(groups[-1].end_address - origin)
+    except OSError:
+        whole = None
+    held = [(group, whole or zeroed(group.size_bytes), origin if whole else group.base_address) for group in groups]
+    for group, buffer, first in held:
         if not any(
             use.harness for use in uses if use.extent.base_address in group
         ):  # of whose tables most runs use little
-            advise_large_pages(buffer)
+            advise_large_pages(buffer, group.base_address - first, group.end_address - first)
     return tuple(
-        Region(use.name, use.extent, use.writable, use.harness, group, buffer)
+        Region(use.name, use.extent, use.writable, use.harness, group, buffer, first)
         for use in uses
-        for group, buffer in buffers
+        for group, buffer, first in held
         if use.extent.base_address in group
     )
 
@@ -77,15 +89,33 @@ def zeroed(size_bytes: int) -> mmap.mmap:
     return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
-def advise_large_pages(memory: mmap.mmap) -> None:
-    """Ask the host for large pages where ``memory`` fills one; a host that has none goes on without.
+def reserved(size_bytes: int) -> mmap.mmap:
+    """The same for what is used here and there: no more memory is taken than is touched.
+
+    A guest's regions lie gigabytes apart. In one such range translated code finds each by its address alone.
+
+    Raises:
+        OSError: the host has not so many addresses left, or allows no more.
+    """
+    try:
+        found = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE)
+    except (ValueError, OverflowError) as error:  # a host of 32 bits
+        raise OSError(str(error)) from error
+    with suppress(AttributeError, OSError):
+        found.madvise(mmap.MADV_NOHUGEPAGE)
+    return found
+
+
+def advise_large_pages(memory: mmap.mmap, first: int, behind: int) -> None:
+    """Ask the host for large pages in ``memory`` from byte ``first`` to below ``behind``; a host that has none goes on.
 
     The first touch of a small page costs microseconds on a virtual machine: with them a table of operations takes as
     long to be written as its operations to be executed.
     """
-    if len(memory) >= _LARGE_PAGE_BYTES:
+    start = -(-first // PAGE_BYTES) * PAGE_BYTES
+    if behind - start >= _LARGE_PAGE_BYTES:
         with suppress(AttributeError, OSError):
-            memory.madvise(mmap.MADV_HUGEPAGE)
+            memory.madvise(mmap.MADV_HUGEPAGE, start, behind - start)
 
 
 def _pages(extent: MemoryRange) -> MemoryRange:
@@ -100,6 +130,11 @@ class GuestMemory:
 
     regions: Mapping[str, Region]
     big_endian: bool
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether all regions lie in one buffer, each byte as far from its origin as its address is."""
+        return len({id(region.buffer) for region in self.regions.values()}) == 1
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """The ``size_bytes`` bytes at ``address``.
@@ -148,7 +183,8 @@ class GuestMemory:
             EmulationError: no region holds it.
         """
         found, _ = self._find(address, 1)
-        advise_large_pages(found.buffer)
+        pages = found.pages
+        advise_large_pages(found.buffer, pages.base_address - found.origin, pages.end_address - found.origin)
 
     def read_word(self, address: int) -> int:
         """The 32-bit word at ``address`` in the guest's byte order."""
@@ -189,6 +225,6 @@ class GuestMemory:
         for candidate in self.regions.values():
             extent = candidate.extent
             if extent.base_address <= address and address + size_bytes <= extent.end_address:
-                return candidate, address - candidate.pages.base_address
+                return candidate, address - candidate.origin
         message = f"no memory of the guest holds {size_bytes} bytes at {address:#010x}; check addresses and heap size."
         raise EmulationError(message)

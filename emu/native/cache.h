@@ -128,6 +128,25 @@ WP_MADE_FOR_IT uint32_t wp_cache_fill_line(struct wp_cache *cache, const struct 
     return evicted;
 }
 
+/* The line comes first in a set ordered by recency of use, and what stood before it, or all, moves on by one: without a
+ * branch for the way, which a host seldom foresees. What was stored for it before, or else what was driven out. */
+WP_MADE_FOR_IT uint32_t wp_lru_pass(uint32_t *set, uint32_t ways, uint32_t line, uint32_t dirty, bool *is_hit)
+{
+    uint32_t carried = line | dirty;
+    bool found = false;
+    WP_EACH_WAY
+    for (uint32_t way = 0; way < ways; way++) {
+        const uint32_t own = set[way];
+        set[way] = found ? own : carried;
+        carried = found ? carried : own;
+        found |= (own & ~WP_LINE_DIRTY) == line;
+    }
+    *is_hit = found;
+    if (found)
+        set[0] |= carried & WP_LINE_DIRTY;
+    return carried;
+}
+
 /* One access to the line with this number, counted in `counts`. */
 WP_MADE_FOR_IT struct wp_cache_done wp_cache_access_as(struct wp_cache *cache, const struct wp_cache_config *config,
                                                       struct wp_cache_counts *counts, uint32_t line, bool is_write)
@@ -135,6 +154,17 @@ WP_MADE_FOR_IT struct wp_cache_done wp_cache_access_as(struct wp_cache *cache, c
     const uint32_t ways = config->ways, index = line & (config->sets - 1);
     uint32_t *const set = cache->lines + index * ways;
     const uint32_t dirty = is_write && config->write_back ? WP_LINE_DIRTY : 0;
+    if (config->replacement == WP_LRU && (!is_write || config->write_allocate)) {
+        bool is_hit;
+        const uint32_t before = wp_lru_pass(set, ways, line, dirty, &is_hit);
+        counts->read_hits += !is_write && is_hit;
+        counts->read_misses += !is_write && !is_hit;
+        counts->write_hits += is_write && is_hit;
+        counts->write_misses += is_write && !is_hit;
+        counts->memory_writes += is_write && !config->write_back;
+        counts->writebacks += !is_hit && before != WP_LINE_INVALID && before & WP_LINE_DIRTY;
+        return (struct wp_cache_done){set[0], is_hit ? WP_LINE_INVALID : before};
+    }
     WP_EACH_WAY
     for (uint32_t way = 0; way < ways; way++) {
         if ((set[way] & ~WP_LINE_DIRTY) == line) {

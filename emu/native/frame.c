@@ -207,20 +207,23 @@ static void merge_marks(struct wp_frame *frame)
 {
     const struct wp_setup *const setup = &frame->observer->setup;
     for (uint32_t fast = 0; fast < WP_FAST_RANGES; fast++) {
-        if (!frame->fast_range[fast] || !frame->marks[fast])
+        if (!frame->fast_range[fast])
             continue;
         const struct wp_range *const range = &setup->ranges[frame->fast_range[fast] - 1];
-        uint8_t *const marks = frame->marks[fast];
+        if (range->base % 4) /* its accesses are the core's */
+            continue;
+        uint8_t *const marks = frame->marks + range->base / 4;
         const uint32_t words = (range->bytes + 3) / 4;
-        for (uint32_t word = 0; word < words; word += 8) { /* the array of marks is a multiple of eight */
-            uint64_t eight;
-            memcpy(&eight, marks + word, sizeof eight);
+        for (uint32_t word = 0; word < words; word += 8) {
+            const uint32_t several = words - word < 8 ? words - word : 8; /* behind them may be those of another range */
+            uint64_t eight = 0;
+            memcpy(&eight, marks + word, several);
             if (!eight)
                 continue;
-            for (uint32_t i = word; i < word + 8; i++)
+            for (uint32_t i = word; i < word + several; i++)
                 if (marks[i])
                     setup->touched[range->touched_word + i / 32] |= 1u << (i % 32);
-            memset(marks + word, 0, sizeof eight);
+            memset(marks + word, 0, several);
         }
     }
 }

@@ -29,8 +29,6 @@ struct wp_block {
  * holds it, as the one that was used last where that matters. */
 struct wp_known_line {
     uint32_t load_key, store_key; /* its address where such a load, a store is one; WP_NO_LINE: not */
-    uint64_t memory, marks;       /* what is added to an address, to the number of a word */
-    uint64_t unused;
 };
 #define WP_NO_LINE UINT32_MAX
 
@@ -46,7 +44,7 @@ struct wp_frame {
     uint32_t watches; /* each access takes the long way */
     uint32_t follows; /* operations or calls are told apart */
     uint32_t heap_bytes, path_capacity;
-    uint8_t *memory[WP_FAST_RANGES], *marks[WP_FAST_RANGES]; /* a mark for each word: 1 if it was accessed */
+    uint8_t *guest, *marks; /* where the byte at address 0 would be, and the mark of word 0: 1 if it was accessed */
     struct wp_known_line *lines, *lines_kept; /* lines: those kept, or, where all accesses are watched, none */
     uint32_t *fetched;                        /* numbers of such lines of code, or WP_NO_LINE */
     struct wp_cache *data_cache, *fetch_cache;

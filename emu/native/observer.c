@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 11; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 13; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
@@ -481,6 +481,26 @@ const struct wp_uncached *wp_uncached_at(const struct wp_setup *setup, uint32_t 
     return NULL;
 }
 
+/* How many bytes of an access lie in regions that no cache serves, and what the dearest of these costs. */
+static uint32_t bytes_in_regions(const struct wp_setup *setup, uint32_t address, uint32_t bytes, bool is_write,
+                                 uint32_t *dearest)
+{
+    const uint64_t behind = (uint64_t)address + bytes;
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < setup->uncached_count; i++) {
+        const struct wp_uncached *const region = &setup->uncached[i];
+        const uint64_t region_behind = (uint64_t)region->base + region->bytes;
+        const uint64_t first = address > region->base ? address : region->base;
+        const uint64_t end = behind < region_behind ? behind : region_behind;
+        if (first >= end)
+            continue;
+        const uint32_t cycles = is_write ? region->write_cycles : region->read_cycles;
+        found += (uint32_t)(end - first);
+        *dearest = cycles > *dearest ? cycles : *dearest;
+    }
+    return found;
+}
+
 /* An access that is not aligned takes longer: each of these cycles is one more transfer, which waits like the first. */
 static void charge_unaligned(struct wp_observer *observer, uint32_t pc, uint32_t address, uint32_t bytes, uint32_t waiting)
 {
@@ -510,23 +530,24 @@ void wp_observer_access(struct wp_observer *observer, uc_engine *engine, uint32_
     if (observer->claims.active)
         wp_claims_access(&observer->claims, (pc - observer->setup.code_base) / 2,
                          wp_range_at(observer, address) - 1u, pc, address, bytes, is_write);
-    const struct wp_uncached *const uncached = wp_uncached_at(&observer->setup, address);
-    const uint32_t waiting = uncached                ? (is_write ? uncached->write_cycles : uncached->read_cycles)
-                             : observer->has_dcache ? 0
-                                                    : observer->setup.single_cycles;
+    uint32_t waiting = 0;
+    const uint32_t in_regions = bytes_in_regions(&observer->setup, address, bytes, is_write, &waiting);
+    if (!observer->has_dcache && in_regions < bytes && waiting < observer->setup.single_cycles)
+        waiting = observer->setup.single_cycles; /* some bytes lie elsewhere: the dearer is waited for */
     if (address & (bytes - 1))
         charge_unaligned(observer, pc, address, bytes, waiting);
-    if (uncached) {
+    if (in_regions) {
         observer->counts.region_accesses++;
         observer->counts.region_cycles += waiting;
-        return;
     }
-    if (!observer->has_dcache)
+    if (!observer->has_dcache || in_regions == bytes)
         return;
     const uint32_t row = (pc - observer->setup.code_base) / 2;
     fetch_pending(observer, row + observer->setup.instructions[row].size_bytes / 2);
     const uint32_t shift = observer->dcache.line_shift;
     for (uint32_t line = address >> shift; line <= (address + bytes - 1) >> shift; line++) {
+        if (in_regions && wp_uncached_at(&observer->setup, line == address >> shift ? address : line << shift))
+            continue; /* a line is of a region as a whole, or not at all */
         wp_cache_access(&observer->dcache, line, is_write);
         if (observer->sets.operation)
             wp_sets_access(&observer->sets, wp_range_at(observer, address) - 1u, line, pc, address);

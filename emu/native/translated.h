@@ -32,7 +32,7 @@
 
 /* What does not change while the code runs. */
 struct wp_fixed {
-    uint8_t *memory[WP_FAST_RANGES], *marks[WP_FAST_RANGES];
+    uint8_t *guest, *marks;
     struct wp_known_line *lines; /* changes with what is watched */
     const uint32_t *fetched;
     uint32_t heap_bytes;
@@ -40,12 +40,7 @@ struct wp_fixed {
 
 WP_INLINE struct wp_fixed wp_fixed_of(const struct wp_frame *frame)
 {
-    struct wp_fixed fixed = {.lines = frame->lines, .fetched = frame->fetched, .heap_bytes = frame->heap_bytes};
-    for (int range = 0; range < WP_FAST_RANGES; range++) {
-        fixed.memory[range] = frame->memory[range];
-        fixed.marks[range] = frame->marks[range];
-    }
-    return fixed;
+    return (struct wp_fixed){frame->guest, frame->marks, frame->lines, frame->fetched, frame->heap_bytes};
 }
 
 /* What changes with each block lies at fixed places, so that it takes no register: how often each block has run, negative
@@ -166,8 +161,8 @@ WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t a
     if (is_of_region) {
         *(is_store ? &frame->region_stores : &frame->region_loads) += 1;
         *(is_store ? &frame->counted_stores : &frame->counted_loads) += 1; /* as those of the core */
-        frame->marks[range][(address - base) / 4] = 1;
-        return frame->memory[range] + (address - base);
+        frame->marks[address / 4] = 1;
+        return frame->guest + address;
     }
     struct wp_cache *const cache = frame->data_cache;
     const uint32_t line = address / WP_DATA_LINE, first = line * WP_DATA_LINE;
@@ -192,12 +187,10 @@ WP_INLINE uint8_t *wp_far_access(struct wp_frame *frame, uint32_t pc, uint32_t a
             struct wp_known_line *const slot = wp_slot(frame->lines_kept, line);
             slot->load_key = first;
             slot->store_key = stores_hit ? first : WP_NO_LINE;
-            slot->memory = (uintptr_t)frame->memory[range] - base;
-            slot->marks = (uintptr_t)frame->marks[range] - base / 4;
         }
     }
-    frame->marks[range][(address - base) / 4] = 1;
-    return frame->memory[range] + (address - base);
+    frame->marks[address / 4] = 1;
+    return frame->guest + address;
 }
 
 WP_OUT_OF_LINE uint8_t *wp_far_load(struct wp_frame *frame, uint32_t pc, uint32_t address, uint32_t bytes)
@@ -225,6 +218,35 @@ WP_INLINE uint8_t *wp_there(uint8_t *found)
     return found;
 }
 
+#if WP_HAS_LINES
+/* Lines are longer than such accesses, or the key of the last byte of all would be that of no line. */
+#define WP_IS_KNOWN(key, address, bytes)                                                                               \
+    ((bytes) < WP_DATA_LINE && ((address) & (~(uint32_t)(WP_DATA_LINE - 1) | ((bytes) - 1))) ==                        \
+                                   wp_slot(fixed.lines, (address) / WP_DATA_LINE)->key)
+#else
+#define WP_IS_KNOWN(key, address, bytes) 0
+#endif
+
+#define WP_RANGE_BASE(range)                                                                                           \
+    ((range) == WP_HEAP     ? WP_HEAP_BASE                                                                             \
+     : (range) == WP_STACK  ? WP_STACK_BASE                                                                            \
+     : (range) == WP_STATIC ? WP_STATIC_BASE                                                                           \
+     : (range) == WP_CODE   ? WP_CODE_BASE                                                                             \
+                            : WP_OPERATIONS_BASE)
+#define WP_RANGE_BYTES(range)                                                                                          \
+    ((range) == WP_HEAP     ? fixed.heap_bytes                                                                         \
+     : (range) == WP_STACK  ? WP_STACK_BYTES                                                                           \
+     : (range) == WP_STATIC ? (uint32_t)WP_STATIC_BYTES                                                                \
+     : (range) == WP_CODE   ? (uint32_t)WP_CODE_BYTES                                                                  \
+                            : WP_OPERATIONS_BYTES)
+/* Whether a range holds up to eight bytes there. */
+#define WP_IS_IN(range, address, bytes, is_store)                                                                      \
+    (((range) == WP_HEAP || WP_RANGE_BYTES(range) >= 8) && !((is_store) && (range) == WP_CODE) &&                      \
+     (address) - WP_RANGE_BASE(range) <= WP_RANGE_BYTES(range) - (bytes))
+/* Where heap is likely and the compiler knows the address, it is that of static data. */
+#define WP_IS_SURELY_STATIC(likely, address, bytes)                                                                    \
+    ((likely) == WP_HEAP && __builtin_constant_p(address) && WP_IS_IN(WP_STATIC, address, bytes, 0))
+
 enum { WP_LEAST_HEAP_BYTES = 16 }; /* a guest with less is left to the engine */
 
 /* Whether an access is an ordinary one, to be made at `found`; it is counted, also where it is not. */
@@ -240,12 +262,12 @@ WP_INLINE bool wp_is_near(struct wp_frame *frame, const struct wp_fixed *fixed, 
         /* Lines are longer than such accesses, or the key of the last byte of all would be that of no line. */
         if (WP_UNLIKELY(bytes > 4 || bytes >= WP_DATA_LINE || key != (is_store ? slot->store_key : slot->load_key)))
             return false;
-        *(uint8_t *)(uintptr_t)(slot->marks + address / 4) = 1;
-        *found = (uint8_t *)(uintptr_t)(slot->memory + address);
+        fixed->marks[address / 4] = 1;
+        *found = fixed->guest + address;
         return true;
     }
 #endif
-    uint32_t offset, range = likely;
+    uint32_t range = likely;
 #if WP_STATIC_BYTES >= 8
     if (likely == WP_HEAP && __builtin_constant_p(address) && bytes <= WP_STATIC_BYTES &&
         address - WP_STATIC_BASE <= WP_STATIC_BYTES - bytes)
@@ -253,19 +275,19 @@ WP_INLINE bool wp_is_near(struct wp_frame *frame, const struct wp_fixed *fixed, 
 #endif
     bool is_inside = false;
     if (range == WP_STACK)
-        is_inside = bytes <= WP_STACK_BYTES && (offset = address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes;
+        is_inside = bytes <= WP_STACK_BYTES && (address - WP_STACK_BASE) <= WP_STACK_BYTES - bytes;
     else if (range == WP_OPERATIONS)
-        is_inside = (offset = address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes;
+        is_inside = (address - WP_OPERATIONS_BASE) <= WP_OPERATIONS_BYTES - bytes;
 #if WP_CODE_BYTES >= 8
     else if (range == WP_CODE && !is_store)
-        is_inside = bytes <= WP_CODE_BYTES && (offset = address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes;
+        is_inside = bytes <= WP_CODE_BYTES && (address - WP_CODE_BASE) <= WP_CODE_BYTES - bytes;
 #endif
     else if (range == WP_HEAP)
         is_inside = (bytes <= WP_LEAST_HEAP_BYTES || bytes <= fixed->heap_bytes) &&
-                    (offset = address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes;
+                    (address - WP_HEAP_BASE) <= fixed->heap_bytes - bytes;
 #if WP_STATIC_BYTES >= 8
     else if (range == WP_STATIC)
-        is_inside = bytes <= WP_STATIC_BYTES && (offset = address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes;
+        is_inside = bytes <= WP_STATIC_BYTES && (address - WP_STATIC_BASE) <= WP_STATIC_BYTES - bytes;
 #endif
 #if WP_DATA
     if (is_noted) {
@@ -273,12 +295,12 @@ WP_INLINE bool wp_is_near(struct wp_frame *frame, const struct wp_fixed *fixed, 
                     (WP_IS_OF_REGION(range) || !WP_IS_UNCACHED(address, address));
         ++*(is_inside && WP_IS_OF_REGION(range) ? count_of_region : count);
         if (is_inside)
-            fixed->marks[range][offset / 4] = 1;
+            fixed->marks[address / 4] = 1;
     }
 #endif
     if (!WP_LIKELY(is_inside))
         return false;
-    *found = fixed->memory[range] + offset;
+    *found = fixed->guest + address;
     return true;
 }
 
@@ -295,10 +317,10 @@ WP_INLINE bool wp_is_static(const struct wp_fixed *fixed, uint32_t address, uint
     if (is_noted) {
         if (watches || WP_IS_LEFT_TO_CORE(address, bytes) || WP_IS_UNCACHED(address, address))
             return false;
-        fixed->marks[WP_STATIC][offset / 4] = 1;
+        fixed->marks[address / 4] = 1;
     }
 #endif
-    *found = fixed->memory[WP_STATIC] + offset;
+    *found = fixed->guest + address;
     return true;
 #else
     return false;
@@ -376,7 +398,7 @@ WP_OUT_OF_LINE int wp_words_far(struct wp_frame *frame, uint32_t pc, uint32_t ad
         return 0;
     }
     if (WP_IS_OF_REGION(likely)) {
-        wp_mark(fixed.marks[WP_STACK] + offset / 4, count);
+        wp_mark(fixed.marks + address / 4, count);
         return (int)count;
     }
     for (uint32_t i = 0; i < count;) {
@@ -386,7 +408,7 @@ WP_OUT_OF_LINE int wp_words_far(struct wp_frame *frame, uint32_t pc, uint32_t ad
         const uint32_t left = (WP_DATA_LINE - word % WP_DATA_LINE) / 4; /* words of the line: each is such a hit */
         const uint32_t words = left < count - i ? left : count - i;
         if (WP_LIKELY((word & ~(uint32_t)(WP_DATA_LINE - 1)) == (is_store ? slot->store_key : slot->load_key))) {
-            wp_mark((uint8_t *)(uintptr_t)(slot->marks + word / 4), words);
+            wp_mark(fixed.marks + word / 4, words);
             i += words;
             continue;
         }
@@ -408,7 +430,7 @@ WP_INLINE int wp_words(struct wp_frame *frame, const struct wp_fixed *fixed, uin
         const uint32_t key = address & (~(uint32_t)(WP_DATA_LINE - 1) | 3);
         if (WP_LIKELY(key == (is_store ? slot->store_key : slot->load_key) &&
                       address % WP_DATA_LINE <= WP_DATA_LINE - 4 * count)) {
-            wp_mark((uint8_t *)(uintptr_t)(slot->marks + address / 4), count);
+            wp_mark(fixed->marks + address / 4, count);
             return (int)count;
         }
     }
@@ -455,11 +477,11 @@ WP_OUT_OF_LINE void wp_far_fetch(struct wp_frame *frame, uint32_t line)
     frame->fetched[line & (WP_FETCH_KNOWN - 1)] = line;
 }
 
-WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t line)
-{
-    if (WP_UNLIKELY(fixed->fetched[line & (WP_FETCH_KNOWN - 1)] != line))
-        wp_far_fetch(frame, line);
-}
+#define WP_FETCH_LINE_OF(line)                                                                                         \
+    do {                                                                                                               \
+        if (WP_UNLIKELY(fixed.fetched[(line) & (WP_FETCH_KNOWN - 1)] != (line)))                                       \
+            wp_far_fetch(frame, line);                                                                                 \
+    } while (0)
 #endif
 
 #define WP_LOAD(bits, pointer)                                                                                         \
@@ -474,56 +496,67 @@ WP_INLINE void wp_fetch(struct wp_frame *frame, const struct wp_fixed *fixed, ui
         __builtin_memcpy(pointer, &value_, sizeof value_);                                                             \
     } while (0)
 
-/* An access of its own, with the value that is loaded or stored. False: the guest may not.
+/* An access of its own, with the value that is loaded or stored; last, what is done where the guest may not.
  *
- * Each way makes it by itself: where they met before it, each would leave a base and an offset in registers for it, to be
- * added up there. So that the compiler does not have them meet, all but the first end in an empty instruction. */
-#define WP_OF_BITS(bits)                                                                                               \
-    WP_INLINE bool wp_load_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc, uint32_t address, \
-                                  int likely, int is_noted, uint32_t watches, int64_t *count,                          \
-                                  int64_t *count_of_region, uint##bits##_t *value)                                     \
-    {                                                                                                                  \
-        uint8_t *found;                                                                                                \
-        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 0, likely, is_noted, watches, count,                 \
-                                 count_of_region, &found))) {                                                          \
-            *value = WP_LOAD(bits, found);                                                                             \
-            return true;                                                                                               \
+ * The likeliest way makes it by itself: where all met before it, each would leave a base and an offset in registers for it,
+ * to be added up there. So that the compiler does not have them meet, the others end in an empty instruction. These are
+ * macros, for functions that tell by a truth value and a pointer which way was taken cost the compiler a third more time. */
+#define WP_MAKE_LOAD(bits, pc_, address_, likely, is_noted, value, ...)                                                \
+    do {                                                                                                               \
+        const uint32_t at_ = address_;                                                                                 \
+        uint8_t *found_;                                                                                               \
+        if (WP_HAS_LINES && is_noted && !WP_IS_OF_REGION(likely)) {                                                    \
+            ++loads;                                                                                                   \
+            if (WP_LIKELY(WP_IS_KNOWN(load_key, at_, bits / 8))) {                                                     \
+                fixed.marks[at_ / 4] = 1;                                                                              \
+                value = WP_LOAD(bits, fixed.guest + at_);                                                              \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = wp_far(frame, pc_, at_, bits / 8, 0, is_noted);                                                   \
+        } else if (!WP_DATA || !is_noted) {                                                                            \
+            if (!WP_IS_SURELY_STATIC(likely, at_, bits / 8) && WP_LIKELY(WP_IS_IN(likely, at_, bits / 8, 0))) {        \
+                value = WP_LOAD(bits, fixed.guest + at_);                                                       \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = likely == WP_HEAP && WP_IS_IN(WP_STATIC, at_, bits / 8, 0)                                        \
+                         ? wp_there(fixed.guest + at_)                                                       \
+                         : wp_far(frame, pc_, at_, bits / 8, 0, is_noted);                                             \
+        } else {                                                                                                       \
+            found_ = wp_access(frame, &fixed, pc_, at_, bits / 8, 0, likely, is_noted, watches, &loads, &region_loads);\
         }                                                                                                              \
-        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
-            *value = WP_LOAD(bits, found);                                                                             \
-            __asm__("" : "+r"(*value));                                                                                \
-            return true;                                                                                               \
+        if (WP_UNLIKELY(!found_))                                                                                      \
+            __VA_ARGS__                                                                                                \
+        value = WP_LOAD(bits, found_);                                                                                 \
+        __asm__("" : "+r"(value));                                                                                     \
+    } while (0)
+#define WP_MAKE_STORE(bits, pc_, address_, likely, is_noted, value, ...)                                               \
+    do {                                                                                                               \
+        const uint32_t at_ = address_;                                                                                 \
+        uint8_t *found_;                                                                                               \
+        if (WP_HAS_LINES && is_noted && !WP_IS_OF_REGION(likely)) {                                                    \
+            ++stores;                                                                                                  \
+            if (WP_LIKELY(WP_IS_KNOWN(store_key, at_, bits / 8))) {                                                    \
+                fixed.marks[at_ / 4] = 1;                                                                              \
+                WP_STORE(bits, fixed.guest + at_, value);                                                              \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = wp_far(frame, pc_, at_, bits / 8, 1, is_noted);                                                   \
+        } else if (!WP_DATA || !is_noted) {                                                                            \
+            if (!WP_IS_SURELY_STATIC(likely, at_, bits / 8) && WP_LIKELY(WP_IS_IN(likely, at_, bits / 8, 1))) {        \
+                WP_STORE(bits, fixed.guest + at_, value);                                                       \
+                break;                                                                                                 \
+            }                                                                                                          \
+            found_ = likely == WP_HEAP && WP_IS_IN(WP_STATIC, at_, bits / 8, 1)                                        \
+                         ? wp_there(fixed.guest + at_)                                                       \
+                         : wp_far(frame, pc_, at_, bits / 8, 1, is_noted);                                             \
+        } else {                                                                                                       \
+            found_ = wp_access(frame, &fixed, pc_, at_, bits / 8, 1, likely, is_noted, watches, &stores, &region_stores);\
         }                                                                                                              \
-        if (!(found = wp_far(frame, pc, address, bits / 8, 0, is_noted)))                                              \
-            return false;                                                                                              \
-        *value = WP_LOAD(bits, found);                                                                                 \
-        __asm__("" : "+r"(*value));                                                                                    \
-        return true;                                                                                                   \
-    }                                                                                                                  \
-    WP_INLINE bool wp_store_##bits(struct wp_frame *frame, const struct wp_fixed *fixed, uint32_t pc,                  \
-                                   uint32_t address, int likely, int is_noted, uint32_t watches, int64_t *count,       \
-                                   int64_t *count_of_region, uint##bits##_t value)                                     \
-    {                                                                                                                  \
-        uint8_t *found;                                                                                                \
-        if (WP_LIKELY(wp_is_near(frame, fixed, address, bits / 8, 1, likely, is_noted, watches, count,                 \
-                                 count_of_region, &found))) {                                                          \
-            WP_STORE(bits, found, value);                                                                              \
-            return true;                                                                                               \
-        }                                                                                                              \
-        if (wp_is_static(fixed, address, bits / 8, likely, is_noted, watches, &found)) {                               \
-            WP_STORE(bits, found, value);                                                                              \
-            __asm__ volatile("");                                                                                      \
-            return true;                                                                                               \
-        }                                                                                                              \
-        if (!(found = wp_far(frame, pc, address, bits / 8, 1, is_noted)))                                              \
-            return false;                                                                                              \
-        WP_STORE(bits, found, value);                                                                                  \
+        if (WP_UNLIKELY(!found_))                                                                                      \
+            __VA_ARGS__                                                                                                \
+        WP_STORE(bits, found_, value);                                                                                 \
         __asm__ volatile("");                                                                                          \
-        return true;                                                                                                   \
-    }
-WP_OF_BITS(8)
-WP_OF_BITS(16)
-WP_OF_BITS(32)
+    } while (0)
 
 /* Of blocks. */
 #define WP_PAUSE(address, without)                                                                                     \
@@ -636,9 +669,3 @@ WP_OF_BITS(32)
             unit = next; \
         } \
     }
-#if WP_UNITS > 0
-WP_SHARED void wp_unit_0(struct wp_frame *frame);
-#endif
-#if WP_UNITS > 1
-WP_SHARED void wp_unit_1(struct wp_frame *frame);
-#endif

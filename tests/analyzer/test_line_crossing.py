@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -22,7 +23,7 @@ from wcet_probe.cli import main
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model.proof import AccessRange
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import MemoryRange
+from wcet_probe.model.target import Basis, MemoryRange, Sourced, UncachedRegion
 
 PACKED = """
 typedef unsigned u;
@@ -154,6 +155,36 @@ def test_a_store_to_two_lines_is_charged_for_both_with_every_policy(policy, allo
     with one.machine(tiny) as machine:
         found = [machine.measure("f", (1,), start).cycles for start in InitialCache]
     assert max(found) <= one.bound(tiny, NOTHING_TOLD)
+
+
+REFRESHED = """
+lwz 4, buf@l+64(9)
+lwz 5, buf@l+128(9)
+lwz 6, buf@l+62(9)
+lwz 7, buf@l+192(9)
+"""
+"""Four lines of one set with two ways: the third access ends in the first one's line, which is thus still there."""
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(f"{name} 3, buf@l+{offset}(9)" for name in ("lwz", "stw") for offset in (28, 30, 32, 60, 62, 64)),
+        6 * REFRESHED,
+    ],
+)
+def test_no_bound_is_below_what_an_access_across_the_border_of_a_region_takes(body, is_cached):
+    target = load_target("mpc603e")
+    guest = guest_of(assembler({"f": f"lis 9, buf@ha\n{body}\nblr"}, target) + DATA, target)
+    near = MemoryRange(guest.address("buf") + 32, 32)
+    read, write = (Sourced(cycles, Basis.ASSUMED, "a test") for cycles in (3, 5))
+    changed = with_cache(target, "d:sets=2,ways=2,line=32" if is_cached else "d:none")
+    changed = replace(changed, memory=replace(changed.memory, regions=(UncachedRegion("near", near, read, write),)))
+    one = analysed(guest, "f")
+    with one.machine(changed) as machine:
+        found = [machine.measure("f", (1,), start).cycles for start in InitialCache]
+    assert max(found) <= one.bound(changed, NOTHING_TOLD)
 
 
 AT = 0x100

@@ -9,7 +9,7 @@ from functools import cache
 from unicorn import arm_const, unicorn_const
 
 from tests.support import Guest
-from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call
+from wcet_probe.analyzer.pcode.interpreter import DataAccess, Interpretation, interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
@@ -166,15 +166,21 @@ def cycles_of(guest: Guest, path: tuple[int, ...], seen: list[tuple[int, int]]) 
     )
 
 
+def region_cycles_of(target: Target, access: DataAccess) -> int:
+    """What the dearest region costs with a byte of ``access``; without a cache, a byte elsewhere waits for its beat."""
+    places = [target.memory.region_at(byte) for byte in range(access.address, access.address + access.size_bytes)]
+    costs = [(place.write_cycles if access.is_store else place.read_cycles).value for place in places if place]
+    if not target.dcache and None in places:
+        costs.append(target.memory.single_cycles)
+    return max(costs, default=0)
+
+
 def unaligned_cycles_of(guest: Guest, second: Interpretation) -> int:
     """What unaligned accesses take longer, by the words of the target's file; each cycle is a transfer that waits."""
     target, longer = guest.target, 0
     classes = {one.address: one.timing_class for one in guest.instructions}
     for access in second.accesses:
-        region = target.memory.region_at(access.address)
-        waiting = 0 if target.dcache else target.memory.single_cycles
-        if region is not None:
-            waiting = (region.write_cycles if access.is_store else region.read_cycles).value
+        waiting = region_cycles_of(target, access)
         for row in target.unaligned:
             is_of_row = row.size_bytes == access.size_bytes and classes[second.path[access.step]] in row.timing_classes
             if is_of_row and access.address % (2 * row.alignment_bytes) == row.alignment_bytes:

@@ -27,7 +27,7 @@ from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_targ
 from wcet_probe.compiled import library, supply
 from wcet_probe.compiled.library import compiled_library
 from wcet_probe.compiled.translation import translate
-from wcet_probe.emu import compiled
+from wcet_probe.emu import compiled, memory
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError
@@ -107,13 +107,49 @@ _TWO_PARTS = {
 }
 
 
-@pytest.mark.parametrize("name", ["arm926ej-s", "cortex-m4"])
-def test_control_goes_from_part_to_part(name):
-    """What the replay loop does not call is compiled apart: calls, returns, budgets and failures cross the border."""
-    target = load_target(name)
+_LONG_PARTS = _TWO_PARTS | {
+    "wp_replay": "push {r4, lr}\nbl shared\nbl long\npop {r4, pc}",
+    "long": f"{'adds r0, r0, #1;' * 599}\nb shared",
+}
+_THROUGH_POINTER = _TWO_PARTS | {
+    "wp_replay": "push {r4, lr}\nbl through\npop {r4, pc}",
+    "through": "push {r4, lr}\nldr r4, =shared\nblx r4\npop {r4, pc}\n.ltorg",
+}
+
+
+def test_a_host_that_reserves_no_addresses(monkeypatch):
+    """A limit of address space: regions have memory of their own then, and the engine does all of it."""
+    target = load_target("cortex-m4")
     used = guest_of(assembler(_TWO_PARTS, target), target)
+
+    def refuse(size_bytes):
+        raise OSError(size_bytes)
+
+    monkeypatch.setattr(compiled, "reserved", refuse)  # the second time
+    with twins(used) as (engine, translated):
+        assert translated.memory.is_flat
+        assert translated.measure("apart", (7,), COLD) == engine.measure("apart", (7,), COLD)
+    monkeypatch.setattr(memory, "reserved", refuse)  # at once
+    with twins(used) as (engine, translated):
+        assert not translated.memory.is_flat
+        assert translated.measure("apart", (7,), COLD) == engine.measure("apart", (7,), COLD)
+
+
+@pytest.mark.parametrize("name", ["arm926ej-s", "cortex-m4"])
+@pytest.mark.parametrize(
+    ("functions", "replayed"),
+    [(_TWO_PARTS, (True, False)), (_LONG_PARTS, (True, True, False)), (_THROUGH_POINTER, (True, True))],
+    ids=["two", "long", "through a pointer"],
+)
+def test_control_goes_from_part_to_part(name, functions, replayed):
+    """What the replay loop does not call is compiled apart: calls, returns, budgets and failures cross the border.
+
+    Of what it calls through a pointer nothing is known, and all is optimised; what is long is cut in two.
+    """
+    target = load_target(name)
+    used = guest_of(assembler(functions, target), target)
     program = Program(load_allocator("tlsf"), used.target, used.image, used.instructions, used.costs)
-    assert len(translate(program, Detail.DATA).texts) == 2
+    assert tuple(text.is_replayed for text in translate(program, Detail.DATA).texts) == replayed
     with twins(used) as (engine, translated):
         assert engine.call("apart", 1) == 116
         for function in ("apart", "shared", "wp_replay"):

@@ -133,6 +133,54 @@ def test_an_uncached_region_of_a_core_without_caches():
     assert counts.stall_cycles == 2 + bare.memory.single_cycles
 
 
+REGION_CYCLES, DEARER_CYCLES = 7, 50
+
+
+@pytest.mark.parametrize(
+    ("offset", "cycles", "filled", "without_cache"),
+    [
+        (28, 0, (0,), 20),
+        (30, REGION_CYCLES, (0,), 20),
+        (32, REGION_CYCLES, (), REGION_CYCLES),
+        (62, DEARER_CYCLES, (), DEARER_CYCLES),
+        (94, DEARER_CYCLES, (3,), DEARER_CYCLES),
+        (96, 0, (3,), 20),
+    ],
+)
+def test_an_access_waits_for_the_dearest_region_that_holds_a_byte_of_it(offset, cycles, filled, without_cache):
+    """It counted as one of the region with its first byte; the cache never heard of the other line."""
+    heap = POWERPC.memory_map.heap_address
+    beat, near, far = (Sourced(n, Basis.ASSUMED, "a test") for n in (20, REGION_CYCLES, DEARER_CYCLES))
+    regions = (
+        UncachedRegion("near", MemoryRange(heap + 32, 32), near, near),
+        UncachedRegion("far", MemoryRange(heap + 64, 32), far, far),
+    )
+    target = replace(POWERPC, icache=None, memory=replace(POWERPC.memory, first_beat_cycles=beat, regions=regions))
+    used = guest_of(assembler({"f": "lwzx 5, 3, 4\nblr"}, target), target)
+    with used.machine(HEAP_BYTES) as machine:
+        counts, _ = assert_agree(used, machine, "f", (offset, heap), COLD)
+    assert counts.dcache.misses == len(filled)
+    assert counts.touched_data_sets == filled
+    assert counts.stall_cycles == cycles + len(filled) * target.memory.line_cycles(32)
+    bare = guest_on(used.image, replace(target, dcache=None))
+    with bare.machine(HEAP_BYTES) as machine:
+        counts, _ = assert_agree(bare, machine, "f", (offset, heap), COLD)
+    assert counts.stall_cycles == without_cache
+
+
+@pytest.mark.parametrize(
+    ("cache", "unit"), [(cache_config(4, 2, 32), "line of the data cache"), (None, "word")], ids=["cache", "none"]
+)
+def test_a_region_that_shares_a_line_with_cached_memory_is_refused(cache, unit):
+    """A bound takes an access to the region for one that fills the line."""
+    target = replace(POWERPC, icache=None, dcache=cache)
+    size = cache.line_bytes if cache else 4
+    with_region(target, MemoryRange(2 * size, size), 0, 0)
+    for wrong in (MemoryRange(2 * size + size // 2, size), MemoryRange(2 * size, size // 2)):
+        with pytest.raises(UsageError, match=f"pad of mpc603e begins or ends inside of a {unit}; .* of {size}"):
+            with_region(target, wrong, 0, 0)
+
+
 def test_a_unified_cache_that_is_none_is_refused():
     """Of a core with one cache for both, fetches used to go to a cache that was never opened."""
     core = load_target("e200z6")

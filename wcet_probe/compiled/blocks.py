@@ -5,11 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.model.image import Image
 
 _DIRECT = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_MOST_INSTRUCTIONS = 600
 _INDIRECT = frozenset({"CALLIND", "BRANCHIND", "RETURN"})
 
 
@@ -123,14 +125,22 @@ def flow(image: Image, instructions: Sequence[LiftedInstruction]) -> Flow:
     )
 
 
-def units(flow: Flow, harness: int | None) -> tuple[tuple[Block, ...], ...]:
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Blocks that are compiled together, and whether a replay runs any of them."""
+
+    blocks: tuple[Block, ...]
+    is_replayed: bool
+
+
+def units(flow: Flow, harness: int | None) -> tuple[Unit, ...]:
     """The blocks in parts that are compiled apart: what the replay loop at ``harness`` calls, and all else.
 
-    A compiler takes more than twice as long for twice the code. Control that goes from part to part costs as much as
-    ten instructions: in set-ups and workloads it never does.
+    A compiler takes more than twice as long for twice the code, so that what is called is cut again between functions
+    where it is long. Control that goes from part to part costs as much as ten instructions.
     """
     if harness is None:
-        return (flow.blocks,)
+        return (Unit(flow.blocks, is_replayed=True),)
     called: dict[int, set[int]] = {}
     for block in flow.blocks:
         for target in direct_targets(block):
@@ -143,7 +153,21 @@ def units(flow: Flow, harness: int | None) -> tuple[tuple[Block, ...], ...]:
             waiting.extend(called.get(function, ()))
     first = tuple(block for block in flow.blocks if flow.function_at(block.address) in reached)
     others = tuple(block for block in flow.blocks if flow.function_at(block.address) not in reached)
-    return tuple(part for part in (first, others) if part) or ((),)
+    is_closed = not any(op.opcode == "CALLIND" for block in first for one in block.instructions for op in one.ops)
+    found = [Unit(part, is_replayed=True) for part in _cut(flow, first)]
+    return (*found, *([Unit(others, is_replayed=not is_closed)] if others else ()))
+
+
+def _cut(flow: Flow, blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
+    """The ``blocks`` in parts of whole functions, in order, with up to so many instructions where one has not more."""
+    part: list[Block] = []
+    for _, group in groupby(blocks, lambda block: flow.function_at(block.address)):
+        function = list(group)
+        if part and sum(len(block.instructions) for block in (*part, *function)) > _MOST_INSTRUCTIONS:
+            yield tuple(part)
+            part = []
+        part += function
+    yield tuple(part)
 
 
 def direct_targets(block: Block) -> Iterator[int]:

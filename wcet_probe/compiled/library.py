@@ -14,12 +14,15 @@ from pathlib import Path
 from wcet_probe.build.program import Program
 from wcet_probe.build.toolchain import packaged_program
 from wcet_probe.catalog.resources import folder
-from wcet_probe.compiled.translation import translate
+from wcet_probe.compiled.translation import Text, translate
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.errors import BuildError
 
 OPTIMISATION: tuple[str, ...] = ("-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops")
 """Vectors and unrolled loops cost a fifth of the compiler's time, and gain nothing here."""
+
+_NO_OPTIMISATION = ("-O0",)
+"""Of what no replay runs: set-ups call it once, at the beginning and at the end."""
 
 _FLAGS = ("-std=gnu11", "-fPIC", "-w", "-fno-strict-aliasing", "-fwrapv", "-fomit-frame-pointer")
 _HEADERS = ("cache.h", "frame.h", "translated.h")
@@ -44,7 +47,7 @@ def compiled_library(program: Program, detail: Detail, cache_dir: Path, *, build
         return None  # not this image, no compiler, or no room: the engine gives the same answer
 
 
-def compile_texts(texts: Sequence[str], here: Path) -> Path:
+def compile_texts(texts: Sequence[Text], here: Path) -> Path:
     """Compile the ``texts`` of a translation in the folder ``here``, all at once; the library.
 
     Raises:
@@ -54,18 +57,19 @@ def compile_texts(texts: Sequence[str], here: Path) -> Path:
     for name in _HEADERS:
         (here / name).write_text(_header(name), "utf-8")
     include = program.with_name("lib") / "include"
-    compiler = [str(program), "clang", "-nostdinc", "-isystem", str(include), *_FLAGS, *OPTIMISATION, *_host_flags()]
+    compiler = [str(program), "clang", "-nostdinc", "-isystem", str(include), *_FLAGS, *_host_flags()]
     commands = []
     for number, text in enumerate(texts):
-        (here / f"image{number}.c").write_text(text, "utf-8")
-        commands.append([*compiler, "-c", f"image{number}.c", "-o", f"image{number}.o"])
+        (here / f"image{number}.c").write_text(text.code, "utf-8")
+        optimisation = OPTIMISATION if text.is_replayed else _NO_OPTIMISATION
+        commands.append([*compiler, *optimisation, "-c", f"image{number}.c", "-o", f"image{number}.o"])
     _call(commands, here)
     objects = [command[-1] for command in commands]
     _call([[str(program), "ld.lld", "-shared", *objects, "-o", "image.so"]], here)
     return here / "image.so"
 
 
-def _build(kept: Path, texts: Sequence[str]) -> Path:
+def _build(kept: Path, texts: Sequence[Text]) -> Path:
     """Build in a folder beside ``kept`` and rename the result, so that nobody loads half a library."""
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix="build-") as name:

@@ -267,13 +267,18 @@ class Statement:
             head = f"if (WP_UNLIKELY({address} & {size_bytes - 1}u)) {self._undo(k)} {head}"  # the engine refuses it
         return head
 
-    def _made(self, function: str, address: str, more: str, *, is_store: bool) -> str:
-        """The call of a function of translated.h that makes an access."""
-        counter = "stores" if is_store else "loads"
+    def _made(self, macro: str, bits: int, address: str, value: str, undo: str) -> str:
+        """An access of up to a word, by a macro of translated.h."""
         noted = int(not self._several)
+        return f"{macro}({bits}, {self._one.address:#x}u, {address}, {self._likely()}, {noted}, {value}, {undo});"
+
+    def _wide(self, k: int, address: str, size_bytes: int, undo: str, *, is_store: bool) -> str:
+        """A pointer to where an access of more than a word goes."""
+        counter = "stores" if is_store else "loads"
         return (
-            f"{function}(frame, &fixed, {self._one.address:#x}u, {address}, {more}{self._likely()}, {noted}, "
-            f"watches, &{counter}, &region_{counter}"
+            f"uint8_t *const p{k} = wp_access(frame, &fixed, {self._one.address:#x}u, {address}, {size_bytes}, "
+            f"{int(is_store)}, {self._likely()}, {int(not self._several)}, watches, &{counter}, &region_{counter}); "
+            f"if (WP_UNLIKELY(!p{k})) {undo} "
         )
 
     def _load(self, k: int, address: str, size_bytes: int) -> tuple[str, str]:
@@ -283,10 +288,8 @@ class Statement:
             return "", f"WP_LOAD({bits}, all + {self._span.offsets[k]})"
         head, undo = self._before(k, address, size_bytes), self._undo_access(k)
         if size_bytes > _WORD_BYTES:
-            made = self._made("wp_access", address, f"{size_bytes}, 0, ", is_store=False)
-            return f"{head}uint8_t *const p{k} = {made}); if (WP_UNLIKELY(!p{k})) {undo} ", f"WP_LOAD({bits}, p{k})"
-        made = self._made(f"wp_load_{bits}", address, "", is_store=False)
-        return f"{head}{TYPES[size_bytes]} v{k}; if (WP_UNLIKELY(!{made}, &v{k}))) {undo} ", f"v{k}"
+            return head + self._wide(k, address, size_bytes, undo, is_store=False), f"WP_LOAD({bits}, p{k})"
+        return f"{head}{TYPES[size_bytes]} v{k}; {self._made('WP_MAKE_LOAD', bits, address, f'v{k}', undo)} ", f"v{k}"
 
     def _store(self, k: int, address: str, size_bytes: int, value: str) -> str:
         """Statements that store a value."""
@@ -295,12 +298,8 @@ class Statement:
             return f"WP_STORE({bits}, all + {self._span.offsets[k]}, {value});"
         head, undo = self._before(k, address, size_bytes), self._undo_access(k)
         if size_bytes > _WORD_BYTES:
-            made = self._made("wp_access", address, f"{size_bytes}, 1, ", is_store=True)
-            return (
-                f"{head}uint8_t *const p{k} = {made}); if (WP_UNLIKELY(!p{k})) {undo} WP_STORE({bits}, p{k}, {value});"
-            )
-        made = self._made(f"wp_store_{bits}", address, "", is_store=True)
-        return f"{head}if (WP_UNLIKELY(!{made}, {value}))) {undo}"
+            return f"{head}{self._wide(k, address, size_bytes, undo, is_store=True)}WP_STORE({bits}, p{k}, {value});"
+        return head + self._made("WP_MAKE_STORE", bits, address, value, undo)
 
     def _undo_access(self, k: int) -> str:
         """What happens where the guest may not make the access of operation ``k``."""

@@ -41,10 +41,18 @@ _REPLACEMENT = {each: f"WP_{each.name}" for each in Replacement}
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """C that is compiled apart, and whether a replay runs any of it."""
+
+    code: str
+    is_replayed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Translation:
     """C texts that are compiled apart and linked, and which instructions they leave to the engine."""
 
-    texts: tuple[str, ...]
+    texts: tuple[Text, ...]
     translated: int
     left_out: Mapping[int, str]
 
@@ -161,15 +169,15 @@ class _Translator:
 
     def translation(self) -> Translation:
         parts = units(self._flow, self._harness.base_address if self._harness.size_bytes else None)
-        head = [*self._head(), f"#define WP_UNITS {len(parts)}"]
-        include = '#include "translated.h"'
+        head, include = [*self._head()], '#include "translated.h"'
         texts = [
-            [*head, f"#define WP_UNIT {number}", include, *self._function(number, part)]
+            [*head, f"#define WP_UNIT {number}", include, *self._function(number, part.blocks)]
             for number, part in enumerate(parts)
         ]
-        texts[0] += [*self._tables(), *_driver(parts)]
+        texts[0] += [*self._tables(), *_driver([part.blocks for part in parts])]
         translated = sum(len(block.instructions) for block in self._flow.blocks)
-        return Translation(tuple("\n".join(lines) + "\n" for lines in texts), translated, self._left_out)
+        joined = (Text("\n".join(lines) + "\n", part.is_replayed) for lines, part in zip(texts, parts, strict=True))
+        return Translation(tuple(joined), translated, self._left_out)
 
     def _head(self) -> Iterable[str]:
         target, layout = self._target, self._target.memory_map
@@ -236,7 +244,7 @@ class _Translator:
         here = frozenset(block.address for block in blocks)
         self._setting = replace(self._setting, here=here)
         variables = self._registers.containers.items()
-        yield f"void wp_unit_{number}(struct wp_frame *const frame)\n{{\n    WP_BEGIN"
+        yield f"WP_SHARED void wp_unit_{number}(struct wp_frame *const frame)\n{{\n    WP_BEGIN"
         for low, size in variables:
             slot = self._slots.get(low)
             value = f"({TYPES[size]})frame->registers[{slot}]" if slot is not None else "0"
@@ -311,7 +319,7 @@ def _geometry(name: str, cache: CacheConfig | None) -> dict[str, object]:
 def _fetches(cache: CacheConfig, first: int, behind: int) -> Iterable[str]:
     """Fetches of the lines that hold code from ``first`` to below ``behind``."""
     for line in range(first // cache.line_bytes, (behind - 1) // cache.line_bytes + 1) if behind > first else ():
-        yield f"    wp_fetch(frame, &fixed, {line:#x}u);"
+        yield f"    WP_FETCH_LINE_OF({line:#x}u);"
 
 
 def _driver(parts: Sequence[Sequence[Block]]) -> Iterable[str]:
@@ -320,6 +328,7 @@ def _driver(parts: Sequence[Sequence[Block]]) -> Iterable[str]:
     starts = [row for before, row in pairwise([(0, -1), *owners]) if row[1] != before[1]] or [(0, 0)]
     yield f"static const uint32_t wp_starts[] = {{{', '.join(f'{address:#x}u' for address, _ in starts)}}};"
     yield f"static const uint32_t wp_owners[] = {{{', '.join(str(number) for _, number in starts)}}};"
-    yield "static void (*const wp_units[])(struct wp_frame *frame) = {"
-    yield ", ".join(f"wp_unit_{number}" for number in range(len(parts))) + "};"
+    names = [f"wp_unit_{number}" for number in range(len(parts))]
+    yield from (f"WP_SHARED void {name}(struct wp_frame *frame);" for name in names)
+    yield f"static void (*const wp_units[])(struct wp_frame *frame) = {{{', '.join(names)}}};"
     yield "WP_DRIVER"

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 from wcet_probe.errors import UsageError
 
+_WORD_BYTES = 4
+
 
 class Isa(StrEnum):
     """Instruction set that an image is compiled to."""
@@ -260,7 +262,9 @@ class MemoryRange:
 class UncachedRegion:
     """Data memory that no cache serves: a scratchpad (tightly coupled memory), or a region that is not cacheable.
 
-    An access belongs to the region that holds its first byte, and costs its cycles, whatever its size.
+    An access with a byte in it costs its cycles once, whatever its size: those of the dearest region where it has bytes
+    in several. Of an access that lies in part elsewhere, a cache serves the other lines; without one the dearer place
+    is waited for.
 
     Attributes:
         name: what it is.
@@ -351,10 +355,13 @@ class Target:
     """What an unaligned access takes longer; nothing is charged of accesses that are in no row."""
 
     def __post_init__(self) -> None:
-        """Refuse a unified cache that is none.
+        """Refuse a unified cache that is none, and a region that shares a line with cached memory.
+
+        A bound takes an access to a region for one to its line, which therefore must lie in the region as a whole.
 
         Raises:
-            UsageError: the target says that its cache is unified and has none, or two.
+            UsageError: the target says that its cache is unified and has none, or two; or a region begins or ends
+                inside of a line of the data cache, or of a word where there is none.
         """
         if self.unified_cache and (self.dcache is None or self.icache != self.dcache):
             message = (
@@ -362,6 +369,15 @@ class Target:
                 "give it in [cache], or leave it out with --cache u:none."
             )
             raise UsageError(message)
+        unit_bytes = self.dcache.line_bytes if self.dcache else _WORD_BYTES
+        for region in self.memory.regions:
+            if region.extent.base_address % unit_bytes or region.extent.end_address % unit_bytes:
+                unit = "line of the data cache" if self.dcache else "word"
+                message = (
+                    f"the region {region.name} of {self.name} begins or ends inside of a {unit}; "
+                    f"let its base_address and size_bytes be multiples of {unit_bytes}."
+                )
+                raise UsageError(message)
 
     @property
     def bases(self) -> Mapping[Basis, int]:
