@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
+from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
 from wcet_probe.analyzer.deduction.cama_geometry import Geometry
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
@@ -87,8 +88,8 @@ def _caller(_: Program, geometry: Geometry, __: Lifter) -> Deduced:
 
 
 def _free(program: Program, geometry: Geometry, lifter: Lifter, *, small: bool) -> Deduced:
-    registers = _ARGUMENTS[0], _STACK_POINTER
-    return cama.deduce_free(geometry, lifter, _entry(program, "free"), registers, small=small)
+    step = deduce_free_small if small else deduce_free_large
+    return step(geometry, lifter, _entry(program, "free"), (_ARGUMENTS[0], _STACK_POINTER))
 
 
 def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
