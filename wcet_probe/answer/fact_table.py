@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from wcet_probe.analyzer.facts.language import Expression, PointerFact
+from wcet_probe.analyzer.facts.expressions import Expression
+from wcet_probe.analyzer.facts.language import PointerFact
 from wcet_probe.answer.proved_facts import ProvedFacts, proved_facts
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
