@@ -74,9 +74,7 @@ def geometry_of(program: Program) -> Geometry:
             "descriptor-first-set at 0."
         )
     if any(image.symbols[name].address % (values["cache-sets"] * values["line-bytes"]) for name in _STATIC):
-        raise UsageError(
-            "CAMA's claims want static data that begin with cache pages: leave their alignment as it is."
-        )
+        raise UsageError("CAMA's claims want static data that begin with cache pages: leave their alignment as it is.")
     data = [one for one in image.segments if one.writable]
     size_of_sentinel = image.symbols["cama_control"].address + 52
     at_start = (

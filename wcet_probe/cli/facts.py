@@ -20,6 +20,7 @@ from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
     from wcet_probe.analyzer.prepared import BoundRequest
+    from wcet_probe.answer.fact_table import FactRow
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
     from wcet_probe.progress import Progress
@@ -142,7 +143,7 @@ def _table(left_out: tuple[object, ...], core: Target, config: Config, heap: int
         raise UsageError(
             f"alignments are proved where there is a data cache, and {core.name} has none: --target mpc603e."
         )
-    rows = []
+    rows: list[FactRow] = []
     for name in allocator_names():
         allocator = load_allocator(name)
         heap_bytes = heap or default_heap_bytes(allocator, config)
