@@ -32,6 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_views import (
@@ -300,15 +301,20 @@ class Named:
         return named[1] in self.terms.get(named[0], ())
 
 
-def instances(own: tuple[Claim, ...], view: View, named: Named, kind: str, one: Node) -> Iterator[Node]:
-    """The claims at ``one``, of this kind, together with all that was named before."""
+def instances(
+    own: tuple[Claim, ...], view: View, named: Named, kind: str, one: Node, *, made: dict[tuple[Any, ...], Node]
+) -> Iterator[Node]:
+    """The claims at ``one``, of this kind, with all that was named before; ``made`` keeps those of the view."""
     everything = named.with_term(kind, one)
     for claim in own:
         if kind in claim.kinds:
             choices = [everything.terms.get(other, ()) for other in claim.kinds]
             for variables in product(*choices):
                 if any(variable is one and own == kind for variable, own in zip(variables, claim.kinds, strict=True)):
-                    yield claim.of(view, *variables)
+                    key = claim.name, *variables
+                    if key not in made:
+                        made[key] = claim.of(view, *variables)
+                    yield made[key]
 
 
 def definitions(g: Geometry, view: View, kind: str, one: Node) -> Iterator[Node]:

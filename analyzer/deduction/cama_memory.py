@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import Claim, Named, definitions, instances
@@ -93,6 +94,7 @@ class Rules:
         oblige: is told of each obligation: what it is, where, and whether it was shown.
         asked_set: the set that the operation is given, if any.
         leaves_large: whether ways are left to another part that load the break or a head of a list of large blocks.
+        made: claims of ``before`` at terms, which are asked for again and again.
     """
 
     geometry: Geometry
@@ -103,6 +105,7 @@ class Rules:
     oblige: Callable[[str, int, bool], None]
     asked_set: Word | None = None
     leaves_large: bool = False
+    made: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -116,7 +119,7 @@ class CamaMemory:
         cleared: words of the tables that were set to 0 at constant addresses.
         named: the terms of each kind that the claims are assumed at.
         starts: known starts, as words.
-        headers: words that were loaded from before a start, and that start.
+        headers: words that were loaded from before a start, that start, and their class as it was loaded.
         aliases: words that are shown to be the address of a place.
         links: words that are shown to be the address before a start, or null.
         cells: addresses that are shown to be in the tables, and what of.
@@ -135,7 +138,7 @@ class CamaMemory:
     cleared: set[int] = field(default_factory=set)
     named: Named = field(default_factory=lambda: Named({}))
     starts: dict[Word, Node] = field(default_factory=dict)
-    headers: dict[Word, Node] = field(default_factory=dict)
+    headers: dict[Word, tuple[Node, Node]] = field(default_factory=dict)
     aliases: dict[Word, Node] = field(default_factory=dict)
     links: dict[Word, Node] = field(default_factory=dict)
     cells: dict[Word, TableWord] = field(default_factory=dict)
@@ -271,7 +274,7 @@ class CamaMemory:
             difference = address.plus(base, -1)
             if not difference.parts and difference.constant < PLACE_BYTES:
                 return place, difference.constant
-        for content, start in self.headers.items():
+        for content, (start, _) in self.headers.items():
             difference = address.plus(content, -1)
             if not difference.parts and difference.constant < PLACE_BYTES:
                 owner = self.rules.before.owner(start)
@@ -336,13 +339,13 @@ class CamaMemory:
         if name in _LINKS:
             link = self._place_of(value)
             self.name("place", link)
-            self._write(name, place, link)
+            self.write(name, place, link)
         elif name == "start":
-            self._write(name, place, self._divided(value, START_BYTES))
+            self.write(name, place, self._divided(value, START_BYTES))
         else:
             size, low = self._split(value, START_BYTES)
-            self._write("size", place, self._divided(size, START_BYTES))
-            self._write("free", place, self._low_bit(low))
+            self.write("size", place, self._divided(size, START_BYTES))
+            self.write("free", place, self._low_bit(low))
 
     def _low_bit(self, low: Word) -> Node:
         if not low.parts and low.constant <= 1:
@@ -385,7 +388,7 @@ class CamaMemory:
             self._read("tag_low", start, 1),
         )
         content = _word(parts[0]).times(4).plus(_word(parts[1]).times(2)).plus(_word(parts[2]))
-        self.headers[content] = start
+        self.headers[content] = start, parts[0]
         return content
 
     def _store_of_block(self, start: Node, is_header: bool, value: Word, site: Site) -> None:  # noqa: FBT001
@@ -394,11 +397,11 @@ class CamaMemory:
         if is_header:
             high, low = self._split(value, 4)
             upper, lowest = self._split(low, 2)
-            self._write("tag_class", start, self._divided(high, 4))
-            self._write("tag_free", start, self._low_bit(self._halved(upper)))
-            self._write("tag_low", start, self._low_bit(lowest))
+            self.write("tag_class", start, self._divided(high, 4))
+            self.write("tag_free", start, self._low_bit(self._halved(upper)))
+            self.write("tag_low", start, self._low_bit(lowest))
             return
-        self._write("link", start, self._start_of(value))
+        self.write("link", start, self._start_of(value))
 
     @staticmethod
     def _halved(word: Word) -> Word:
@@ -444,7 +447,7 @@ class CamaMemory:
         terms, geometry = self.rules.terms, self.rules.geometry
         own = self.headers.get(other)
         if own is not None:
-            number = self._read("tag_class", own, SPAN // 4 - 1)
+            number = own[1]
             is_large = False
             bits = condition("bits INT_RIGHT", terms.bits(other), condition("bits constant", 2))
             fits = conjunction(number >= 0, number < geometry.first_large)
@@ -602,9 +605,9 @@ class CamaMemory:
         if at.is_vector:
             self._store_vector(at, value, site)
         elif at.is_large:
-            self._write("first_large", at.cell, self._place_of(value))
+            self.write("first_large", at.cell, self._place_of(value))
         else:
-            self._write("first_small", at.cell, self._start_of(value))
+            self.write("first_small", at.cell, self._start_of(value))
 
     def _store_vector(self, at: TableWord, value: Word, site: Site) -> None:
         """A word of a vector becomes what was loaded of it, with one bit set or cleared."""
@@ -619,7 +622,7 @@ class CamaMemory:
                 operation, mask = ("INT_OR", bit) if is_set else ("INT_AND", condition("bits INT_NEGATE", bit))
                 expected = condition(f"bits {operation}", terms.bits(word), mask)
                 if terms.questions.bits_hold(premises, condition("bits equal", terms.bits(value), expected)):
-                    self._write("filled", at.cell, TRUE if is_set else FALSE)
+                    self.write("filled", at.cell, TRUE if is_set else FALSE)
                     self.vectors += 1
                     return
         raise Astray("a vector's word that is not shown to be the former one with one bit changed")
@@ -649,7 +652,7 @@ class CamaMemory:
         for formula in definitions(rules.geometry, rules.before, kind, one):
             rules.terms.questions.assume(formula)
         if not rules.begins:
-            for formula in instances(rules.claims, rules.before, self.named, kind, one):
+            for formula in instances(rules.claims, rules.before, self.named, kind, one, made=rules.made):
                 rules.terms.questions.assume(formula)
         self.named = self.named.with_term(kind, one)
 
@@ -684,7 +687,8 @@ class CamaMemory:
             return self.rules.terms.known(whole, most)
         return found
 
-    def _write(self, name: str, argument: Node, value: Node) -> None:
+    def write(self, name: str, argument: Node, value: Node) -> None:
+        """Let the function ``name`` be ``value`` at ``argument`` from here on."""
         self.stored[name] = (*self.stored.get(name, ()), (argument, value))
 
     def _divided(self, word: Word, unit: int) -> Node:

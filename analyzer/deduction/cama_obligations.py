@@ -93,6 +93,12 @@ class Deduced:
         bad = {one.instruction_address for one in asked if not one.is_shown}
         return len({one.instruction_address for one in asked} - bad)
 
+    def then(self, part: Deduced) -> Deduced:
+        """With what came of another part, whose ways are numbered behind these."""
+        behind = tuple(replace(one, way=one.way and one.way + self.ways) for one in part.obligations)
+        ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
+        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices))
+
 
 class Deduction:
     """One operation, under way: its claims, its memory, and what was asked of it so far.
@@ -156,11 +162,14 @@ class Deduction:
         return Deduced(operation, len(self._choices), unique, tuple(self._choices))
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
-        """Ask each claim of the view ``after``, at unknowns."""
+        """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""
         for claim in self.claims:
+            variables = tuple(unknown(f"any {kind} {number}") for number, kind in enumerate(claim.kinds))
+            if not self.rules.begins and claim.of(after, *variables) is claim.of(self.rules.before, *variables):
+                self._pending.append((end.instruction_address if end else 0, claim.name, True))
+                continue
             self.terms.enter()
             own = memory.copy()
-            variables = tuple(unknown(f"any {kind} {number}") for number, kind in enumerate(claim.kinds))
             for kind, variable in zip(claim.kinds, variables, strict=True):
                 self._name_around(own, kind, variable)
             self._ask(claim.name, claim.of(after, *variables), end)

@@ -98,7 +98,7 @@ def _follow_init(run: Deduction, lifter: Lifter, entry_address: int, given: Mapp
         for name, word in (("arena", arena), ("bytes", size))
     }
     view = replace(run.rules.before, arena=in_starts["arena"], end=in_starts["arena"] + in_starts["bytes"])
-    rules = replace(run.rules, before=view)
+    rules = replace(run.rules, before=view, made={})
     run.rules = rules
     memory = CamaMemory(rules, run.stack_pointer)
     result = next(iter(given))
@@ -158,71 +158,6 @@ def _made(memory: CamaMemory, view: View) -> View:
         number = cama.changed(after.number, place, term(count))
         after = replace(after, number=number, at=cama.changed(after.at, term(count), place), used=term(count))
     return after
-
-
-# --------------------------------------------------------------------------------------------------------------- free
-
-
-def deduce_free(
-    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str], *, small: bool
-) -> Deduced:
-    """Free, of null and any small block that is held, or of any large one.
-
-    Parameters:
-        registers: those of the argument and of the stack pointer.
-        small: whether the block is null or small; what is held is one or the other.
-
-    Raises:
-        UsageError: z3 is not installed.
-    """
-    view = cama.view_of(" before")
-    run = Deduction(geometry, view, begins=False)
-    run.assume_claims()
-    run.load_scalars()
-    start = run.terms.known(unknown("argument of free"), _MOST_START)
-    block = Word(0, ((start, START_BYTES),))
-    run.memory.starts[block] = start
-    run.memory.name("start", start)
-    is_small = conjunction(view.held(start), cama.is_small(view, start))
-    is_large = conjunction(view.held(start), negation(cama.is_small(view, start)))
-    run.terms.questions.assume(disjunction(start.equals(0), is_small) if small else is_large)
-
-    def visit(way: End) -> None:
-        memory = cast("CamaMemory", way.memory)
-        if way.reason:
-            run.end_way(way, ())
-            return
-        if run.ask_after(partial(_freed, memory, view, start), memory, way, start):
-            run.end_way(way, ())
-
-    given = dict(zip(registers, (block, run.stack_pointer), strict=True))
-    follow_ways(lifter, run.terms, entry_address, given, run.memory, visit)
-    return run.deduced("free-small" if small else "free-large")
-
-
-def _freed(memory: CamaMemory, view: View, start: Node) -> View:
-    """The view behind free, with its ghosts: what was put to the spare ones has the next number of theirs."""
-    after = stored_view(memory, view)
-    made = []
-    place = memory.scalar("spare")
-    while place is not view.spare:
-        lefts = [value for argument, value in memory.stored.get("left", ()) if argument is place]
-        if not lefts or place in made:
-            raise Astray("the list of spare descriptors is not the former one with more before it")
-        made.append(place)
-        place = lefts[-1]
-    for one in reversed(made):
-        own, first = after.number(one), after.spares + 1
-        other = after.at(first)
-        number = cama.changed(cama.changed(after.number, other, own), one, first)
-        at = cama.changed(cama.changed(after.at, own, other), first, one)
-        after = replace(after, number=number, at=at, spares=first)
-        memory.name("number", first)
-        memory.name("place", view.at(first))
-    for _, behind in memory.stored.get("link", ())[-1:]:
-        before = cama.changed(cama.changed(after.before, behind, start), start, term(0))
-        after = replace(after, before=before)
-    return replace(after, held=cama.changed(after.held, start, FALSE))
 
 
 # ------------------------------------------------------------------------------------------------------------- malloc

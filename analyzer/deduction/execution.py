@@ -1,4 +1,4 @@
-"""Execution of a function's machine code on terms: every way through it, from its entry to its return.
+"""Execution of a function's machine code on terms: every way through it, from its entry to its return or to a join.
 
 Words: symbolic execution, path condition (docs/explanation/glossary.md).
 
@@ -6,7 +6,8 @@ Words: symbolic execution, path condition (docs/explanation/glossary.md).
 to contradict what is assumed and what was met on the way. Loops are followed round by round. A way that cannot be
 followed to its end (an operation or access that is not known here, more steps than are allowed) is told with its
 instruction, and then nothing is shown of the operation as a whole. Registers are anything at entry, unless they are
-given.
+given. A way that ends at a join says so: what is executed from there on is to be followed from another call on, with
+nothing given there but what was shown at the end of every way that ends there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, conjunction, disjunction, negation, unknown
+from wcet_probe.analyzer.deduction.joins import join_behind
 from wcet_probe.analyzer.deduction.words import Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
@@ -75,6 +77,8 @@ class End:
         conditions: of words, met on the way.
         choices: branches whose condition is not constant, and whether each was taken.
         reason: why it was not followed to a return; empty if it was.
+        words: the registers of four bytes of which something is known, by name.
+        is_at_join: whether it ends before the instruction of the join and not at a return.
     """
 
     instruction_address: int
@@ -83,6 +87,12 @@ class End:
     conditions: tuple[Node, ...]
     choices: tuple[tuple[int, bool], ...]
     reason: str
+    words: Callable[[], Mapping[str, Word]]
+    is_at_join: bool
+
+
+RETURN_ADDRESS = unknown("return address")
+"""What the link register holds at entry."""
 
 
 def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
@@ -92,6 +102,8 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
     registers: Mapping[str, Word],
     memory: Memory,
     visit: Callable[[End], None],
+    *,
+    to_join: bool = False,
 ) -> None:
     """Execute the function at ``entry_address`` on all ways; ``visit`` is told of each at its end.
 
@@ -100,17 +112,19 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
     Parameters:
         lifter: lifter of the image.
         terms: of the words; what is assumed of the entry is assumed there.
-        registers: what is in registers at entry, by name.
+        registers: what is in registers at entry, by name; ``lr`` holds the return address unless it is given.
         memory: at entry.
+        to_join: whether ways end where those come together again into which the first branch with two ways on forks.
 
     *Soundness:* as said of the module.
     """
     held: dict[tuple[str, int], tuple[int, Word | Bits]] = {}
-    returning = Word(0, ((terms.known(unknown("return address")), 1),))
+    returning = Word(0, ((terms.known(RETURN_ADDRESS), 1),))
     for name, word in {"lr": returning, **registers}.items():
         varnode = lifter.registers[name]
         held[varnode.space, varnode.offset] = varnode.size_bytes, word
-    _Execution(lifter, terms, returning, visit).run(_Way(entry_address, 0, memory, (), (), held, 0))
+    execution = _Execution(lifter, terms, returning, visit, to_join=to_join)
+    execution.run(_Way(entry_address, 0, memory, (), (), held, 0))
 
 
 @dataclass(slots=True)
@@ -132,8 +146,12 @@ class _Way:
 
 
 class _Execution:
-    def __init__(self, lifter: Lifter, terms: WordTerms, returning: Word, visit: Callable[[End], None]) -> None:
+    def __init__(
+        self, lifter: Lifter, terms: WordTerms, returning: Word, visit: Callable[[End], None], *, to_join: bool
+    ) -> None:
         self._lifter, self._terms, self._returning, self._visit = lifter, terms, returning, visit
+        self._wants_join = to_join
+        self._join_address: int | None = None
 
     def run(self, way: _Way) -> None:
         """Follow ``way`` and all that it forks into."""
@@ -148,12 +166,22 @@ class _Execution:
         if forks is None:
             self._visit(self._end(way, reason))
             return
+        if self._wants_join and sum(map(self._is_possible, forks)) > 1:
+            self._wants_join, self._join_address = False, join_behind(self._lifter, way.pc)
         for fork in forks:
             self._terms.enter()
             self._terms.questions.assume(self._terms.formula(fork.conditions[-1]))
             if not self._is_impossible(fork):
                 self.run(fork)
             self._terms.leave()
+
+    def _is_possible(self, fork: _Way) -> bool:
+        """Whether a fork is not shown to be impossible."""
+        self._terms.enter()
+        self._terms.questions.assume(self._terms.formula(fork.conditions[-1]))
+        found = not self._is_impossible(fork)
+        self._terms.leave()
+        return found
 
     def _is_impossible(self, way: _Way) -> bool:
         """Whether the last condition contradicts what is known, of integers or of bits."""
@@ -175,13 +203,21 @@ class _Execution:
                 return None
             return found if isinstance(found, Word) else None
 
-        return End(way.pc, way.memory, register, way.conditions, way.choices, reason)
+        def words() -> Mapping[str, Word]:
+            held = {(space, offset): value for (space, offset), (_, value) in way.held.items()}
+            named = {name: held.get((one.space, one.offset)) for name, one in self._lifter.registers.items()}
+            return {name: value for name, value in named.items() if isinstance(value, Word)}
+
+        is_at_join = not reason and way.index == 0 and way.pc == self._join_address
+        return End(way.pc, way.memory, register, way.conditions, way.choices, reason, words, is_at_join)
 
     def _follow(self, way: _Way) -> list[_Way] | None:  # noqa: C901, PLR0912  a case for each way on
         """Follow ``way`` to where it forks, or to its end."""
         while True:
             instruction = self._lifter.lift(way.pc)
             if way.index == 0:
+                if way.pc == self._join_address:
+                    return None
                 way.steps += 1
                 if way.steps > _STEP_LIMIT:
                     raise Astray(f"more than {_STEP_LIMIT} instructions")

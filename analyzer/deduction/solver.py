@@ -72,6 +72,11 @@ class Questions:
         self.asked += 1
         return bool(self._solver.check() == self._z3.unsat)
 
+    def is_possible(self) -> bool:
+        """Whether values were found of which all holds that is assumed: it is then no contradiction."""
+        self.asked += 1
+        return bool(self._solver.check() == self._z3.sat)
+
     def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
         self.asked += 1

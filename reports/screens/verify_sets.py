@@ -63,6 +63,7 @@ def sets_document(report: SetReport) -> Document:
         "proofs": {role: _proof_document(proof) for role, proof in report.proofs.items()},
         "observed": _run_document(report.run) if report.run else None,
         "deduced": [_deduced_document(report, one) for one in report.deduced],
+        "deduced_whole": dict(report.deduced_whole) if report.deduced else {},
     }
 
 
@@ -249,10 +250,14 @@ def _deduced(report: SetReport, width: int) -> Iterator[Line]:
             more = len(places) - _SITES_SHOWN
             text = ", ".join(report.image.location(place) if place else "" for place in places[:_SITES_SHOWN])
             yield from paragraph("Open", f"{what}: {text}" + (f" and {more} more" if more > 0 else ""), width)
+    whole = [name for name, is_whole in report.deduced_whole.items() if is_whole]
+    rest = [name for name, is_whole in report.deduced_whole.items() if not is_whole]
+    text = f"shown as a whole: {', '.join(whole) or 'none'}; not as a whole: {', '.join(rest) or 'none'}."
+    yield from paragraph("Operations", text, width)
     accesses = sum(one.accesses for one in report.deduced)
     text = (
         f"{accesses} instructions are shown to go to reserved sets or the own block, where something is stored, if the "
-        "claims hold. As long as not every operation is shown to keep them, the lemmas stay."
+        "claims hold. As long as not every operation is shown as a whole, nothing follows from it, and the lemmas stay."
     )
     yield from paragraph("", text, width)
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, program
 from tests.support import images_dir
-from wcet_probe.analyzer.deduction.cama_obligations import Obligation
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
 from wcet_probe.build.program import load_program
-from wcet_probe.cache_sets.deduction import OPERATIONS, deduce, geometry_of
+from wcet_probe.cache_sets.deduction import ALL, OPERATIONS, WHOLE, deduce, geometry_of, whole_operations
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.verify_sets import verify_sets
 from wcet_probe.errors import UsageError
@@ -20,11 +20,12 @@ def test_what_is_open_is_told_with_its_instruction():
     whole = deduced("caller")
     entry = program().image.symbols["cama_free"].address
     open_one = replace(whole, obligations=(*whole.obligations, Obligation(1, entry, "bits", is_shown=False)))
-    report = SimpleNamespace(deduced=(open_one,), image=program().image)
+    report = SimpleNamespace(deduced=(open_one,), image=program().image, deduced_whole=whole_operations((open_one,)))
     text = " ".join(" ".join(str(line) for line in _deduced(report, 100)).split())
     assert "what the caller writes - 30 1" in text
     assert "malloc, all else - - not begun" in text
     assert "Open bits: cama_free+0x0" in text
+    assert "shown as a whole: none; not as a whole: init, what the caller writes, free, malloc." in text
     document = _deduced_document(report, open_one)
     assert (document["operation"], document["shown"], document["open"][0]["what"]) == ("caller", 30, "bits")
     assert list(_deduced(SimpleNamespace(deduced=()), 100)) == []
@@ -32,7 +33,26 @@ def test_what_is_open_is_told_with_its_instruction():
 
 def test_the_command_offers_what_can_be_deduced():
     (option,) = (one for one in verify_sets.params if one.name == "deduced")
-    assert tuple(option.type.choices) == OPERATIONS
+    assert tuple(option.type.choices) == (*OPERATIONS, ALL)
+
+
+def test_an_operation_is_whole_where_nothing_of_its_parts_is_open():
+    def of(name, *, is_shown=True):
+        return Deduced(name, 1, (Obligation(1, 0x100, "bits", is_shown),), ((),))
+
+    shown = [of(name) for name in OPERATIONS]
+    assert whole_operations(shown) == {"init": True, "what the caller writes": True, "free": True, "malloc": False}
+    assert not whole_operations([of("free-small"), of("free-large", is_shown=False)])["free"]
+    assert not whole_operations([of("free-small")])["free"]
+    assert set(OPERATIONS) >= {part for parts in WHOLE.values() for part in parts}
+
+
+def test_static_data_that_do_not_begin_with_a_page_are_refused():
+    own = program()
+    symbols = dict(own.image.symbols)
+    symbols["cama_tables"] = replace(symbols["cama_tables"], address=symbols["cama_tables"].address + 32)
+    with pytest.raises(UsageError, match="begin with cache pages"):
+        geometry_of(replace(own, image=replace(own.image, symbols=symbols)))
 
 
 def test_other_allocators_and_instruction_sets_are_refused():

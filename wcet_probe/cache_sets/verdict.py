@@ -10,7 +10,7 @@ from pathlib import Path
 
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.build.program import Program, load_program
-from wcet_probe.cache_sets.deduction import deduce
+from wcet_probe.cache_sets.deduction import deduce, whole_operations
 from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
 from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets, words_of
@@ -92,6 +92,11 @@ class SetReport:
     run: SetRun | None
     requirements: tuple[Requirement, ...]
     deduced: tuple[Deduced, ...] = ()
+
+    @property
+    def deduced_whole(self) -> Mapping[str, bool]:
+        """Of each operation whether all of it was deduced, with nothing open."""
+        return whole_operations(self.deduced)
 
     @property
     def status(self) -> Status:

@@ -20,6 +20,7 @@ from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
     from wcet_probe.analyzer.prepared import BoundRequest
+    from wcet_probe.answer.fact_table import FactRow
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
     from wcet_probe.progress import Progress
@@ -30,15 +31,17 @@ Examples:
   wcet-probe facts firmware.elf --entry control_step --facts facts.toml --bless
   wcet-probe facts ./my-pool --entry malloc --heap 16KiB
   wcet-probe facts first-fit --prove --target mpc603e
+  wcet-probe facts all --prove --target mpc603e
 
 \b
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
 """
+_ALL = "all"
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.command(epilog=EPILOG)
-@click.argument("what", metavar="FILE.elf|ALLOCATOR", shell_complete=completion.allocators)
+@click.argument("what", metavar="FILE.elf|ALLOCATOR|all", shell_complete=completion.allocators)
 @click.option("--entry", metavar="FUNCTION", help="The function; malloc or free of an ALLOCATOR.")
 @click.option("--target", metavar="NAME", help="Core.  [default: cortex-m4]", shell_complete=completion.targets)
 @click.option("--facts", "files", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help="Known facts.")
@@ -77,14 +80,20 @@ def facts(
     With --bless: the one FILE of --facts is brought up to date where functions have changed, after it was shown how.
 
     With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
-    store, under which lemmas, and where it does not.
+    store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
     """
     from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
 
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
     if prove:
-        _prove(what, (entry, *files, *source, bless), dict(values), core, config, heap_bytes)
+        left_out = entry, *files, *source, bless
+        if what == _ALL:
+            with streams.progress(quiet=quiet, verbose=verbose) as tell:
+                text = _table((*left_out, *values), core, config, heap_bytes, tell)
+            click.echo(text, nl=False)
+        else:
+            _prove(what, left_out, dict(values), core, config, heap_bytes)
         return
     if entry is None:
         raise UsageError("missing option '--entry'; name the function, or ask for --prove of an allocator.")
@@ -119,6 +128,29 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
     click.echo(proved_facts_text(program, proved_facts(program, heap_bytes)), nl=False)
+
+
+def _table(left_out: tuple[object, ...], core: Target, config: Config, heap: int | None, tell: Progress) -> str:
+    """The table of the facts of all allocators that are delivered."""
+    from wcet_probe.answer.fact_table import fact_rows
+    from wcet_probe.build.program import load_program
+    from wcet_probe.catalog.lookup import allocator_names, load_allocator
+    from wcet_probe.reports.screens.fact_table import fact_table_text
+
+    if any(left_out):
+        raise UsageError("--prove asks of all own facts; leave --entry, --facts, --source, --param and --bless out.")
+    if core.dcache is None:
+        raise UsageError(
+            f"alignments are proved where there is a data cache, and {core.name} has none: --target mpc603e."
+        )
+    rows: list[FactRow] = []
+    for name in allocator_names():
+        allocator = load_allocator(name)
+        heap_bytes = heap or default_heap_bytes(allocator, config)
+        tell(f"proving facts of {name}")
+        program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
+        rows += fact_rows(program, heap_bytes)
+    return fact_table_text(rows)
 
 
 def _missing(asked: BoundRequest, tell: Progress) -> str:

@@ -21,7 +21,7 @@ EPILOG = """\b
 Examples:
   wcet-probe verify-sets cama --target mpc603e
   wcet-probe verify-sets tlsf --target mpc603e --operations 20000 --json
-  wcet-probe verify-sets cama --target mpc603e --deduce init --deduce caller
+  wcet-probe verify-sets cama --target mpc603e --deduce all
 
 \b
 Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
@@ -47,7 +47,7 @@ Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
     "--deduce",
     "deduced",
     multiple=True,
-    type=click.Choice(("init", "caller", "free-small", "free-large", "malloc-small")),
+    type=click.Choice(("init", "caller", "free-small", "free-large", "malloc-small", "all")),
     help="Show that an operation, or what the caller writes, keeps CAMA's claims; repeatable. Needs z3.",
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")

@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pytest
+
 from tests.cache_sets.mutants import changed
 from tests.support import images_dir
 from wcet_probe.build.program import load_program
@@ -29,3 +31,8 @@ def open_of_changed(operation, *changes):
     version = changed("cama.c", *changes)
     found = deduce(version, (operation,))[0]
     return {name: [version.image.location(at) for at in places] for name, places in found.open_by_name.items()}
+
+
+def mostly_slow(names):
+    """The first of ``names`` is in the ordinary run."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (index > 0)) for index, name in enumerate(names)]

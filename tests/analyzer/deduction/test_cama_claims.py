@@ -19,7 +19,7 @@ def test_the_claims_allow_a_heap_with_everything():
         if not claim.kinds:
             questions.assume(claim.of(view))
     for kind, one in terms:
-        for formula in (*definitions(g, view, kind, one), *instances(claims(g), view, named, kind, one)):
+        for formula in (*definitions(g, view, kind, one), *instances(claims(g), view, named, kind, one, made={})):
             questions.assume(formula)
         named = named.with_term(kind, one)
     questions.assume(conjunction(cama.is_spare(view, spare), cama.is_listed(view, listed, g), view.held(held)))
@@ -41,8 +41,8 @@ def test_instances_are_those_with_the_new_term():
     view, named = cama.view_of(""), Named({})
     one, other = unknown("one"), unknown("other")
     own = claims(geometry())
-    first = list(instances(own, view, named, "place", one))
-    second = list(instances(own, view, named.with_term("place", one), "place", other))
+    first = list(instances(own, view, named, "place", one, made={}))
+    second = list(instances(own, view, named.with_term("place", one), "place", other, made={}))
     pairs = sum(claim.kinds == ("place", "place") for claim in own)
     assert len(second) == len(first) + 2 * pairs
     assert ("place", one) in named.with_term("place", one)

@@ -25,3 +25,11 @@ def test_what_is_open_is_told_by_its_instructions_and_what_is_shown_is_counted()
 
 def test_an_instruction_of_which_one_access_is_open_is_not_shown():
     assert FREE.accesses == 1
+
+
+def test_the_ways_of_another_part_are_numbered_behind_these():
+    behind = Deduced("free-large", 1, (Obligation(1, 0x200, "bits", True), Obligation(0, 0x204, "held", False)), ((),))
+    both = FREE.then(behind)
+    assert (both.operation, both.ways, len(both.choices)) == ("free-small", 3, 3)
+    assert [one.way for one in both.obligations[-2:]] == [3, 0]
+    assert both.open == (*FREE.open, behind.obligations[1])

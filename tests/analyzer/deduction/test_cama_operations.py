@@ -2,16 +2,16 @@
 
 import pytest
 
-from tests.analyzer.deduction.cama_builds import deduced, geometry, open_of_changed
+from tests.analyzer.deduction.cama_builds import deduced, geometry, mostly_slow, open_of_changed
 from wcet_probe.analyzer.deduction import cama_operations
 from wcet_probe.analyzer.deduction.cama_operations import deduce_caller
 
 
-@pytest.mark.parametrize("operation", ["init", "caller", "free-small", "malloc-small"])
+@pytest.mark.parametrize("operation", ["init", "caller", "malloc-small"])
 def test_an_operation_keeps_all_claims(operation):
     found = deduced(operation)
     assert found.open == ()
-    assert found.ways == {"init": 11, "caller": 0, "free-small": 2, "malloc-small": 6}[operation]
+    assert found.ways == {"init": 11, "caller": 0, "malloc-small": 6}[operation]
 
 
 def test_init_is_asked_for_each_claim_and_word_where_it_succeeds():
@@ -49,71 +49,12 @@ BROKEN_INIT = {
 }
 
 
-def mostly_slow(names):
-    """The first of ``names`` is in the ordinary run."""
-    return [pytest.param(name, marks=[pytest.mark.slow] * (index > 0)) for index, name in enumerate(names)]
-
-
 @pytest.mark.parametrize("name", mostly_slow(BROKEN_INIT))
 def test_an_init_that_is_broken_leaves_its_claims_open(name):
     old, new, expected = BROKEN_INIT[name]
     found = open_of_changed("init", (old, new))
     assert expected <= found.keys()
     assert all("cama_init" in place for name in expected for place in found[name])
-
-
-BROKEN_SMALL = {
-    "a list whose bit is not set": ("    mark_filled(set, class);\n}\n\n/* Leaves", "}\n\n/* Leaves", {"bits"}),
-    "a block that leads to itself": (
-        "    small->next = first_of(head);\n    set_first(head, small);",
-        "    small->next = small;\n    set_first(head, small);",
-        {"small-next"},
-    ),
-    "a list that loses its rest": (
-        "    small->next = first_of(head);\n    set_first(head, small);",
-        "    small->next = NULL;\n    set_first(head, small);",
-        {"small-before"},
-    ),
-    "a block that stays in use": ("    small->tag |= CAMA_SMALL_FREE_BIT;\n", "", {"heads-small"}),
-}
-
-
-@pytest.mark.parametrize("name", mostly_slow(BROKEN_SMALL))
-def test_a_free_of_small_blocks_that_is_broken_leaves_its_claims_open(name):
-    old, new, expected = BROKEN_SMALL[name]
-    found = open_of_changed("free-small", (old, new))
-    assert expected <= found.keys()
-    assert all("cama_free" in place for name in expected for place in found[name])
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason", "line"),
-    [
-        (
-            "    uintptr_t word = *word_before((uintptr_t)block);\n",
-            """    uintptr_t word = *word_before((uintptr_t)block);
-    if (((uintptr_t)block & 0xFFFF0) == 0x77770)
-        ((volatile uintptr_t *)block)[24]++;
-""",
-            "multiple of 32",
-            "cama_free",
-        ),
-        (
-            "    unsigned class = (unsigned)(small->tag >> CAMA_SMALL_CLASS_SHIFT);\n",
-            "    unsigned class = (unsigned)(small->tag >> (CAMA_SMALL_CLASS_SHIFT - 1));\n",
-            "multiple of 32",
-            "cama_free",
-        ),
-    ],
-    ids=["a store behind the block that one address takes", "a class from other bits"],
-)
-@pytest.mark.slow
-def test_an_access_that_strays_is_named(old, new, reason, line):
-    """The first: a store behind the block that one address takes, which a million random operations do not meet."""
-    found = open_of_changed("free-small", (old, new))
-    (stray,) = (name for name in found if name.startswith("followed to its end"))
-    assert reason in stray
-    assert all(line in place for place in found[stray])
 
 
 @pytest.mark.slow
@@ -123,11 +64,6 @@ def test_a_caller_that_writes_behind_its_block_keeps_not_all_claims(monkeypatch)
     monkeypatch.setattr(cama_operations, "END_OF_PAYLOAD", apart + 1)
     found = {one.what for one in deduce_caller(geometry()).open}
     assert {"held", "small-blocks", "heads-small"} <= found
-
-
-@pytest.mark.slow
-def test_free_of_a_large_block_keeps_all_claims():
-    assert deduced("free-large").open == ()
 
 
 BROKEN_MALLOC_SMALL = {

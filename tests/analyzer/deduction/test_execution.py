@@ -26,7 +26,7 @@ class NoMemory:
     store = load
 
 
-def ways(*words, most=None):
+def ways(*words, most=None, to_join=False):
     """Ends of the ways through these instructions, of any r3 up to ``most``, with what r3 is."""
     code = b"".join(word.to_bytes(4, "big") for word in words)
     lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
@@ -35,7 +35,7 @@ def ways(*words, most=None):
     found = []
     follow_ways(
         lifter, terms, BASE, {"r3": Word(0, ((argument, 1),))}, NoMemory(),
-        lambda end: found.append((end.reason, end.registers("r3"), end.choices)),
+        lambda end: found.append((end.reason, end.registers("r3"), end.choices)), to_join=to_join,
     )  # fmt: skip
     return found, terms
 
@@ -65,6 +65,35 @@ def test_ways_that_differ_in_what_integers_know_are_not_joined():
     """``cmplwi r3, 5; blt +8; li r3, 5; blr``."""
     found, _ = ways(0x28030005, 0x41800008, 0x38600005, RETURN)
     assert len(found) == 2
+
+
+JOINED = (0x28030009, 0x40810008, 0x38600009, 0x38630001, RETURN)  # cmplwi r3, 9; ble +8; li r3, 9; addi r3, r3, 1; blr
+
+
+def test_ways_end_where_the_first_branch_that_forks_is_joined():
+    found, _ = ways(*JOINED, to_join=True)
+    assert {result for _, result, _ in found} == {Word(9), Word(0, ((unknown("argument"), 1),))}
+    behind, _ = ways(*JOINED)
+    assert Word(10) in [result for _, result, _ in behind]
+
+
+def test_a_branch_with_one_way_on_is_not_what_is_joined():
+    """Behind the branch of the test above, which does not fork at most 9, is another one: ``cmplwi r3, 4; ble +8``."""
+    second = (0x28030004, 0x40810008, 0x38600004, 0x38630002, RETURN)  # ...; li r3, 4; addi r3, r3, 2; blr
+    found, _ = ways(*JOINED[:-1], *second, most=9, to_join=True)
+    assert {result for _, result, _ in found} == {Word(4), Word(1, ((unknown("argument"), 1),))}
+
+
+def test_words_of_registers_are_told_by_name():
+    code = b"".join(word.to_bytes(4, "big") for word in (0x38800005, RETURN))  # li r4, 5; blr
+    lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
+    terms = WordTerms(Questions())
+    found = []
+    follow_ways(lifter, terms, BASE, {}, NoMemory(), lambda end: found.append((end.words(), end.is_at_join)))
+    ((words, is_at_join),) = found
+    assert (words["r4"], words["lr"]) == (Word(5), Word(0, ((execution.RETURN_ADDRESS, 1),)))
+    assert "r3" not in words
+    assert not is_at_join
 
 
 @pytest.mark.parametrize(

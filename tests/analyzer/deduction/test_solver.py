@@ -29,6 +29,14 @@ def test_what_follows_holds_in_its_scope():
     assert questions.asked == 5
 
 
+def test_what_is_possible_is_no_contradiction():
+    questions = Questions()
+    questions.assume(X >= 3)
+    assert questions.is_possible()
+    questions.assume(X <= 2)
+    assert not questions.is_possible()
+
+
 def test_a_question_beyond_its_work_is_not_shown():
     """No three cubes of numbers above 0 make a cube's sum of two: what is not found out is no proof."""
     hard = conjunction(*(apply("f", X * 7 + Y * number).differs(number) for number in range(40)))

@@ -1,0 +1,57 @@
+"""Where the ways come together again into which a branch forks: its immediate post-dominator, by the code alone.
+
+*Soundness:* nothing rests on it. What is claimed at a join is shown of each way to it, wherever it is; a way that
+passes it by is followed to its end.
+"""
+
+from __future__ import annotations
+
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.errors import DecodeError
+
+
+def join_behind(lifter: Lifter, branch_address: int) -> int | None:
+    """The first instruction that all ways from the branch on to a return execute behind it; None if there is none.
+
+    Parameters:
+        lifter: lifter of the image.
+        branch_address: an instruction with two ways on.
+    """
+    successors = _successors(lifter, branch_address)
+    behind = {one: frozenset(successors) for one in successors}
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for one, nexts in successors.items():
+            common = frozenset.intersection(*(behind[next_one] for next_one in nexts)) if nexts else frozenset()
+            if behind[one] != common | {one}:
+                behind[one] = common | {one}
+                is_changed = True
+    proper = behind[branch_address] - {branch_address}
+    # The nearest one is behind no other, so that all the others are behind it.
+    return next((one for one in sorted(proper) if behind[one] == proper), None)
+
+
+def _successors(lifter: Lifter, entry_address: int) -> dict[int, tuple[int, ...]]:
+    """Where each instruction that is reached from ``entry_address`` leads to; none of a return, nor of what is none."""
+    found: dict[int, tuple[int, ...]] = {}
+    todo = [entry_address]
+    while todo:
+        address = todo.pop()
+        if address not in found:
+            found[address] = _behind(lifter, address)
+            todo.extend(found[address])
+    return found
+
+
+def _behind(lifter: Lifter, address: int) -> tuple[int, ...]:
+    try:
+        instruction = lifter.lift(address)
+    except DecodeError:
+        return ()
+    jumps = [op.inputs[0] for op in instruction.ops if op.opcode in {"BRANCH", "CBRANCH"}]
+    targets = [one.offset for one in jumps if one.space != "const"]
+    last = instruction.ops[-1].opcode if instruction.ops else ""
+    if last not in {"BRANCH", "RETURN", "BRANCHIND"} or len(targets) < len(jumps):
+        targets.append(address + instruction.size_bytes)
+    return tuple(dict.fromkeys(targets))
