@@ -95,10 +95,9 @@ def _may_pay(values: Values, shape: LoopShape, exact: Collection[int]) -> bool:
     innermost = {node: one for one in inside for node in one.nodes}
     going_on = [
         edge.source
-        for edge in values.edges
-        if edge.source in innermost
-        and edge.target in (own := innermost[edge.source]).nodes
-        and edge.target != own.header
+        for node, own in innermost.items()
+        for edge in values.leaving.get(node, ())
+        if edge.target in own.nodes and edge.target != own.header
     ]
     return len(going_on) > len(set(going_on))
 
@@ -119,9 +118,6 @@ class _Following:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
         self._most, self.left = most, nests * most
         self._needed = execution.needed(values.graph)
-        self._outgoing: dict[int, list[Edge]] = {}
-        for edge in values.edges:
-            self._outgoing.setdefault(edge.source, []).append(edge)
 
     def nest(self, shape: LoopShape) -> ExecutedNest:
         """What following one nest tells.
@@ -210,7 +206,7 @@ class _Following:
 
         *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
         """
-        own = self._outgoing.get(index, [])
+        own = self._values.leaving.get(index, ())
         if not way.is_indirect:
             told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
             return told or own
@@ -234,17 +230,13 @@ def executed_constraints(
 
     *Soundness:* not telling one costs precision only.
     """
-    arriving: dict[int, list[Edge]] = {}
-    leaving: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        arriving.setdefault(edge.target, []).append(edge)
-        leaving.setdefault(edge.source, []).append(edge)
+    arriving, leaving = values.arriving, values.leaving
     bounds = {loop.header: loop.max_header for loop in loops}
     for nest in nests:
         header, entries = nest.shape.loop.header, nest.shape.entry_edges
         for index, product in _products(nest.shape.loop, bounds, leaving, 1):
             count = nest.counts.get(index, 0)
-            before = arriving.get(index, [])
+            before = arriving.get(index, ())
             is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
             if index not in values.states or (product is not None and count >= product):
                 continue
