@@ -67,7 +67,13 @@ def _gather(
         elif part in group:
             entered.append(part)
         else:
-            one = None if part in changed else _group_of_all(sources[part], changed, group)
+            before = sources[part]
+            if part in changed:
+                one = None
+            elif len(before) == 1:  # as most have
+                one = None if before[0] in changed else group.get(before[0])
+            else:
+                one = _group_of_all(before, changed, group)
             if one is None:
                 entered.append(part)
                 one = part
