@@ -365,7 +365,7 @@ class SymbolicBlocks:
         )
 
     def with_part(self, old: Linear) -> Sequence[int]:
-        """The groups, in order, whose variable part has a summand by which `successor` could put another for ``old``."""
+        """The groups, in order, of whose variable part `successor` may find ``old`` to be a summand."""
         term = next(iter(old.coefficients), None)
         return () if term is None else self._by_part.get(term, ())
 

@@ -108,8 +108,12 @@ def persistent_groups(
     for number, nodes in by_set(graph, config).items():
         for node, parts in nodes.items():
             accesses.setdefault(node, {})[number] = parts
-    found = (_persistent(graph, whole, config, scope, accesses, states) for scope in scopes)
-    return tuple(_groups(graph, scope, own) for scope, own in zip(scopes, found, strict=True))
+    found = []
+    for scope in scopes:
+        once = scope.nodes - _on_cycles(graph, scope.nodes)
+        persistent = _persistent(config, part_of(whole, scope.nodes), once, accesses, states)
+        found.append(_groups(graph, scope, persistent))
+    return tuple(found)
 
 
 def _groups(
@@ -132,19 +136,16 @@ def _groups(
 
 
 def _persistent(
-    graph: CacheGraph,
-    whole: FlowOrder[Arrow],
     config: CacheConfig,
-    scope: Scope,
+    inside: FlowOrder[Arrow],
+    once: frozenset[int],
     accesses: Mapping[int, Mapping[int, tuple[SetAccess, ...]]],
     states: Mapping[int, Sequence[SetState | None]],
 ) -> frozenset[tuple[int, int, int]]:
     """Node, index and line of each access that misses only if the line was not filled before in the scope.
 
-    ``accesses`` are those of each node, by set.
+    The scope's nodes are ``inside``, and those of them that are passed ``once``; ``accesses`` are by node and set.
     """
-    inside = part_of(whole, scope.nodes)
-    once = scope.nodes - _on_cycles(graph, scope.nodes)
     found: set[tuple[int, int, int]] = set()
     sets: dict[int, dict[int, tuple[SetAccess, ...]]] = {}
     for node in inside.outgoing:

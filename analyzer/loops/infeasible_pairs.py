@@ -45,7 +45,7 @@ def infeasible_edge_pairs(values: Values) -> tuple[InfeasiblePair, ...]:
     leaving = Counter(edge.source for edge in values.arriving.get(EXIT, ()))
     # The flow problem has one edge out of the function for each point.
     ambiguous = {edge for edge in values.arriving.get(EXIT, ()) if leaving[edge.source] > 1}
-    seconds: dict[Edge, _Second] = {}
+    seconds = _Seconds(values)
     for header, nodes, body in _parts(values):
         own = (edge for node in nodes for edge in values.leaving[node] if edge not in ambiguous)
         deciding = sorted((edge for edge in own if values.edges[edge].conditions), key=rank.__getitem__)
@@ -58,17 +58,15 @@ def infeasible_edge_pairs(values: Values) -> tuple[InfeasiblePair, ...]:
             if first.target not in body or first.target == header:
                 continue
             behind, conditions = _lasting(values, first, body, header)
-            if not conditions:
-                continue
+            tried = sorted(number for node in behind for number in places.get(node, ())) if conditions else []
             known: dict[object, bool] = {}
-            for number in sorted(number for node in behind for number in places.get(node, ())):
-                if left:
-                    left -= 1
-                    second = deciding[number]
-                    if second not in seconds:
-                        seconds[second] = _Second.of(values.edges[second].state)
-                    if _contradict(values.terms, conditions, seconds[second], known):
-                        found.append(InfeasiblePair(first, second, header))
+            tried = tried[:left]
+            left -= len(tried)
+            found += (
+                InfeasiblePair(first, second, header)
+                for second in map(deciding.__getitem__, tried)
+                if _contradict(values.terms, conditions, seconds[second], known)
+            )
     return tuple(found)
 
 
@@ -90,9 +88,7 @@ class _Second(NamedTuple):
         """What is asked of ``state``."""
         terms, symbols = state.terms, state.terms.symbols
         holding = (term for term, value in state.known.items() if terms[term].opcode == "BOOL_OR" and value.low)
-        return cls(
-            state, frozenset().union(*map(symbols, state.known)), frozenset().union(*map(symbols, holding))
-        )
+        return cls(state, frozenset().union(*map(symbols, state.known)), frozenset().union(*map(symbols, holding)))
 
     def told_of(self, symbols: frozenset[Term]) -> tuple[object, ...]:
         """All that `learning.assume` asks the state about a condition that is made of ``symbols``.
@@ -103,6 +99,18 @@ class _Second(NamedTuple):
         known = [pair for pair in state.known.items() if state.terms.symbols(pair[0]) <= asked]
         bases = [pair for pair in state.bases.items() if pair[0] in asked]
         return frozenset(known), frozenset(bases)
+
+
+class _Seconds(dict[Edge, _Second]):
+    """What is asked of the states on the edges of ``values``, each when it is asked for."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__()
+        self._values = values
+
+    def __missing__(self, edge: Edge) -> _Second:
+        found = self[edge] = _Second.of(self._values.edges[edge].state)
+        return found
 
 
 def _lasting(
@@ -155,7 +163,7 @@ def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozens
 def _contradict(
     terms: Terms, conditions: Sequence[tuple[Term, bool]], second: _Second, known: dict[object, bool]
 ) -> bool:
-    """Whether the state of ``second`` has no room for the conditions; what is ``known`` was found out of the first edge.
+    """Whether the state of ``second`` has no room for the conditions; ``known`` is what was found of the first edge.
 
     *Soundness:* what is remembered is a function of what it is remembered by; see `_Second.told_of`.
     """

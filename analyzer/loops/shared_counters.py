@@ -113,9 +113,7 @@ class _Web:
         self._values, self._shape, self._terms, self._killed = values, shape, values.terms, killed
         nodes = self._nodes = shape.loop.nodes
         arriving = [edge for node in sorted(nodes) for edge in values.arriving.get(node, ())]
-        self._lost = {
-            symbol for edge in arriving for symbol in killed[edge] if self._defined_at(symbol) != edge.target
-        }
+        self._lost = {symbol for edge in arriving for symbol in killed[edge] if self._defined_at(symbol) != edge.target}
         self._told: dict[tuple[Edge, Term], Sequence[Linear]] = {}
         self._gammas: dict[Term, tuple[int, Location]] = {}
         """Gamma nodes that are taken for symbols: the point where ways meet, and a place that holds one there."""

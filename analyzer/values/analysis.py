@@ -142,8 +142,7 @@ class Values:
         """
         states = {index: frozenset(live_symbols(state)) for index, state in self.states.items()}
         return {
-            edge: states.get(edge.target, frozenset()) - live_symbols(found.state)
-            for edge, found in self.edges.items()
+            edge: states.get(edge.target, frozenset()) - live_symbols(found.state) for edge, found in self.edges.items()
         }
 
 
