@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import TypeVar
 
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
@@ -139,18 +138,22 @@ class Passage:
         self.substitution: dict[Edge, Substitution] = {}
         self._killed: dict[Edge, frozenset[Term]] = {}
         defined: dict[int | None, set[Term]] = {}
-        for symbol in frozenset().union(*(group.symbols for group in lines.groups)):
+        speaking = lines.groups_by_symbol()
+        for symbol in speaking:
             defined.setdefault(defined_at(terms[symbol].arguments), set()).add(symbol)
+        deciding: dict[Term, list[int]] = {}
+        for number, group in enumerate(lines.groups):
+            for symbol in group.deciding:
+                deciding.setdefault(symbol, []).append(number)
         found: dict[Edge, tuple[Successor, ...]] = {}
         for edge, killed in killed_bindings(values).items():
             if edge.target != EXIT:
                 anew = frozenset(defined.get(edge.target, ()))
                 self._killed[edge] = killed | anew
                 self._substitutions[edge] = tuple(self._changes(edge))
-                killed_groups = frozenset(
-                    number
-                    for number, group in enumerate(lines.groups)
-                    if not (anew.isdisjoint(group.symbols) and killed.isdisjoint(group.deciding))
+                killed_groups = frozenset().union(
+                    *(speaking[symbol] for symbol in anew),
+                    *(deciding[symbol] for symbol in killed & deciding.keys()),
                 )
                 began = frozenset(traversal.name for traversal in traversals if edge in traversal.entries)
                 self.substitution[edge] = Substitution(killed_groups | began)
@@ -162,10 +165,11 @@ class Passage:
 
     def _successors(self, edge: Edge) -> Iterable[Successor]:
         """What lines of groups are lines of behind ``edge``."""
-        for (old, new), number in product(self._substitutions[edge], range(len(self._lines.groups))):
-            successor = self._lines.successor(number, old, new, self._killed[edge])
-            if successor is not None:
-                yield successor
+        for old, new in self._substitutions[edge]:
+            for number in self._lines.with_part(old):
+                successor = self._lines.successor(number, old, new, self._killed[edge])
+                if successor is not None:
+                    yield successor
 
     def _changes(self, edge: Edge) -> Iterable[tuple[Linear, Linear]]:
         """Old and new address of what a location holds that has another term behind the edge."""

@@ -123,22 +123,23 @@ class StridedTraversals:
 
 
 def _find(values: Values, lines: SymbolicBlocks, config: CacheConfig) -> Iterator[StridedTraversal]:
-    successors: dict[int, list[int]] = {point: [] for point in values.states}
-    for edge in values.edges:
-        if edge.target != EXIT:
-            successors[edge.source].append(edge.target)
+    successors = {
+        point: [edge.target for edge in edges if edge.target != EXIT] for point, edges in values.leaving.items()
+    }
     above = dominators(successors, 0)
     killed = killed_bindings(values)
     accessing = _accessing(values, lines)
+    speaking = lines.groups_by_symbol()
     for loop in loops_of(values.forest):
-        entering = [edge for edge in values.edges if edge.target == loop.header and edge.source not in loop.nodes]
-        back = [edge for edge in values.edges if edge.target == loop.header and edge.source in loop.nodes]
+        arriving = values.arriving.get(loop.header, ())
+        entering = [edge for edge in arriving if edge.source not in loop.nodes]
+        back = [edge for edge in arriving if edge.source in loop.nodes]
         if not entering or not back or loop.header == 0:
             continue
-        always = frozenset.intersection(*(_dominating(edge.source, above) for edge in back)) & loop.nodes
+        always = frozenset.intersection(*(_dominating(edge.source, above, loop) for edge in back))
         inner = frozenset(node for part in loop.parts if isinstance(part, Loop) for node in part.nodes)
         # What arrives at the header is what is read on the edges that lead there.
-        inside = [edge for edge in killed if {edge.source, edge.target} <= loop.nodes]
+        inside = tuple(values.within(loop.nodes))
         lost = frozenset[Term]().union(
             *(killed[edge] for edge in inside if edge.target != loop.header),
             *(
@@ -147,7 +148,9 @@ def _find(values: Values, lines: SymbolicBlocks, config: CacheConfig) -> Iterato
                 if edge.target == loop.header
             ),
         )
-        for number in range(len(lines.groups)):
+        # A traversal's variable part moves by a symbol of the header, see `_step_bytes`.
+        moving = (speaking.get(symbol, ()) for symbol in values.terms.meeting((loop.header,)))
+        for number in sorted(set().union(*moving)):
             step_bytes = _step_bytes(values, lines, number, loop, back)
             if not lost.isdisjoint(lines.groups[number].symbols):
                 continue
@@ -187,11 +190,12 @@ def _is_passed(loop: Loop, points: Collection[int], successors: Mapping[int, Seq
     return True
 
 
-def _dominating(point: int, above: Mapping[int, int]) -> frozenset[int]:
-    found = {point}
-    while above[point] != point:
+def _dominating(point: int, above: Mapping[int, int], loop: Loop) -> frozenset[int]:
+    """The points of ``loop``, up to its header, that are passed on every way to ``point``."""
+    found = {point} & loop.nodes
+    while point not in {loop.header, above[point]}:
         point = above[point]
-        found.add(point)
+        found |= {point} & loop.nodes
     return frozenset(found)
 
 

@@ -181,6 +181,7 @@ class SymbolicBlocks:
         self._numbers: dict[object, int] = {}
         self._symbolic_parts: list[Mapping[Term, int]] = []
         self._granules: list[set[int]] = []
+        self._by_part: dict[Term, list[int]] = {}
         self.groups: list[ReferenceGroup] = []
         alignments = asserted_alignments(values, pointers)
         self.pieces: dict[int, tuple[tuple[Access, ...], ...]] = {}
@@ -226,6 +227,14 @@ class SymbolicBlocks:
         if skipped == [0]:
             return (access,)
         return tuple(_piece(access, one) for one in skipped)
+
+    def groups_by_symbol(self) -> Mapping[Term, Sequence[int]]:
+        """Of each symbol the groups whose variable part is made of it, in order."""
+        found: dict[Term, list[int]] = {}
+        for number, group in enumerate(self.groups):
+            for symbol in group.symbols:
+                found.setdefault(symbol, []).append(number)
+        return found
 
     def accesses(self, point: int) -> Iterator[Access]:
         """The accesses at ``point``, in pieces."""
@@ -355,6 +364,11 @@ class SymbolicBlocks:
             named, is_same and alignments[1] <= alignments[0], is_same and alignments[0] <= alignments[1]
         )
 
+    def with_part(self, old: Linear) -> Sequence[int]:
+        """The groups, in order, of whose variable part `successor` may find ``old`` to be a summand."""
+        term = next(iter(old.coefficients), None)
+        return () if term is None else self._by_part.get(term, ())
+
     def successor(self, number: int, old: Linear, new: Linear, killed: Collection[Term]) -> Successor | None:
         """What the accessed lines of group ``number`` are lines of, where what it speaks of is ``new``, not ``old``.
 
@@ -409,6 +423,8 @@ class SymbolicBlocks:
 
     def _add(self, key: object, group: ReferenceGroup, symbolic_part: Mapping[Term, int]) -> int:
         self._numbers[key] = len(self.groups)
+        for term in symbolic_part:
+            self._by_part.setdefault(term, []).append(len(self.groups))
         self.groups.append(group)
         self._symbolic_parts.append(symbolic_part)
         self._granules.append(set())

@@ -82,6 +82,19 @@ class FlowOrder(Generic[Edge_]):
         return loops_of(self.forest)
 
     @cached_property
+    def sources(self) -> Mapping[int, tuple[int, ...]]:
+        """The nodes before each node, each once."""
+        return {node: tuple(dict.fromkeys(edge.source for edge in own)) for node, own in self.incoming.items()}
+
+    @cached_property
+    def entering(self) -> Mapping[int, frozenset[int]]:
+        """Of each loop, by its header, the nodes outside of it from which edges lead into it."""
+        return {
+            loop.header: frozenset().union(*(self.sources[node] for node in loop.nodes)) - loop.nodes
+            for loop in self.loops
+        }
+
+    @cached_property
     def place(self) -> Mapping[int, int]:
         """The place of each node that the entry leads to in the weak topological order."""
         return {node: number for number, node in enumerate(in_order(self.forest))}

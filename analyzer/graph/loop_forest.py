@@ -155,21 +155,6 @@ def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset
     return found
 
 
-def reach_sets(successors: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-    """Of each node all that it leads to, itself included: bit n is node n.
-
-    *Soundness:* exact, on cycles too.
-    """
-    found: dict[int, int] = {}
-    for members in strong_components(successors):
-        bits = sum(1 << node for node in members)
-        for node in members:
-            for target in successors[node]:
-                bits |= found.get(target, 0)
-        found.update(dict.fromkeys(members, bits))
-    return found
-
-
 def loops_of(parts: Sequence[int | Loop]) -> tuple[Loop, ...]:
     """All loops of a forest, outer ones before those in them."""
     return tuple(loop for part in parts if isinstance(part, Loop) for loop in part.walk())

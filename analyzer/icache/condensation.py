@@ -14,7 +14,7 @@ left out say that their states are joins of equal states.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
@@ -31,46 +31,71 @@ def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowO
     """
     changed = frozenset(changing)
     group: dict[int, int] = {graph.entry: graph.entry}
-    _gather(graph, graph.forest, changed, group)
+    # A node of the group of all that leads there has no edge from elsewhere: only the others are looked at again.
+    entered: list[int] = []
+    _gather(graph, graph.forest, changed, group, entered)
     arrows = dict.fromkeys(
         Arrow(group[source], group[target])
-        for source, own in graph.outgoing.items()
-        if source in group
-        for _, target in own
-        if target in group and (source in changed or group[source] != group[target])
+        for target in entered
+        for source in graph.sources[target]
+        if source in group and (source in changed or group[source] != group[target])
     )
     return FlowOrder(dict.fromkeys(group.values()), arrows, graph.entry), group
 
 
 def _gather(
-    graph: FlowOrder[Arrow], parts: Sequence[int | Loop], changed: frozenset[int], group: dict[int, int]
+    graph: FlowOrder[Arrow],
+    parts: Sequence[int | Loop],
+    changed: frozenset[int],
+    group: dict[int, int],
+    entered: list[int],
 ) -> None:
-    """Tell of all nodes of ``parts`` their group, in order; what comes before them has its own."""
+    """Tell of all nodes of ``parts`` their group, in order; what comes before them has its own.
+
+    ``entered`` gets the nodes that edges from other groups, or from nodes that change something, may lead to.
+    """
+    sources = graph.sources
     for part in parts:
-        if not isinstance(part, Loop):
-            _place(graph, part, changed, group)
-        elif changed.isdisjoint(part.nodes):
-            _place_loop(graph, part, changed, group)
+        if isinstance(part, Loop):
+            if changed.isdisjoint(part.nodes):
+                _place_loop(graph, part, changed, group, entered)
+            else:
+                if part.header not in group:
+                    group[part.header] = part.header
+                entered.append(part.header)
+                _gather(graph, part.parts[1:], changed, group, entered)
+        elif part in group:
+            entered.append(part)
         else:
-            group.setdefault(part.header, part.header)
-            _gather(graph, part.parts[1:], changed, group)
+            before = sources[part]
+            if part in changed:
+                one = None
+            elif len(before) == 1:  # as most have
+                one = None if before[0] in changed else group.get(before[0])
+            else:
+                one = _group_of_all(before, changed, group)
+            if one is None:
+                entered.append(part)
+                one = part
+            group[part] = one
 
 
-def _place(graph: FlowOrder[Arrow], node: int, changed: frozenset[int], group: dict[int, int]) -> None:
-    if node in group:
-        return
-    before = {None if source in changed else group.get(source) for source, _ in graph.incoming[node]}
-    one = before.pop() if len(before) == 1 else None
-    group[node] = node if node in changed or one is None else one
+def _group_of_all(sources: Iterable[int], changed: frozenset[int], group: Mapping[int, int]) -> int | None:
+    """The one group of ``sources``, none of which changes anything; None where there is no such group."""
+    one = None
+    for source in sources:
+        own = None if source in changed else group.get(source)
+        if own is None or one not in {None, own}:
+            return None
+        one = own
+    return one
 
 
-def _place_loop(graph: FlowOrder[Arrow], loop: Loop, changed: frozenset[int], group: dict[int, int]) -> None:
+def _place_loop(
+    graph: FlowOrder[Arrow], loop: Loop, changed: frozenset[int], group: dict[int, int], entered: list[int]
+) -> None:
     """A loop that changes nothing is one group, that of the nodes it is entered from where these are one."""
-    before = {
-        None if source in changed else group.get(source)
-        for node in loop.nodes
-        for source, _ in graph.incoming[node]
-        if source not in loop.nodes
-    }
-    one = before.pop() if len(before) == 1 else None
+    one = _group_of_all(graph.entering[loop.header], changed, group)
+    if one is None or not group.keys().isdisjoint(loop.nodes):
+        entered += loop.nodes
     group.update(dict.fromkeys(loop.nodes - group.keys(), loop.header if one is None else one))

@@ -116,7 +116,7 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     states = {}
     for number, nodes in by_set(graph, config).items():
         found = fixpoint(whole, start, nodes.keys(), _transfer(nodes, ways), join)
-        states[number] = tuple(found.get(node) for node in range(len(graph.nodes)))
+        states[number] = tuple(map(found.get, range(len(graph.nodes))))
     return CacheAnalysis(states, classify(graph, config, states))
 
 
@@ -207,21 +207,28 @@ def by_set(graph: CacheGraph, config: CacheConfig) -> dict[int, SetNodes]:
     return {number: {node: tuple(own) for node, own in nodes.items()} for number, nodes in parts.items()}
 
 
-def region(graph: CacheGraph, nodes: Collection[int] | None = None) -> FlowOrder[Arrow]:
-    """The part of a graph that consists of ``nodes`` that the entry leads to, or all of it, behind `START`.
-
-    *Soundness:* `START` leads to the graph's entry and to the target of each edge from outside.
-    """
+def region(graph: CacheGraph) -> FlowOrder[Arrow]:
+    """What the entry of a graph leads to, behind `START`, which leads to the entry."""
     reached, waiting = {graph.entry}, [graph.entry]
     while waiting:
         new = set(graph.successors[waiting.pop()]) - reached
         reached |= new
         waiting += new
-    inside = reached if nodes is None else reached.intersection(nodes)
-    arrows = [Arrow(node, target) for node in sorted(reached) for target in dict.fromkeys(graph.successors[node])]
-    entries = {graph.entry, *(target for source, target in arrows if source not in inside)} & inside
-    within = (arrow for arrow in arrows if arrow.source in inside and arrow.target in inside)
-    return FlowOrder((START, *sorted(inside)), (*(Arrow(START, node) for node in sorted(entries)), *within), START)
+    nodes = sorted(reached)
+    arrows = (Arrow(node, target) for node in nodes for target in dict.fromkeys(graph.successors[node]))
+    return FlowOrder((START, *nodes), (Arrow(START, graph.entry), *arrows), START)
+
+
+def part_of(whole: FlowOrder[Arrow], nodes: Collection[int]) -> FlowOrder[Arrow]:
+    """The part of `region` that consists of ``nodes``, as far as they are in it, behind `START`.
+
+    *Soundness:* `START` leads to the graph's entry and to the target of each edge from outside.
+    """
+    inside = sorted(node for node in nodes if node in whole)
+    held = frozenset(inside)
+    entries = (Arrow(START, node) for node in inside if not held.issuperset(whole.sources[node]))
+    within = (arrow for node in inside for arrow in whole.outgoing[node] if arrow.target in held)
+    return FlowOrder((START, *inside), (*entries, *within), START)
 
 
 def fixpoint(

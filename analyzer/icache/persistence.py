@@ -29,6 +29,7 @@ from wcet_probe.analyzer.icache.must_may import (
     SetNodes,
     by_set,
     fixpoint,
+    part_of,
     region,
 )
 from wcet_probe.model.target import CacheConfig, Replacement
@@ -102,8 +103,17 @@ def persistent_groups(
 
     *Soundness:* as said of the module. Each miss of an access of a group is one of the group's lines.
     """
-    sets = {number: (nodes, states[number]) for number, nodes in by_set(graph, config).items()}
-    return tuple(_groups(graph, scope, _persistent(graph, config, scope, sets)) for scope in scopes)
+    whole = region(graph)
+    accesses: dict[int, dict[int, tuple[SetAccess, ...]]] = {}
+    for number, nodes in by_set(graph, config).items():
+        for node, parts in nodes.items():
+            accesses.setdefault(node, {})[number] = parts
+    found = []
+    for scope in scopes:
+        once = scope.nodes - _on_cycles(graph, scope.nodes)
+        persistent = _persistent(config, part_of(whole, scope.nodes), once, accesses, states)
+        found.append(_groups(graph, scope, persistent))
+    return tuple(found)
 
 
 def _groups(
@@ -126,23 +136,28 @@ def _groups(
 
 
 def _persistent(
-    graph: CacheGraph,
     config: CacheConfig,
-    scope: Scope,
-    sets: Mapping[int, tuple[SetNodes, Sequence[SetState | None]]],
+    inside: FlowOrder[Arrow],
+    once: frozenset[int],
+    accesses: Mapping[int, Mapping[int, tuple[SetAccess, ...]]],
+    states: Mapping[int, Sequence[SetState | None]],
 ) -> frozenset[tuple[int, int, int]]:
-    """Node, index and line of each access that misses only if the line was not filled before in the scope."""
-    inside = region(graph, scope.nodes)
-    once = scope.nodes - _on_cycles(graph, scope.nodes)
+    """Node, index and line of each access that misses only if the line was not filled before in the scope.
+
+    The scope's nodes are ``inside``, and those of them that are passed ``once``; ``accesses`` are by node and set.
+    """
     found: set[tuple[int, int, int]] = set()
-    for nodes, states in sets.values():
-        own = {node: nodes[node] for node in inside.outgoing if node in nodes}
+    sets: dict[int, dict[int, tuple[SetAccess, ...]]] = {}
+    for node in inside.outgoing:
+        for number, parts in accesses.get(node, {}).items():
+            sets.setdefault(number, {})[node] = parts
+    for number, own in sets.items():
         if _fits(own, once, config):
             found.update(
                 (n, p.index, line) for n, parts in own.items() for p in parts if p.fills for line in p.lines or ()
             )
-        elif own:
-            found.update(_conditional(config, own, inside, once, states))
+        else:
+            found.update(_conditional(config, own, inside, once, states[number]))
     return frozenset(found)
 
 

@@ -29,6 +29,10 @@ MOST_INSTRUCTIONS = 400_000
 """Most instructions that are followed in one nest: some 2 CPU seconds; in all of a function twice as many."""
 _UNLIKELY = 4
 """A nest whose first round is so many times longer than its bound has budget for is not followed further."""
+_TOLD_BY = 8
+"""By this part of the budget it is told how far a nest has come whose loops all take as many rounds as their bounds."""
+_TOO_FAR = 1.25
+"""Such a nest is not followed further where it would take so many budgets, at the pace it has."""
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -75,7 +79,8 @@ def executed_nests(
     """
     shapes = loop_shapes(values)
     inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
-    following = _Following(values, bounds, execution, effect, most=MOST_INSTRUCTIONS // share, nests=nests)
+    most = MOST_INSTRUCTIONS // share
+    following = _Following(values, bounds, exact, execution, effect, most=most, nests=nests)
     found: list[ExecutedNest] = []
     todo = [shape for shape in shapes if shape.parent is None][::-1]
     while todo and following.left > 0:
@@ -97,10 +102,9 @@ def _may_pay(values: Values, shape: LoopShape, exact: Collection[int]) -> bool:
     innermost = {node: one for one in inside for node in one.nodes}
     going_on = [
         edge.source
-        for edge in values.edges
-        if edge.source in innermost
-        and edge.target in (own := innermost[edge.source]).nodes
-        and edge.target != own.header
+        for node, own in innermost.items()
+        for edge in values.leaving.get(node, ())
+        if edge.target in own.nodes and edge.target != own.header
     ]
     return len(going_on) > len(set(going_on))
 
@@ -112,6 +116,7 @@ class _Following:
         self,
         values: Values,
         bounds: Mapping[int, int],
+        exact: Collection[int],
         execution: ConstantExecution,
         effect: Callable[[CallKey], Effect],
         *,
@@ -119,11 +124,9 @@ class _Following:
         nests: int,
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
+        self._exact = exact
         self._most, self.left = most, nests * most
         self._needed = execution.needed(values.graph)
-        self._outgoing: dict[int, list[Edge]] = {}
-        for edge in values.edges:
-            self._outgoing.setdefault(edge.source, []).append(edge)
 
     def nest(self, shape: LoopShape) -> ExecutedNest:
         """What following one nest tells.
@@ -139,6 +142,9 @@ class _Following:
         self._most_rounds: dict[int, int] = {}
         self._cut: set[int] = set()
         self._start, self._end, self._header = self.left, max(0, self.left - self._most), loop.header
+        # Of each loop that control is in, the rounds that are done, and how many there are.
+        self._done: list[list[int]] = []
+        self._is_paced = all(one.header in self._exact and one.header in self._bounds for one in loop.walk())
         counts = self._rounds(loop, loop.nodes, pending)
         ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
         return ExecutedNest(shape, counts, ended)
@@ -149,6 +155,8 @@ class _Following:
         former: Constants | None = None
         last: dict[int, int] = {}
         rounds = 0
+        # What is left at its header only takes one more execution of that.
+        self._done.append([0, (most or 1) - (not self._is_left_below(loop))])
         while loop.header in pending:
             if most is not None and rounds >= most:
                 self._cut.add(loop.header)
@@ -167,9 +175,12 @@ class _Following:
             if any(index in loop.nodes and index != loop.header for index in pending):
                 raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
             _add(total, last, 1)
-            rounds += 1
+            self._done[-1][0] = rounds = rounds + 1
+            if self._is_paced and self._is_too_far():
+                raise _LeftAloneError
             if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
                 raise _LeftAloneError
+        self._done.pop()
         self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
 
@@ -184,6 +195,21 @@ class _Following:
                 counts[part] = 1
                 self._point(part, nodes, pending)
         return counts
+
+    def _is_left_below(self, loop: Loop) -> bool:
+        below = loop.nodes - {loop.header}
+        return any(edge.target not in loop.nodes for at in below for edge in self._values.leaving.get(at, ()))
+
+    def _is_too_far(self) -> bool:
+        """Whether the end of the nest is surely out of reach, as its rounds so far were."""
+        used = self._start - self.left
+        if used * _TOLD_BY < self._most:
+            return False
+        part, done = 1.0, 0.0
+        for rounds, most in self._done:
+            part /= max(1, most)
+            done += rounds * part
+        return used > _TOO_FAR * self._most * min(1.0, done)
 
     def _is_hopeless(self, rounds: int | None) -> bool:
         """Whether the first of ``rounds`` of the nest has used more than its part by far."""
@@ -212,7 +238,7 @@ class _Following:
 
         *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
         """
-        own = self._outgoing.get(index, [])
+        own = self._values.leaving.get(index, ())
         if not way.is_indirect:
             told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
             return told or own
@@ -236,17 +262,13 @@ def executed_constraints(
 
     *Soundness:* not telling one costs precision only.
     """
-    arriving: dict[int, list[Edge]] = {}
-    leaving: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        arriving.setdefault(edge.target, []).append(edge)
-        leaving.setdefault(edge.source, []).append(edge)
+    arriving, leaving = values.arriving, values.leaving
     bounds = {loop.header: loop.max_header for loop in loops}
     for nest in nests:
         header, entries = nest.shape.loop.header, nest.shape.entry_edges
         for index, product in _products(nest.shape.loop, bounds, leaving, 1):
             count = nest.counts.get(index, 0)
-            before = arriving.get(index, [])
+            before = arriving.get(index, ())
             is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
             if index not in values.states or (product is not None and count >= product):
                 continue

@@ -100,9 +100,6 @@ def _ways(
     """The sums that each symbol on the way from ``symbol`` to the back edges may be; None where one is no such sum."""
     found: dict[Term, Collection[_Sum]] = {}
     todo: list[tuple[Term, Location, Collection[Edge]]] = [(_END, location, shape.back_edges)]
-    into: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        into.setdefault(edge.target, []).append(edge)
     while todo:
         one, place, edges = todo.pop()
         if one in found:
@@ -121,7 +118,7 @@ def _ways(
                 continue
             match values.terms[other].arguments:
                 case ("phi", (int(node),), Location() as at) if node in shape.loop.nodes and other not in lost:
-                    todo.append((other, at, into[node]))
+                    todo.append((other, at, values.arriving[node]))
                 case _:
                     return None
         if len(found) > _MOST_SYMBOLS:

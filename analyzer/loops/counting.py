@@ -112,7 +112,7 @@ class _Counter:
         """The least bound of all blocks that every iteration passes."""
         found: list[Count] = self._within_ranges()
         for node in self._always_passed():
-            going_on = [v for e, v in self._values.edges.items() if e.source == node and self._goes_on(e)]
+            going_on = self._going_on(node)
             if going_on and all(map(self._only_at_first, going_on)):
                 found.append(Count("==", 1, 0, 0, 2, None, ""))
             found += self._of_one_of(going_on)
@@ -156,7 +156,7 @@ class _Counter:
             return
         ways = [[self._values.edges[edge] for edge in self._shape.back_edges]]
         passed = self._always_passed()
-        ways += [[v for e, v in self._values.edges.items() if e.source == at and self._goes_on(e)] for at in passed]
+        ways += [self._going_on(at) for at in passed]
         for edges in ways:
             most = most_rounds(self._values, self._shape, edges, self._lost())
             if most is not None:
@@ -249,16 +249,15 @@ class _Counter:
 
     def _lost(self) -> Lost:
         """What edges within the loop kill, but for those to the header."""
-        nodes, found = self._shape.loop.nodes, dict[Term, set[int]]()
-        for edge, symbols in self._killed.items():
-            if edge.source in nodes and edge.target in nodes - {self._shape.loop.header}:
-                for symbol in symbols:
+        found = dict[Term, set[int]]()
+        for edge in self._values.within(self._shape.loop.nodes):
+            if edge.target != self._shape.loop.header:
+                for symbol in self._killed[edge]:
                     found.setdefault(symbol, set()).add(edge.target)
         return found
 
     def _name(self, location: Location) -> str:
-        names = [name for name, place in self._values.registers.items() if place == location]
-        return names[-1] if names else f"{location.space}{location.offset:+#x}"
+        return self._values.register_names.get(location) or f"{location.space}{location.offset:+#x}"
 
     def ranges(self, count: Count) -> dict[Term, StridedInterval]:
         """What the counters can be while the loop runs as often as it may."""
@@ -272,15 +271,17 @@ class _Counter:
                 found[symbol] = strided.apply("INT_ADD", (start, reach), bits)
         return found
 
-    def _goes_on(self, edge: Edge) -> bool:
-        return edge.target in self._shape.loop.nodes
+    def _going_on(self, node: int) -> list[EdgeValues]:
+        """The edges from ``node`` that stay in the loop."""
+        values, nodes = self._values, self._shape.loop.nodes
+        return [values.edges[edge] for edge in values.leaving.get(node, ()) if edge.target in nodes]
 
     def _always_passed(self) -> list[int]:
         """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
         loop = self._shape.loop
         successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
-        for edge in self._values.edges:
-            if edge.source in loop.nodes and edge.target in loop.nodes and edge.target != loop.header:
+        for edge in self._values.within(loop.nodes):
+            if edge.target != loop.header:
                 successors[edge.source].append(edge.target)
         above = dominators(successors, loop.header)
         inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
@@ -509,7 +510,7 @@ class _Counter:
         ((symbol, counter),) = own.items()
         coefficient = signed(distance.bits, distance.coefficients[symbol])
         rest = Linear({t: c for t, c in distance.coefficients.items() if t != symbol}, distance.constant, distance.bits)
-        entering = (e for e in self._values.edges if e.target == parent.header and e.source not in parent.nodes)
+        entering = (e for e in self._values.arriving[parent.header] if e.source not in parent.nodes)
         start = arriving(self._values, entering, counter.location)
         rest_value = self._range(rest)
         if start is None or rest_value is None:

@@ -11,13 +11,14 @@ choice (`state.live_symbols`). If the state on the second edge has no room for t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from wcet_probe.analyzer.graph.loop_forest import Loop, reach_sets
+from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
-from wcet_probe.analyzer.values.learning import assume, has_room
+from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.term_table import Term
@@ -42,56 +43,109 @@ def infeasible_edge_pairs(values: Values) -> tuple[InfeasiblePair, ...]:
     """
     found: list[InfeasiblePair] = []
     left = _MOST_PAIRS
-    killed = killed_bindings(values)
-    killing = [
-        (1 << edge.source | 1 << edge.target, lost) for edge, lost in killed.items() if lost and edge.target >= 0
-    ]
-    leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
+    rank = {edge: number for number, edge in enumerate(values.edges)}
+    leaving = Counter(edge.source for edge in values.arriving.get(EXIT, ()))
     # The flow problem has one edge out of the function for each point.
-    ambiguous = {edge for edge in values.edges if edge.target == EXIT and leaving[edge.source] > 1}
-    speaking = {edge: _live_of(one.state) for edge, one in values.edges.items() if one.conditions}
+    ambiguous = {edge for edge in values.arriving.get(EXIT, ()) if leaving[edge.source] > 1}
+    seconds = _Seconds(values)
     for header, nodes, body in _parts(values):
-        deciding = [v for e, v in values.edges.items() if e.source in nodes and v.conditions and e not in ambiguous]
-        reached = _reached(values, body, header)
+        own = (edge for node in nodes for edge in values.leaving[node] if edge not in ambiguous)
+        deciding = sorted((edge for edge in own if values.edges[edge].conditions), key=rank.__getitem__)
+        places: dict[int, list[int]] = {}
+        for number, edge in enumerate(deciding):
+            places.setdefault(edge.source, []).append(number)
         for first in deciding:
             if not left:
                 return tuple(found)
-            if first.edge.target not in body or first.edge.target == header:
+            if first.target not in body or first.target == header:
                 continue
-            behind = reached[first.edge.target]
-            lost = killed[first.edge].union(*(own for ends, own in killing if ends & ~behind == 0))
-            conditions = [pair for pair in first.conditions if _lasts(values.terms, pair[0], behind, lost)]
-            if not conditions:
-                continue
-            for second in deciding:
-                if behind >> second.edge.source & 1 and left:
-                    left -= 1
-                    if _contradict(values.terms, conditions, second.state, speaking[second.edge]):
-                        found.append(InfeasiblePair(first.edge, second.edge, header))
+            behind, conditions = _lasting(values, first, body, header)
+            tried = sorted(number for node in behind for number in places.get(node, ())) if conditions else []
+            known: dict[object, bool] = {}
+            tried = tried[:left]
+            left -= len(tried)
+            found += (
+                InfeasiblePair(first, second, header)
+                for second in map(deciding.__getitem__, tried)
+                if _contradict(values.terms, conditions, seconds[second], known)
+            )
     return tuple(found)
 
 
-def _reached(values: Values, body: frozenset[int], header: int | None) -> Mapping[int, int]:
-    """Of each point of ``body`` what it leads to in the same pass of the header, as bits."""
-    successors: dict[int, list[int]] = {node: [] for node in body}
-    for edge in values.edges:
-        if edge.source in body and edge.target in body and edge.target != header:
-            successors[edge.source].append(edge.target)
-    return reach_sets(successors)
+class _Second(NamedTuple):
+    """The state of the second edge of a pair.
+
+    Attributes:
+        state: that on the edge.
+        speaking: the symbols that something is known of, or of what they are in.
+        disjunctive: those of the disjunctions that are known to hold.
+    """
+
+    state: State
+    speaking: frozenset[Term]
+    disjunctive: frozenset[Term]
+
+    @classmethod
+    def of(cls, state: State) -> _Second:
+        """What is asked of ``state``."""
+        terms, symbols = state.terms, state.terms.symbols
+        holding = (term for term, value in state.known.items() if terms[term].opcode == "BOOL_OR" and value.low)
+        return cls(state, frozenset().union(*map(symbols, state.known)), frozenset().union(*map(symbols, holding)))
+
+    def told_of(self, symbols: frozenset[Term]) -> tuple[object, ...]:
+        """All that `learning.assume` asks the state about a condition that is made of ``symbols``.
+
+        *Soundness:* it asks of terms that are made of them, and of the disjunctions that are known to hold.
+        """
+        state, asked = self.state, symbols | self.disjunctive
+        known = [pair for pair in state.known.items() if state.terms.symbols(pair[0]) <= asked]
+        bases = [pair for pair in state.bases.items() if pair[0] in asked]
+        return frozenset(known), frozenset(bases)
 
 
-def _live_of(state: State) -> frozenset[Term]:
-    """The symbols that something is known of, or of what they are in."""
-    return frozenset(symbol for term in state.known for symbol in state.terms.symbols(term))
+class _Seconds(dict[Edge, _Second]):
+    """What is asked of the states on the edges of ``values``, each when it is asked for."""
+
+    def __init__(self, values: Values) -> None:
+        super().__init__()
+        self._values = values
+
+    def __missing__(self, edge: Edge) -> _Second:
+        found = self[edge] = _Second.of(self._values.edges[edge].state)
+        return found
 
 
-def _lasts(terms: Terms, condition: Term, behind: int, lost: frozenset[Term]) -> bool:
-    """Whether no symbol of ``condition`` is defined anew at the points ``behind``, as bits, or among ``lost``."""
-    places = {symbol: defined_at(terms[symbol].arguments) for symbol in terms.symbols(condition)}
-    return all(
-        place == ENTRY or (place is not None and symbol not in lost and not behind >> place & 1)
-        for symbol, place in places.items()
-    )
+def _lasting(
+    values: Values, first: Edge, body: frozenset[int], header: int | None
+) -> tuple[set[int], Sequence[tuple[Term, bool]]]:
+    """The points of ``body`` that ``first`` leads to in the same pass of the header, and its conditions that last.
+
+    A condition lasts if no symbol of it is defined anew at these points, nor killed on an edge between them. The points
+    are not all told where none does.
+    """
+    terms = values.terms
+    speaking = {pair: terms.symbols(pair[0]) for pair in values.edges[first].conditions}
+    defined = {symbol: defined_at(terms[symbol].arguments) for own in speaking.values() for symbol in own}
+    killed = values.killed[first]
+    lost = {symbol for symbol, at in defined.items() if at is None or (at != ENTRY and symbol in killed)}
+    by_place: dict[int | None, set[Term]] = {}
+    for symbol, place in defined.items():
+        by_place.setdefault(place, set()).add(symbol)
+
+    def lasting() -> list[tuple[Term, bool]]:
+        return [pair for pair, own in speaking.items() if lost.isdisjoint(own)]
+
+    behind, waiting = {first.target}, [first.target]
+    while waiting and lasting():
+        point = waiting.pop()
+        lost |= by_place.get(point, set())
+        for edge in values.leaving[point]:
+            if edge.target in body and edge.target != header:
+                lost.update(symbol for symbol in values.killed[edge] if defined.get(symbol, ENTRY) != ENTRY)
+                if edge.target not in behind:
+                    behind.add(edge.target)
+                    waiting.append(edge.target)
+    return behind, lasting()
 
 
 def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozenset[int]]]:
@@ -109,11 +163,17 @@ def _parts(values: Values) -> Iterator[tuple[int | None, frozenset[int], frozens
 
 
 def _contradict(
-    terms: Terms, conditions: Sequence[tuple[Term, bool]], state: State, live_symbols: frozenset[Term]
+    terms: Terms, conditions: Sequence[tuple[Term, bool]], second: _Second, known: dict[object, bool]
 ) -> bool:
-    """Whether ``state``, which speaks of the symbols ``live_symbols``, has no room for the conditions."""
-    speaking = [(term, holds) for term, holds in conditions if not terms.symbols(term).isdisjoint(live_symbols)]
-    if not speaking or (len(speaking) == 1 and has_room(state, *speaking[0])):
+    """Whether the state of ``second`` has no room for the conditions; ``known`` is what was found of the first edge.
+
+    *Soundness:* what is remembered is a function of what it is remembered by; see `_Second.told_of`.
+    """
+    speaking = tuple((term, holds) for term, holds in conditions if not terms.symbols(term).isdisjoint(second.speaking))
+    if not speaking:
         return False
-    informed = state.copy()
-    return not all(assume(informed, condition, holds) for condition, holds in speaking)
+    key = speaking, second.told_of(frozenset().union(*(terms.symbols(term) for term, _ in speaking)))
+    if key not in known:
+        state = second.state.copy()
+        known[key] = not all(assume(state, condition, holds) for condition, holds in speaking)
+    return known[key]

@@ -92,7 +92,8 @@ def shared_counters(
     *Soundness:* as said of the module.
     """
     header, nodes = shape.loop.header, shape.loop.nodes
-    if header == 0 or any(edge.target in nodes - {header} and edge.source not in nodes for edge in values.edges):
+    into = (edge for node in nodes - {header} for edge in values.arriving.get(node, ()))
+    if header == 0 or any(edge.source not in nodes for edge in into):
         return
     web = _Web(values, shape, killed)
     for symbol in dict.fromkeys(values.states[header].locations.values()):
@@ -113,21 +114,16 @@ class _Web:
     def __init__(self, values: Values, shape: LoopShape, killed: Mapping[Edge, frozenset[Term]]) -> None:
         self._values, self._shape, self._terms, self._killed = values, shape, values.terms, killed
         nodes = self._nodes = shape.loop.nodes
-        self._lost = {
-            symbol
-            for edge, symbols in killed.items()
-            if edge.target in nodes
-            for symbol in symbols
-            if self._defined_at(symbol) != edge.target
-        }
+        arriving = [edge for node in sorted(nodes) for edge in values.arriving.get(node, ())]
+        self._lost = {symbol for edge in arriving for symbol in killed[edge] if self._defined_at(symbol) != edge.target}
         self._told: dict[tuple[Edge, Term], Sequence[Linear]] = {}
         self._gammas: dict[Term, tuple[int, Location]] = {}
         """Gamma nodes that are taken for symbols: the point where ways meet, and a place that holds one there."""
         self._spoken_of = live_symbols(values.states[shape.loop.header])
         self._into: dict[int, list[Edge]] = {}
         self._inside: dict[int, list[Edge]] = {}
-        for edge in values.edges:
-            if edge.target in nodes and edge not in shape.entry_edges:
+        for edge in arriving:
+            if edge not in shape.entry_edges:
                 self._into.setdefault(edge.target, []).append(edge)
                 self._inside.setdefault(edge.source, []).append(edge)
 
@@ -302,7 +298,7 @@ class _Web:
         if point is None or point not in self._nodes:
             return None
         places = [self._held_at(edge, point, term) for term in (sister, part)]
-        into = [edge for edge in self._values.edges if edge.target == point]
+        into = self._values.arriving.get(point, ())
         states = [self._values.edges[edge].state for edge in into]
         brought = [[None if place is None else state.read(place) for place in places] for state in states]
         apart = set[int | None]()

@@ -8,8 +8,9 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -67,7 +68,7 @@ class EdgeValues:
     calls: tuple[Summarised, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Values:
     """The result of the value analysis.
 
@@ -107,6 +108,44 @@ class Values:
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
     meetings: Meetings = no_meetings
+
+    @cached_property
+    def leaving(self) -> Mapping[int, tuple[Edge, ...]]:
+        """The edges that can be taken out of each point, in their order."""
+        found: dict[int, list[Edge]] = {point: [] for point in self.states}
+        for edge in self.edges:
+            found[edge.source].append(edge)
+        return {point: tuple(own) for point, own in found.items()}
+
+    @cached_property
+    def arriving(self) -> Mapping[int, tuple[Edge, ...]]:
+        """The edges that can be taken to each point, in their order."""
+        found: dict[int, list[Edge]] = {point: [] for point in self.states}
+        for edge in self.edges:
+            found.setdefault(edge.target, []).append(edge)
+        return {point: tuple(own) for point, own in found.items()}
+
+    def within(self, nodes: Collection[int]) -> Iterator[Edge]:
+        """The edges that can be taken from one of ``nodes`` to another, in their order but by ascending targets."""
+        for target in sorted(nodes):
+            yield from (edge for edge in self.arriving.get(target, ()) if edge.source in nodes)
+
+    @cached_property
+    def register_names(self) -> Mapping[Location, str]:
+        """Of each location of a register its name, the last one where it has several."""
+        return {place: name for name, place in self.registers.items()}
+
+    @cached_property
+    def killed(self) -> Mapping[Edge, frozenset[Term]]:
+        """The bindings that each edge kills: symbols its state does not speak of, while that behind it does.
+
+        *Soundness:* see `state.live_symbols`: what is known of such a symbol behind the edge need not be true of the
+        value that it had before.
+        """
+        states = {index: frozenset(live_symbols(state)) for index, state in self.states.items()}
+        return {
+            edge: states.get(edge.target, frozenset()) - live_symbols(found.state) for edge, found in self.edges.items()
+        }
 
 
 def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known of both
@@ -487,15 +526,8 @@ class _Notes:
 
 
 def killed_bindings(values: Values) -> Mapping[Edge, frozenset[Term]]:
-    """The bindings that each edge kills: symbols its state does not speak of, while the one that it leads to does.
-
-    *Soundness:* see `state.live_symbols`: what is known of such a symbol behind the edge need not be true of the value
-    that it had before.
-    """
-    states = {index: live_symbols(state) for index, state in values.states.items()}
-    return {
-        edge: frozenset(states.get(edge.target, ())) - live_symbols(found.state) for edge, found in values.edges.items()
-    }
+    """See `Values.killed`."""
+    return values.killed
 
 
 def _order(edge: Edge) -> tuple[int, int, str, int]:

@@ -105,11 +105,8 @@ class _Prepared(NamedTuple):
     temporaries: tuple[Location, ...]
 
 
-class _Told(NamedTuple):
-    """The instruction at ``address`` is executed, of whose block the value analysis found these accesses."""
-
-    address: int
-    accesses: Sequence[Access]
+_Told = tuple[int, Sequence[Access]]
+"""The address of the instruction that is executed, and the accesses that the value analysis found in its block."""
 
 
 class ConstantExecution:
@@ -196,7 +193,7 @@ class ConstantExecution:
         found: list[Leaving] = []
         for number, instruction in enumerate(instructions):
             prepared = self._of(instruction, needed.operations[number] if needed else None)
-            told = _Told(instruction.address, accesses)
+            told = instruction.address, accesses
             self._all_straight(prepared.straight, state, told)
             if prepared.branch is None:
                 _forget_registers(prepared.temporaries, state)
@@ -396,7 +393,8 @@ class ConstantExecution:
             if value is not None and is_owned and size_bytes <= _WIDEST_BYTES and len(state.memory) < _MOST_WORDS:
                 state.memory[cell] = size_bytes, value
             return
-        stores = [one for one in told.accesses if one.is_store and one.instruction_address == told.address]
+        place, accesses = told
+        stores = [one for one in accesses if one.is_store and one.instruction_address == place]
         if not stores:
             state.memory.clear()
         for one in stores:

@@ -20,8 +20,6 @@ from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
 
 _REFINEMENT_DEPTH = 4
-_REFINED_FURTHER = frozenset({"INT_ADD", "INT_ZEXT", "GAMMA", "INT_AND", "INT_RIGHT"})
-"""Operations whose operands are refined, too."""
 _MOST_REMEMBERED = 1 << 16
 
 # The same few questions are asked at each point of a function.
@@ -138,29 +136,6 @@ def settle_stack_addresses(state: State) -> None:
             )
             if plain is not None:
                 state.set_location(location, plain)
-
-
-def has_room(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
-    """Whether `assume` surely does not refuse; where that is not told at once, it is to be tried.
-
-    *Soundness:* none is needed: a condition that is taken for possible refuses nothing.
-    """
-    terms = state.terms
-    node, operands = terms[condition], terms.operands(condition)
-    if node.opcode not in RELATIONS or _meet(state.value(condition), strided.constant(node.bits, int(holds))).is_bottom:
-        return False
-    if not state.comparable(node.opcode, operands):
-        return True
-    left, right = operands
-    if not terms.symbols(left).isdisjoint(terms.symbols(right)):
-        return False  # what is learnt of the one may tell of the other
-    refined = _constrain(node.opcode, state.value(left), state.value(right), holds)
-    for term, value in zip(operands, refined, strict=True):
-        before = state.value(term)
-        after = _meet(before, value)
-        if after.is_bottom or (after != before and terms[term].opcode in _REFINED_FURTHER):
-            return False
-    return True
 
 
 def _learn_condition(state: State, condition: Term, *, holds: bool) -> None:

@@ -47,7 +47,7 @@ def loop_shapes(values: Values) -> tuple[LoopShape, ...]:
 
 
 def _shape(values: Values, loop: Loop, parent: Loop | None) -> LoopShape:
-    arriving = [edge for edge in values.edges if edge.target == loop.header]
+    arriving = values.arriving.get(loop.header, ())
     return LoopShape(
         loop=loop,
         parent=parent,

@@ -33,7 +33,7 @@ _REGISTERS = frozenset({"register", "unique"})
 _SMALLEST_ADDRESS = 256
 """No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
-_MOST_EVALUATED = 256
+_MOST_EVALUATED = 64
 
 # The same few questions are asked at each point of a function.
 _apply = lru_cache(_MOST_REMEMBERED)(strided.apply)

@@ -11,7 +11,6 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.remembered import remember
-from wcet_probe.answer.entry_memory import entry_memory
 from wcet_probe.answer.fact_effects import fact_effects
 from wcet_probe.answer.fact_skeleton import with_all_missing
 from wcet_probe.answer.given_bounds import read_given
@@ -125,6 +124,11 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
     targets = [load_target(name) for name in target_names()]
     other_core = built_for_another_core(request.elf.name, elf, target, targets)
     instructions = with_timing_problems(decode(image), target)
+    initial = None
+    if request.initial_data:
+        from wcet_probe.answer.entry_memory import entry_memory  # noqa: PLC0415  (the emulator, which proofs do without)
+
+        initial = entry_memory(image, target, instructions, request.after)
     asked = BoundRequest(
         image=image,
         target=target,
@@ -137,7 +141,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         # Of what is not expanded, nothing is said that a run could be held against.
         summaries=not request.is_run,
         given=read_given(facts, image, request.described) if request.described else {},
-        initial=entry_memory(image, target, instructions, request.after) if request.initial_data else None,
+        initial=initial,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

@@ -6,7 +6,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
-COLLECTED_EVERY = 100_000
+COLLECTED_EVERY = 500_000
 """Containers that are made between two looks for cycles: an answer makes many that live, and hardly a cycle."""
 
 

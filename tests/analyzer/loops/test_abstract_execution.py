@@ -5,6 +5,7 @@ import pytest
 from tests.analyzer.firmware_code import checked, of, refused
 from tests.following import IN_TESTS, PRODUCT, following
 from tests.support import TARGETS
+from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 
 CONSTANT = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
 void doubled(void) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j; }
@@ -67,3 +68,28 @@ def test_a_nest_is_followed_up_to_the_limit():
     assert executed == proof.bound.instructions < IN_TESTS < PRODUCT
     with following(executed // 2):
         assert "no bound for the loop at f+" in refused("cortex-m4", LONG, "f", ".c")
+
+
+DEEP = """typedef unsigned u; volatile u o;
+void f(u x) {
+  for (u i = 0; i < 9; i++) for (u j = 0; j < 9; j++) for (u k = 0; k < 9; k++) for (u l = 0; l < 9; l++)
+    if (o & 1) o = x; else o = l;
+}
+"""
+
+
+def test_a_nest_whose_pace_shows_that_its_end_is_out_of_reach_costs_a_part_of_the_budget(monkeypatch):
+    followed, block = [], ConstantExecution.block
+
+    def counted(self, instructions, *others):
+        followed.append(len(instructions))
+        return block(self, instructions, *others)
+
+    monkeypatch.setattr(ConstantExecution, "block", counted)
+    budget = 16_000
+    with following(budget):
+        proof = of("mpc603e", DEEP, "f", ".c")
+    whole = 9**4 * 5
+    assert whole > 2 * budget
+    assert 9**2 < sum(followed) < 2 * budget  # it was followed twice as far, in vain, before all was left alone
+    assert checked(proof, (5,)) <= proof.bound.instructions
