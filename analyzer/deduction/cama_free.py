@@ -11,6 +11,8 @@ that it was live or stored. Behind a join a register holds what it was shown to 
 anything; a word of the stack that was stored on all of them holds anything. The owed words are stored as unknowns where
 a part begins, so that no load of them tells anything. Ghosts are any of which the claims hold; but the block that is
 given is held up to the first join and not behind it, and no other changes.
+
+Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 *Soundness:* nothing rests on it. What is claimed at a join is shown of each way to it, wherever it is; a way that
 passes it by is followed to its end.
+
+Words: post-dominator, symbolic execution (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations
