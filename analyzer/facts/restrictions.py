@@ -4,7 +4,8 @@
 functions. Such a pragma is dropped, and it is said why, wherever it is not clear which code it speaks of: where the
 function that a marker stands in has several copies or none, where the statement has no block of its own or several, or
 nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one
-branch or one call: each copy of the statement would have its own, so one tells even where it stores as well. A name
+branch or one call. On the side that must not be less a branch tells nothing, nor does in a loop a call of what only
+computes: in a copy of the statement its operands may be constants, and then it is left out (`_Places._lasts`). A name
 that is no function's may lack the prefix that the suite's functions have, the name of the pragma's file: then that
 function is meant, and the assumption says so.
 
@@ -12,7 +13,8 @@ Words: flow restriction, marker, linear constraint (docs/explanation/glossary.md
 
 *Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
 often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
-nowhere else; a function that is called is entered at its first block, unless it is inlined, which counts nothing.
+nowhere else, but for those that need not last; a function that is called is entered at its first block, unless it is
+inlined, which counts nothing.
 """
 
 from __future__ import annotations
@@ -31,11 +33,16 @@ from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.build.image import require_symbol, source_copies
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 
 _TERM = re.compile(r"(?:([0-9]+)\s*\*\s*)?([A-Za-z_][\w.-]*)")
+_LIBRARY = re.compile(
+    r"_*(?:mem|str|stp|wcs|wmem|bcopy|bzero|f?put|fwrite|free|\w*(?:printf|alloc|sin|cos|tan|sqrt|pow|exp|log|gamma|mod)\w*$)"
+)
+"""Functions of C's library that a compiler knows and that may store, were it ``errno`` only."""
 _CHECKED = "every emulated run holds the sum of each call against it"
 
 
@@ -186,7 +193,7 @@ class _Places:
             raise _DroppedError(f"there is {number} marker or function {name!r}")
         if functions:
             return self._entry(functions[0], is_upper=is_upper)
-        return [self._marked(markers[0])]
+        return [self._marked(markers[0], is_upper=is_upper)]
 
     def _entry(self, function: SourceFunction, *, is_upper: bool) -> Collection[int]:
         name, points = function.name, self.values.graph.points
@@ -208,7 +215,7 @@ class _Places:
         points = self.values.graph.points
         return target >= 0 and points[source].context == points[target].context
 
-    def _marked(self, marker: SourcePoint) -> int:
+    def _marked(self, marker: SourcePoint, *, is_upper: bool) -> int:
         """The block of a marker's statement.
 
         *Soundness:* blocks of it that follow each other over a call and its return, and not else, are executed equally
@@ -240,8 +247,11 @@ class _Places:
             raise _DroppedError(f"the statement of marker {name!r} is a loop, or on the line of one")
         deciding = {address for address, one in acting.items() if not _stores(one)}
         is_one = len(deciding) == 1 and (len(acting) == 1 or deciding == calls)
-        if not is_one and (any(marker.line in loop for loop in loops) or self._is_in_loop(firsts)):
+        is_in_loop = any(marker.line in loop for loop in loops) or self._is_in_loop(firsts)
+        if is_in_loop and not is_one:
             raise _DroppedError(f"the loop around marker {name!r} may be unrolled, and nothing in its statement tells")
+        if is_upper and not (any(map(self._lasts, calls)) if is_in_loop else calls or acting.keys() - deciding):
+            raise _DroppedError(f"a copy of the statement of marker {name!r} may be without its branch or call")
         return firsts.pop()
 
     def _is_in_loop(self, addresses: Collection[int]) -> bool:
@@ -251,6 +261,20 @@ class _Places:
             shape.loop.nodes & nodes and points[shape.loop.header].context in {points[i].context for i in nodes}
             for shape in loop_shapes(self.values)
         )
+
+    def _lasts(self, call: int) -> bool:
+        """Whether each copy of a statement has its own call, if it has the one at ``call``.
+
+        *Soundness:* a compiler folds or shares a call of what only computes, of its own library, and of what it knows
+        as C's; or has it inlined in one copy. It keeps a call of another function of the source that stores.
+        """
+        points, told = self.values.graph.points, self.values.accesses
+        inside = [i for i in self.values.states if call in points[i].context]
+        called = {points[i].function.name for i in inside if points[i].context[-1] == call}
+        functions = {one.name for source in self.index.files.values() for one in source.functions}
+        return all(
+            name in functions and self._copies.get(name) == 1 and not _LIBRARY.match(name) for name in called
+        ) and any(one.is_store and one.base is Base.NUMBER for i in inside for one in told.get(i, ()))
 
     def _is_at(self, address: int, marker: SourcePoint) -> bool:
         return self._analysed.image.lines.find(address) == (marker.file, marker.line)

@@ -141,3 +141,47 @@ def test_a_marker_in_a_function_that_is_inlined_twice_is_left_out(target):
     bound = proof(target, "copied").bound
     assert "has 2 copies in the code" in " ".join(one.why for one in bound.idle_facts)
     assert not bound.flow_claims
+
+
+COPIES = """volatile unsigned sink, total; unsigned rounds[8] = {10};
+static __attribute__((noinline)) void emit(unsigned n) { sink = n; sink = n + 1; sink = n + 2; }
+#ifdef __ARM_ARCH_5TEJ__
+unsigned __aeabi_uidiv(unsigned a, unsigned b)
+{ unsigned q = 0; for (int k = 31; k >= 0; k--) if (a >> k >= b) { a -= b << k; q |= 1u << k; } return q; }
+#endif
+unsigned f(unsigned x)
+{
+    unsigned y = sink, t[2] = {%s}, v[2] = {0};
+    _Pragma("loopbound min 2 max 2") _Pragma("clang loop unroll(full)")
+    for (unsigned i = 0; i < 2; i++) {
+        _Pragma("marker round")
+        %s
+    }
+    _Pragma("loopbound min 0 max 100")
+    for (unsigned j = 0; j < rounds[0]; j++)
+        emit(j);
+    _Pragma("flowrestriction 1*emit <= 5*round")
+    return v[0] + 3 * v[1];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "numbers", "statement"),
+    [
+        ("arm926ej-s", "x | 1, 8", "total += y / t[i];"),
+        ("arm926ej-s", "x | 1, 8", "v[i] = y / t[i];"),
+        *((target, "1, 0", "if (y & t[i])\n            emit(1), emit(2), sink = 8;") for target in TARGETS),
+    ],
+)
+def test_what_a_copy_of_the_statement_may_be_without_is_no_measure(target, numbers, statement):
+    # Given: two rounds, of which the second is folded: a division by 8, and a branch that is never taken
+    source = COPIES % (numbers, statement)
+    proof_of = proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
+
+    # When: ten calls are made, five for each round of the source
+    executed = max(attack(proof_of, argument) for argument in (0, 1, 7))
+
+    # Then: they are not limited by the one round that is left
+    assert executed <= proof_of.bound.instructions
+    assert "may be without its branch or call" in " ".join(one.why for one in proof_of.bound.idle_facts)
