@@ -111,11 +111,14 @@ def program_digest() -> str:
 
 
 def _files(cell: Cell) -> list[Path]:
-    """The files of target and allocator that rows of ``cell`` are made from."""
-    files = [ROOT / "targets" / f"{cell.target}.toml"]
+    """The files of target and allocator that rows of ``cell`` are made from, those that it shares with others too."""
+    files = {ROOT / "targets" / f"{cell.target}.toml"}
     for name in cell.allocator.split(":"):
-        files += [path for path in (ROOT / "allocators" / name).rglob("*") if path.is_file() and _is_of(cell, path)]
-    return files
+        home = ROOT / "allocators" / name
+        files |= {path for path in home.rglob("*") if path.is_file() and _is_of(cell, path)}
+        shared = tomllib.loads((home / "manifest.toml").read_text("utf-8")).get("common", ())
+        files |= {ROOT / "allocators" / "common" / file for file in shared}
+    return sorted(files)
 
 
 def proved_of(cell: Cell) -> str:

@@ -93,8 +93,7 @@ static inline void *list_fit_take(struct list_fit *heap, struct bt_block *block,
     return bt_payload(block);
 }
 
-/* Makes a used block free and merges it with its free neighbours. What it becomes is released in either branch, not
- * behind both: there a cache analysis could not tell which block it is. */
+/* Makes a used block free and merges it with its free neighbours. */
 static inline void list_fit_give_back(struct list_fit *heap, struct bt_block *block)
 {
     size_t size = bt_size(block);
@@ -107,10 +106,10 @@ static inline void list_fit_give_back(struct list_fit *heap, struct bt_block *bl
     if (bt_is_free_before(block)) {
         struct bt_block *prev = bt_prev(block);
         dlist_unlink(bt_payload(prev));
-        list_fit_release(heap, prev, size + bt_size_before(block));
-    } else {
-        list_fit_release(heap, block, size);
+        size += bt_size_before(block);
+        block = prev;
     }
+    list_fit_release(heap, block, size);
 }
 
 #endif

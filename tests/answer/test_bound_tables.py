@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from shutil import copytree
 
 import pytest
 
@@ -105,6 +106,18 @@ def test_a_kept_bound_of_another_allocator_or_target_is_none(monkeypatch):
     assert list(bound_rows.kept_rows()) == [CELL]
     monkeypatch.setattr(bound_rows, "proved_of", lambda _: "other facts")
     assert bound_rows.kept_rows() == {}
+
+
+def test_a_kept_bound_of_another_shared_header_is_none(monkeypatch, tmp_path):
+    for folder in ("allocators", "targets"):
+        copytree(bound_rows.ROOT / folder, tmp_path / folder)
+    monkeypatch.setattr(bound_rows, "ROOT", tmp_path)
+    cells = {name: Cell(name, "cortex-m4", 5000) for name in ("first-fit", "budgeted:first-fit", "kingsley")}
+    before = {name: bound_rows.proved_of(cell) for name, cell in cells.items()}
+    with (tmp_path / "allocators" / "common" / "list_fit.h").open("a") as file:
+        file.write("/* other code */")
+    after = {name: bound_rows.proved_of(cell) for name, cell in cells.items()}
+    assert [name for name in cells if after[name] == before[name]] == ["kingsley"]
 
 
 def test_where_a_targets_numbers_are_from_changes_no_row_and_a_number_does(monkeypatch, tmp_path):

@@ -35,7 +35,9 @@ def number(text: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
-@pytest.mark.parametrize("name", ["buddy-binary", "buddy-fibonacci", "quick-fit", "avl-best-fit"])
+@pytest.mark.parametrize(
+    "name", ["buddy-binary", "buddy-fibonacci", "quick-fit", "avl-best-fit", "first-fit", "best-fit"]
+)
 def test_what_the_table_has_now_is_measured(name, scenario):
     cell = ROWS[name][2 if scenario == "worst-alloc" else 3]
     heap_bytes = 5000 if "at 5,000 bytes" in cell else 64 << 10
