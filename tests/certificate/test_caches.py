@@ -261,7 +261,7 @@ def test_a_proof_for_more_ways_and_sets_is_refused(cache, sets):
 
 @cache
 def of_unknown_alignment():
-    """Free of djgpp-quarters without the fact that tells that its pointers are aligned: the document, and its binary."""
+    """Free of djgpp-quarters without the fact that its pointers are aligned: the document, and its binary."""
     own = load_program(
         replace(load_allocator("djgpp-quarters", {}), facts=()), load_target("cortex-m7"), "zig", images_dir()
     )

@@ -66,13 +66,12 @@ def fact_rows(program: Program, heap_bytes: int) -> tuple[FactRow, ...]:
 
 def _besides(fact: PointerFact) -> Iterator[str]:
     """What a fact asserts besides an alignment."""
-    told: dict[str, Expression | str | bool | None] = {
+    told: dict[str, Expression | str | None] = {
         "sets": fact.sets,
         "object": fact.symbol,
-        "own block": fact.is_own_block,
         "visit": fact.visit,
         "lines": fact.lines,
         "lines of a set": fact.lines_per_set,
         "changes of line": fact.line_changes,
     }
-    yield from (name for name, value in told.items() if value not in {None, False})
+    yield from (name for name, value in told.items() if value is not None)

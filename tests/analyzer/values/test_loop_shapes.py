@@ -22,7 +22,8 @@ def test_edges_into_a_header_come_from_outside_or_from_inside(part):
         values = case[0]
         reached = [edge for edge in values.graph.edges if edge.source in values.states]
         taken = [edge for edge in reached if random.random() < 0.85]
-        shapes = loop_shapes(SimpleNamespace(forest=values.forest, edges=taken))
+        arriving = {node: [edge for edge in taken if edge.target == node] for node in values.states}
+        shapes = loop_shapes(SimpleNamespace(forest=values.forest, arriving=arriving))
         loops = {loop.header: loop for loop in loops_of(values.forest)}
         shown = {shape.loop.header: shape for shape in shapes}
         for header, loop in loops.items():
