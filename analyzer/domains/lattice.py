@@ -88,6 +88,33 @@ class Subsets(Lattice[frozenset[Member]]):
         return one & other
 
 
+class Bits(Lattice[int]):
+    """The subsets of the first numbers, as the bits of one: of thousands of them, a set for each node is small."""
+
+    def __init__(self, count: int) -> None:
+        self._every = (1 << count) - 1
+
+    def bottom(self) -> int:
+        """The empty set."""
+        return 0
+
+    def top(self) -> int:
+        """All numbers."""
+        return self._every
+
+    def leq(self, one: int, other: int) -> bool:
+        """Whether ``one`` is in ``other``."""
+        return one | other == other
+
+    def join(self, one: int, other: int) -> int:
+        """The union."""
+        return one | other
+
+    def meet(self, one: int, other: int) -> int:
+        """The intersection."""
+        return one & other
+
+
 class Truths(Lattice[bool]):
     """False below true."""
 

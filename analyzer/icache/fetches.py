@@ -12,10 +12,10 @@ the edges into the loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wcet_probe.analyzer.domains.lattice import Dual, Subsets
+from wcet_probe.analyzer.domains.lattice import Bits, Dual
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
@@ -88,7 +88,7 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
     auxiliaries: dict[str, tuple[LinearConstraint, ...]] = {}
     counted: dict[tuple[int, int], str] = {}
     paid: dict[str, tuple[Edge, ...]] = {}
-    before = _fetched_before(graph)
+    is_fetched_before = _fetched_before(graph)
     repeated = frozenset().union(*(scope.nodes for scope in scopes[1:]))
     for group in whole:
         missing = sorted(left.intersection(group.accesses))
@@ -96,7 +96,8 @@ def fetch_misses(values: Values, shapes: Sequence[LoopShape], config: CacheConfi
             left.difference_update(missing)
             name = f"fetch:{min(group.lines) * config.line_bytes:#x}"
             counted.update(dict.fromkeys(missing, name))
-            first = [points[node] for node, _ in missing if not group.lines <= before[node]]
+            (line,) = group.lines
+            first = [points[node] for node, _ in missing if not is_fetched_before(node, line)]
             auxiliaries[name] = _once(name, first)
     edges: dict[Edge, int] = {}
     for shape, groups in zip(loops, inner, strict=True):
@@ -123,18 +124,23 @@ def _by_point(points: Sequence[int], counted: Mapping[tuple[int, int], str]) -> 
     return found
 
 
-def _fetched_before(graph: CacheGraph) -> Sequence[frozenset[int]]:
-    """The lines that were fetched on all ways to each node.
+def _fetched_before(graph: CacheGraph) -> Callable[[int, int], bool]:
+    """Whether on all ways to a node a line was fetched that is fetched somewhere.
 
     *Soundness:* the greatest fixpoint; all lines where no way leads.
     """
-    own = [frozenset[int]().union(*(access.lines or () for access in accesses)) for accesses in graph.nodes]
-    every = frozenset[int]().union(*own)
+    bits: dict[int, int] = {}
+    own = []
+    for accesses in graph.nodes:
+        fetched = 0
+        for access in accesses:
+            for line in access.lines or ():
+                fetched |= bits.setdefault(line, 1 << len(bits))
+        own.append(fetched)
     edges = [Arrow(node, target) for node, targets in enumerate(graph.successors) for target in targets]
     order = FlowOrder(range(len(own)), edges, graph.entry)
-    nothing = frozenset[int]()
-    found = least(order, Dual(Subsets(every)), {graph.entry: nothing}, lambda node, before: before | own[node])
-    return [found.get(node, every) for node in range(len(own))]
+    found = least(order, Dual(Bits(len(bits))), {graph.entry: 0}, lambda node, before: before | own[node])
+    return lambda node, line: node not in found or bool(found[node] & bits[line])
 
 
 def _once(name: str, points: Sequence[int]) -> tuple[LinearConstraint, ...]:

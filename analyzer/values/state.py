@@ -340,6 +340,8 @@ class State:
 
     def base(self, term: Term) -> Base:
         """What ``term`` is measured from."""
+        if self._bases.keys().isdisjoint(self.terms.symbols(term)):
+            return Base.NUMBER
         found = self._base_cache.get(term, self._part_bases.get(term))
         if found is None:
             found = self._find_base(term)
@@ -349,8 +351,7 @@ class State:
         return found
 
     def _find_base(self, term: Term) -> Base:
-        if self._bases.keys().isdisjoint(self.terms.symbols(term)):
-            return Base.NUMBER
+        """What a term is measured from that is made of a symbol that is no number."""
         node = self.terms[term]
         if node.opcode == "symbol":
             return self._bases.get(term, Base.NUMBER)

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.dcache import younger_sets as relational_cache
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.cache_sets import EffectiveWays, SetAccess, SetState, SetStates, access
 from wcet_probe.analyzer.domains.congruences import Congruence, CongruenceLattice
-from wcet_probe.analyzer.domains.lattice import Dual, Joined, Lattice, Subsets, Truths
+from wcet_probe.analyzer.domains.lattice import Bits, Dual, Joined, Lattice, Subsets, Truths
 from wcet_probe.analyzer.domains.strided import Intervals
 from wcet_probe.analyzer.icache import persistence
 from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of, in_arena
@@ -128,6 +128,7 @@ CASES = (
     Case("truths on all ways", Dual(Truths()), st.booleans()),
     Case("subsets", SUBSETS, SOME),
     Case("subsets on all ways", Dual(SUBSETS), SOME),
+    Case("bits", Bits(5), st.integers(0, 31)),
     Case("strided intervals", Intervals(8), intervals(), is_exact=False, longest_chain=60),
     Case("strided intervals of words", Intervals(32), intervals(32), is_exact=False, longest_chain=120),
     Case("states of a header", HeaderStates(PLACE), header_states(), is_exact=False, longest_chain=400),
