@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
 from typing import Literal
 
 from wcet_probe.errors import AnalysisError
@@ -208,19 +209,31 @@ class _Factors:
         self._steps: list[tuple[int, int, Number]] = []
         self._pivots: list[tuple[int, int, Number, Vector]] = []
         self._single = deque(self._holders)
+        self._by_size: list[tuple[int, int]] | None = None
         while True:
             while self._single:
                 column = self._single.popleft()
                 if len(self._holders.get(column, ())) == 1:
                     self._pivot(next(iter(self._holders[column])), column)
-            sizes = [(len(entries), row) for row, entries in self._rows.items() if entries]
-            if not sizes:
+            if self._by_size is None:
+                self._by_size = [(len(entries), row) for row, entries in self._rows.items() if entries]
+                heapify(self._by_size)
+            sparsest = self._sparsest()
+            if sparsest is None:
                 break
-            row = min(sizes)[1]
-            self._pivot(row, min(self._rows[row], key=lambda column: (len(self._holders[column]), column)))
+            own = self._rows[sparsest]
+            self._pivot(sparsest, min(own, key=lambda column: (len(self._holders[column]), column)))
         first_slack = len(columns) - row_count
         self._pivots += [(row, first_slack + row, 1, {}) for row in self._rows]
         self.basic = frozenset(column for _, column, _, _ in self._pivots)
+
+    def _sparsest(self) -> int | None:
+        """The row with the fewest entries, the first of those; None where none has any."""
+        while self._by_size:
+            size, row = heappop(self._by_size)
+            if len(self._rows.get(row, ())) == size:  # else it is gone, or was told anew
+                return row
+        return None
 
     def _pivot(self, row: int, column: int) -> None:
         """Eliminate the column from all rows that are left but ``row``."""
@@ -238,6 +251,8 @@ class _Factors:
                 if not goal[other]:
                     del goal[other]
                     self._holders[other].discard(target)
+            if goal and self._by_size is not None:
+                heappush(self._by_size, (len(goal), target))
         self._single.extend(other for other in entries if len(self._holders[other]) == 1)
         self._pivots.append((row, column, pivot, entries))
 
@@ -275,5 +290,7 @@ def _product(left: Vector, right: Vector) -> Number:
 
 def _quotient(dividend: Number, divisor: Number) -> Number:
     """The exact quotient, as an integer where it is one: integers are much faster than fractions."""
+    if isinstance(dividend, int) and isinstance(divisor, int) and not dividend % divisor:
+        return dividend // divisor
     quotient = Fraction(dividend) / divisor
     return quotient.numerator if quotient.denominator == 1 else quotient
