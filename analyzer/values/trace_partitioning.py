@@ -95,8 +95,9 @@ def partitioned(values: Values, paths: Mapping[Edge, int]) -> Supergraph:
         replace(point, left_out=point.left_out | never.get(point.index, set())) for point in values.graph.points
     )
     # Of copies that are too many in sum, fewer are made everywhere, rather than none at the end.
-    graphs = (_copied(values, originals, outgoing, paths, most) for most in range(_MOST_COPIES, 0, -1))
     most = max(len(values.states), min(_MOST_GROWTH * len(values.states), _MANY_POINTS))
+    copies = _MOST_COPIES if most > len(values.states) else 1
+    graphs = (_copied(values, originals, outgoing, paths, each) for each in range(copies, 0, -1))
     return next(graph for graph in graphs if len(graph.points) <= most)
 
 
