@@ -146,7 +146,8 @@ def is_return(op: PcodeOp, link: Varnode) -> bool:
     return op.opcode == "RETURN" or (op.opcode == "BRANCHIND" and op.inputs[0] == link)
 
 
-_FALLING = Outflow(falls=True, jumps=(), calls=(), returns=False, indirect_jump=False, indirect_call=False)
+FALLING = Outflow(falls=True, jumps=(), calls=(), returns=False, indirect_jump=False, indirect_call=False)
+"""Of an instruction that is no branch, call, return or trap."""
 _outflows: WeakKeyDictionary[Lifter, dict[int, Outflow]] = WeakKeyDictionary()
 
 
@@ -162,7 +163,7 @@ def outflow_at(lifter: Lifter, address: int) -> Outflow:
     if address not in known:
         instruction = lifter.lift(address)
         is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
-        known[address] = _FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
+        known[address] = FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
     return known[address]
 
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.graph.cfg import IndirectTargets, is_return
+from wcet_probe.analyzer.graph.cfg import FALLING, IndirectTargets, is_return, outflow_at
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.errors import DecodeError
@@ -28,6 +28,7 @@ from wcet_probe.model.target import Isa
 _AWAY = frozenset({"CALL", "CALLIND", "BRANCHIND", "RETURN"})
 _ENDS = frozenset({"BRANCH", "TRAP", *_AWAY})
 _WITHOUT_LOW_BITS = frozenset({0xFFFF_FFFE, 0xFFFF_FFFC})
+_FOLLOWED = frozenset({"COPY", "LOAD", "INT_ADD", "INT_SUB", "INT_AND"})
 _MOST_WAYS = 8
 _WORD_BYTES = 4
 _KEPT: Mapping[Isa, Sequence[str]] = {
@@ -164,7 +165,11 @@ class _Walk:
                 instruction = self._lifter.lift(address)
             except DecodeError:
                 continue  # executed, it would be a trap
-            self._step(instruction, dict(self._states[address]))
+            state = dict(self._states[address])
+            if outflow_at(self._lifter, address) is FALLING:
+                self._pass(instruction, state)
+            else:
+                self._step(instruction, state)
         return _Walked(frozenset(self._ways), self._targets, self._callees)
 
     def _arrive(self, address: int, state: _State) -> None:
@@ -173,6 +178,12 @@ class _Walk:
         if merged != before:
             self._states[address] = merged
             self._todo.append(address)
+
+    def _pass(self, instruction: LiftedInstruction, state: _State) -> None:
+        """Execute an instruction that has no other way than to the next one; it changes ``state``."""
+        for op in instruction.ops:
+            self._compute(op, state)
+        self._arrive(instruction.address + instruction.size_bytes, _lasting(state))
 
     def _step(self, instruction: LiftedInstruction, first: _State) -> None:
         pending: dict[int, _State] = {0: first}
@@ -260,7 +271,8 @@ class _Walk:
             return
         if op.output is None:
             return
-        _put(state, (op.output.space, op.output.offset), self._computed(op, state))
+        computed = self._computed(op, state) if op.opcode in _FOLLOWED else None
+        _put(state, (op.output.space, op.output.offset), computed)
 
     def _computed(self, op: PcodeOp, state: _State) -> Held | None:
         held = [self._read(one, state) for one in op.inputs]

@@ -17,7 +17,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.graph.cfg import IndirectTargets, Returns, inside, outflow_at, starts_another
+from wcet_probe.analyzer.graph.cfg import FALLING, IndirectTargets, Returns, inside, outflow_at, starts_another
 from wcet_probe.analyzer.graph.frames import returning_for_callers
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import DecodeError
@@ -118,15 +118,16 @@ class _Search:
             self._go(entry, entry)
 
     def step(self, function: int, address: int) -> None:
-        """Follow the instruction at ``address`` in ``function``."""
+        """Follow the instruction at ``address`` in ``function``, and those that follow it where it just falls."""
+        symbol = self.functions[function]
         try:
-            instruction = self.lifter.lift(address)
+            last = self._last_of_run(symbol, address)
         except DecodeError:
             self._returns(function)
             return
-        flow = outflow_at(self.lifter, address)
-        symbol = self.functions[function]
-        following = address + instruction.size_bytes
+        if last is None:
+            return
+        flow, address, following = outflow_at(self.lifter, last), last, last + self.lifter.lift(last).size_bytes
         targets = self.indirect.get(address, ())
         jumps = (*flow.jumps, *(targets if flow.indirect_jump else ()))
         own = inside(self.image, symbol, jumps)
@@ -147,6 +148,22 @@ class _Search:
             self._hand_over(function, target)
         for callee in (*flow.calls, *(targets if flow.indirect_call else ())):
             self._call(callee, function, following)
+
+    def _last_of_run(self, symbol: Symbol, address: int) -> int | None:
+        """The first instruction from ``address`` on that does not just fall within ``symbol``; None if it was seen.
+
+        Raises:
+            DecodeError: there is no instruction.
+        """
+        while outflow_at(self.lifter, address) is FALLING:
+            following = address + self.lifter.lift(address).size_bytes
+            if starts_another(self.image, symbol, following):
+                break
+            if (symbol.address, following) in self.seen:
+                return None
+            self.seen.add((symbol.address, following))
+            address = following
+        return address
 
     def _hand_over(self, function: int, target: int) -> None:
         self._enter(target, function)
