@@ -74,11 +74,15 @@ def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
     inside = {one.address for point in points for one in point.block.instructions[1:]}
     count = 32 if isa is Isa.POWERPC else 15
     places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
+    given = {place: values.terms.symbol(("in", place), 8 * place.size_bytes) for place in places.values()}
     for index in sorted(values.states):
         point, state = values.graph.points[index], values.states[index]
         if point.block.address in inside:
             continue
         for name, location in places.items():
+            is_unknown = location not in state.locations and given[location] not in state.known
+            if is_unknown and not state.overlapping(location):  # it holds what it held at entry
+                continue
             term = state.read(location)
             if term is None or state.base(term) is Base.ANY or state.value(term).is_top:
                 continue

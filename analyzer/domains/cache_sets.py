@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.errors import UsageError
@@ -68,6 +69,7 @@ class SetState:
     others: int
 
 
+@cache
 def effective_ways(config: CacheConfig) -> EffectiveWays:
     """The LRU sets between which a set of ``config`` always is.
 
