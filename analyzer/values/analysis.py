@@ -269,7 +269,7 @@ class _Analysis:
         state.set_location(self._stack_pointer, symbol)
         state.set_base(symbol, Base.STACK)
         state.set_known(symbol, strided.constant(32, 0))
-        return state
+        return state.freeze()
 
     # ---------------------------------------------------------------------------------------------------- equations
 
@@ -278,7 +278,7 @@ class _Analysis:
         states = [one.state for one in arriving]
         if len(states) == 1 and former is None:
             return self._within_ranges(node, states[0])
-        return self._within_ranges(node, join(states, (node,), former, gated=node not in self._headers))
+        return self._within_ranges(node, join(states, (node,), former, gated=node not in self._headers)).freeze()
 
     def _within_ranges(self, node: int, state: State) -> State:
         ranges = self._ranges.get(node, ())
@@ -286,20 +286,20 @@ class _Analysis:
             return state
         narrowed = state.copy()
         learn_ranges(narrowed, ranges)
-        return narrowed
+        return narrowed.freeze()
 
     def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
         """See `joins.resumed`."""
-        return resumed([one.state for one in entering], (node,), former, in_haste=number > 0)
+        return resumed([one.state for one in entering], (node,), former, in_haste=number > 0).freeze()
 
     def widened(self, node: int, former: State, grown: State, number: int) -> State:
         """With thresholds of the loop at first, then with all, then without, then so that all settles."""
         if number >= _ROUNDS_BEFORE_SETTLING:
-            return settled(former, grown, (node,))
+            return settled(former, grown, (node,)).freeze()
         stops: tuple[int, ...] = ()
         if number < _ROUNDS_WITH_THRESHOLDS:
             stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
-        return self._within_ranges(node, widened(former, grown, stops))
+        return self._within_ranges(node, widened(former, grown, stops)).freeze()
 
     def leq(self, one: State, other: State) -> bool:
         """See `joins.covers`."""
@@ -314,6 +314,8 @@ class _Analysis:
         flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
         if self._memory.stack_escapes != self._stack_escapes:
             raise _StackEscapes
+        for flow in flows:
+            flow.state.freeze()
         return flows
 
     def taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
@@ -327,7 +329,7 @@ class _Analysis:
                     found[edge] = EdgeValues(edge, state, flow.conditions, calls)
                 else:
                     shared = tuple(pair for pair in flow.conditions if pair in earlier.conditions)
-                    both = join([earlier.state, state], ("edge", edge.source, edge.target))
+                    both = join([earlier.state, state], ("edge", edge.source, edge.target)).freeze()
                     found[edge] = EdgeValues(edge, both, shared, tuple(dict.fromkeys((*earlier.calls, *calls))))
         return found
 
@@ -343,7 +345,7 @@ class _Analysis:
             raise _StackEscapes
         after = state.copy()
         apply_effect(after, effect, (edge.source, self.site(edge.source)), offset)
-        return after, (Summarised(key, offset),)
+        return after.freeze(), (Summarised(key, offset),)
 
     def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
         """The edges of the graph that ``flow`` takes."""
@@ -374,7 +376,7 @@ class _Analysis:
             return state
         narrowed = state.copy()
         learn_round(narrowed, steps)
-        return narrowed
+        return narrowed.freeze()
 
     def goes_back(self, node: int, flow: Flow) -> bool:
         """Whether an indirect jump surely goes back to the caller."""

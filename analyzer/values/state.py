@@ -42,15 +42,16 @@ _constrain = lru_cache(_MOST_REMEMBERED)(strided.constrain)
 
 
 class State:
-    """An abstract state over ``terms``. It changes by its own methods only; ``copy`` it first where it is shared.
+    """An abstract state over ``terms``. It changes by its own methods only, and not at all once it is frozen.
 
-    Copies share what they hold until one of them changes (copy on write). What was evaluated is forgotten by the state
-    that it is no longer true of.
+    Who makes a state changes it and freezes it when it is handed on; who works on with a frozen one copies it. Copies
+    share what they hold until one of them changes (copy on write). What was evaluated is forgotten by the state that
+    it is no longer true of.
     """
 
     __slots__ = (
-        "_base_cache", "_bases", "_cache", "_known", "_knows_own", "_locations", "_locations_own", "_part_bases",
-        "big_endian", "terms",
+        "_base_cache", "_bases", "_cache", "_is_frozen", "_known", "_knows_own", "_locations", "_locations_own",
+        "_part_bases", "big_endian", "terms",
     )  # fmt: skip
 
     def __init__(self, terms: Terms, *, big_endian: bool) -> None:
@@ -63,6 +64,7 @@ class State:
         self._base_cache: dict[Term, Base] = {}
         self._part_bases: dict[Term, Base] = {}
         self._locations_own = self._knows_own = True
+        self._is_frozen = False
 
     @property
     def locations(self) -> Mapping[Location, Term]:
@@ -90,24 +92,35 @@ class State:
     __hash__ = None  # type: ignore[assignment]
 
     def copy(self) -> State:
-        """An independent state with the same content."""
+        """An independent state with the same content, which is not frozen."""
         other = State(self.terms, big_endian=self.big_endian)
         other._locations, other._known, other._bases = self._locations, self._known, self._bases
         other._cache, other._base_cache, other._part_bases = self._cache, self._base_cache, self._part_bases
-        self._locations_own = self._knows_own = other._locations_own = other._knows_own = False
+        self._locations_own = self._knows_own = other._locations_own = other._knows_own = other._is_frozen = False
         return other
+
+    def freeze(self) -> State:
+        """This state, which changes no more."""
+        self._is_frozen, self._locations_own, self._knows_own = True, False, False
+        return self
 
     def _make_locations_own(self) -> None:
         if not self._locations_own:
+            self._require_thawed()
             self._locations = self._locations.copy()
             self._locations_own = True
 
     def _make_knowledge_own(self) -> None:
         """What is known and what was evaluated from it, which no location takes part in."""
         if not self._knows_own:
+            self._require_thawed()
             self._known, self._bases, self._part_bases = self._known.copy(), self._bases.copy(), self._part_bases.copy()
             self._cache, self._base_cache = self._cache.copy(), self._base_cache.copy()
             self._knows_own = True
+
+    def _require_thawed(self) -> None:
+        if self._is_frozen:
+            raise TypeError("a frozen state was about to change: copy it first.")
 
     def set_location(self, location: Location, term: Term) -> None:
         """``location`` holds ``term``; nothing that is held overlaps it in part."""
@@ -262,9 +275,14 @@ class State:
         A register that is written in part is one whose content is not known, and no two registers in one.
         """
         if location in self._locations:
-            self.set_location(location, term)
+            if not self._locations_own:
+                self._make_locations_own()
+            self._locations[location] = term
             return
         overlapping = self.overlapping(location)
+        if not overlapping:
+            self.set_location(location, term)
+            return
         wider = next((held for held in overlapping if held.size_bytes > location.size_bytes), None)
         if wider is not None and location.space == "register":
             self.set_location(wider, self.define(("part", wider), 8 * wider.size_bytes, base=Base.ANY))
@@ -390,6 +408,11 @@ class State:
         operands = self.terms.operands(term)
         if node.opcode == "GAMMA":
             computed = self._chosen(term)
+            return computed if known is None else _meet(computed, known)
+        if self._bases.keys().isdisjoint(self.terms.symbols(term)):  # numbers, all of them
+            computed = _apply(node.opcode, tuple([self.value(operand) for operand in operands]), node.bits)
+            if node.opcode == "INT_AND" and (least := least_by_masks(self.terms, self._known, term)):
+                computed = _meet(computed, strided.between(node.bits, least, (1 << node.bits) - 1))
             return computed if known is None else _meet(computed, known)
         bases = [self.base(operand) for operand in operands]
         if any(bases) and node.opcode in BIT_COUNTS:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.analyzer.small_functions import of_text
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.bases import Base
@@ -215,3 +216,36 @@ def test_concrete_states_stay_admitted(seed):
 def test_concrete_states_stay_admitted_on_long_walks(seed):
     for number in range(600):
         walk(f"long {seed} {number}")
+
+
+CHANGES = {
+    "a location": lambda state, _: state.set_location(REGISTERS[1], state.terms.constant(1, 32)),
+    "a write": lambda state, _: state.write(REGISTERS[0], state.terms.constant(1, 32)),
+    "a base": lambda state, symbol: state.set_base(symbol, Base.STACK),
+    "knowledge": lambda state, symbol: state.set_known(symbol, strided.constant(32, 1)),
+    "a definition": lambda state, _: state.define(("x",), 32, strided.constant(32, 1)),
+    "what is forgotten": lambda state, _: state.forget([REGISTERS[0]]),
+    "what is left": lambda state, _: state.keep_live(set()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_frozen_state_does_not_change_and_its_copies_do(change):
+    state = State(Terms(), big_endian=False)
+    symbol = state.define(("x",), 32, strided.constant(32, 7))
+    state.set_location(REGISTERS[0], symbol)
+    frozen, changed = state.freeze(), state.copy()
+    with pytest.raises(TypeError, match="copy it first"):
+        change(frozen, symbol)
+    change(changed, symbol)
+    assert changed != frozen
+    assert frozen.locations == {REGISTERS[0]: symbol}
+    assert frozen.value(symbol) == strided.constant(32, 7)
+
+
+def test_all_states_that_values_show_are_frozen():
+    _, values = of_text("movs r2, #0\n1: adds r2, #1\ncmp r2, r0\nbcc 1b\nbx lr")
+    shown = [*values.states.values(), *(one.state for one in values.edges.values())]
+    for state in shown:
+        with pytest.raises(TypeError, match="copy it first"):
+            state.set_location(SLOTS[0], state.terms.constant(1, 32))
