@@ -73,7 +73,10 @@ class PcodeOp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LiftedInstruction:
-    """A machine instruction and its p-code. A branch to a ``const`` varnode is relative to its own index in ``ops``."""
+    """A machine instruction and its p-code. A branch to a ``const`` varnode is relative to its own index in ``ops``.
+
+    Instructions of one lifter with equal ``ops`` have the very same, so that what is told of these is told once.
+    """
 
     address: int
     size_bytes: int
@@ -137,6 +140,7 @@ class Lifter:
         )
         self._flags = registers["xer" if isa is Isa.POWERPC else "cpsr"]
         self._instructions: dict[int, LiftedInstruction] = {}
+        self._ops: dict[tuple[PcodeOp, ...], tuple[PcodeOp, ...]] = {}
         self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
         self._guarded: set[int] = set()
 
@@ -205,12 +209,15 @@ class Lifter:
         lifted: list[LiftedInstruction] = []
         body: list[PcodeOp] = []
         for op in reversed(ops):
-            if _name(op.opcode) == "IMARK":
+            opcode = _name(op.opcode)
+            if opcode == "IMARK":
                 mark = op.inputs[0]
-                lifted.append(LiftedInstruction(mark.offset, mark.size, tuple(self._correct(mark.offset, body[::-1]))))
+                corrected = tuple(self._correct(mark.offset, body[::-1]))
+                same = self._ops.setdefault(corrected, corrected)
+                lifted.append(LiftedInstruction(mark.offset, mark.size, same))
                 body.clear()
             else:
-                body.append(_pcode_op(op))
+                body.append(_pcode_op(op, opcode))
         if len(lifted) != count:
             raise DecodeError(
                 f"SLEIGH cannot lift the whole IT block at {address:#010x}: only {len(lifted)} of {count}."
@@ -338,10 +345,9 @@ def _varnode(varnode: pypcode.Varnode) -> Varnode:
     return Varnode(varnode.space.name, varnode.offset, varnode.size)
 
 
-def _pcode_op(op: pypcode.PcodeOp) -> PcodeOp:
-    """Plain form of ``op``; what pypcode gives as a space pointer or a number becomes a name or falls away."""
+def _pcode_op(op: pypcode.PcodeOp, opcode: str) -> PcodeOp:
+    """Plain form of ``op``, an ``opcode``; a space pointer or a number of pypcode becomes a name or falls away."""
     inputs = op.inputs
-    opcode = _name(op.opcode)
     user_op = ""
     if opcode in ("LOAD", "STORE"):
         space = inputs.pop(0).getSpaceFromConst().name

@@ -43,6 +43,11 @@ def signed(bits: int, value: int) -> int:
     return value - (value >> (bits - 1) << bits)
 
 
+def is_operation(opcode: str) -> bool:
+    """Whether `operation` knows ``opcode``, of a ``CALLOTHER`` its ``user_op``, as a pure integer function."""
+    return opcode in _SEMANTICS
+
+
 @cache
 def operation(opcode: str, input_bytes: tuple[int, ...], output_bytes: int) -> Semantics | None:
     """The function of an integer operation.

@@ -20,8 +20,9 @@ from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode.semantics import operation, signed
+from wcet_probe.analyzer.pcode.semantics import is_operation, signed
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.identity import Same
 
 _BRANCHES = frozenset({"BRANCH", "CBRANCH"})
 _LEAVING = frozenset({"BRANCHIND", "RETURN", "TRAP"})
@@ -58,7 +59,7 @@ class _Liveness:
     def __init__(self, lifter: Lifter) -> None:
         self._bits = {at: 1 << number for number, at in enumerate(sorted(flag_bytes(lifter)))}
         self._every = (1 << len(self._bits)) - 1
-        self._before: dict[tuple[int, int], tuple[LiftedInstruction, int, tuple[int, ...]]] = {}
+        self._before: dict[tuple[Same[tuple[PcodeOp, ...]], int], tuple[int, tuple[int, ...]]] = {}
         self._blocks: dict[tuple[int, int, int], tuple[tuple[LiftedInstruction, ...], int, Needed]] = {}
         places = {Location("register", one.offset, one.size_bytes) for one in lifter.registers.values()}
         self._flags = [
@@ -106,22 +107,20 @@ class _Liveness:
             dead = self._dead[live] = tuple(place for place, bits in self._flags if not bits & live)
         found = []
         for instruction in reversed(instructions):
-            _, live, operations = self._before_instruction(instruction, live)
+            live, operations = self._before_instruction(instruction, live)
             found.append(operations)
         return live, Needed(tuple(reversed(found)), dead)
 
-    def _before_instruction(
-        self, instruction: LiftedInstruction, live: int
-    ) -> tuple[LiftedInstruction, int, tuple[int, ...]]:
+    def _before_instruction(self, instruction: LiftedInstruction, live: int) -> tuple[int, tuple[int, ...]]:
         """The flags that are live before ``instruction`` where ``live`` are behind it, and its needed operations."""
-        key = instruction.address, live
+        key = Same(instruction.ops), live
         found = self._before.get(key)
-        if found is None or found[0] is not instruction:
-            found = self._before[key] = (instruction, *self._followed(instruction, live))
+        if found is None:
+            found = self._before[key] = self._followed(instruction.ops, live)
         return found
 
-    def _followed(self, instruction: LiftedInstruction, live: int) -> tuple[int, tuple[int, ...]]:
-        ops, temporaries = instruction.ops, dict[int, int]()
+    def _followed(self, ops: Sequence[PcodeOp], live: int) -> tuple[int, tuple[int, ...]]:
+        temporaries = dict[int, int]()
         before = [live] * (len(ops) + 1)
         needed = []
         for index in range(len(ops) - 1, -1, -1):
@@ -180,10 +179,9 @@ def _within(op: PcodeOp, index: int) -> int | None:
 
 def _is_pure(op: PcodeOp) -> bool:
     """Whether ``op`` has no effect but its output."""
-    if op.output is None or op.opcode in _BRANCHES or any(varnode.space not in _HELD for varnode in op.inputs):
+    if op.output is None or op.opcode in _BRANCHES or any(one.space not in _HELD for one in op.inputs):
         return False
-    sizes = tuple(varnode.size_bytes for varnode in op.inputs)
-    return operation(op.user_op or op.opcode, sizes, op.output.size_bytes) is not None
+    return is_operation(op.user_op or op.opcode)
 
 
 def flag_bytes(lifter: Lifter) -> frozenset[int]:

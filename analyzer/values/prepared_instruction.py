@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, Varnode
-from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import is_operation
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.identity import Same
 
@@ -34,8 +35,8 @@ class PreparedInstruction:
         temporaries: the locations that the instruction writes or reads for itself alone.
         is_computed: of each operation, whether it is a pure integer function of its operands.
         is_straight: whether control falls through it, and goes no other way.
-        guard: of a predicated instruction, the registers that its condition is made of; else none.
         written: the registers that it may write.
+        guard: of a predicated instruction, the registers that its condition is made of; else none.
     """
 
     instruction: LiftedInstruction
@@ -44,8 +45,8 @@ class PreparedInstruction:
     temporaries: tuple[Location, ...]
     is_computed: tuple[bool, ...]
     is_straight: bool
-    guard: frozenset[Location]
     written: frozenset[Location]
+    guard: frozenset[Location]
 
     @property
     def following(self) -> int:
@@ -87,22 +88,34 @@ class PreparedInstruction:
 @lru_cache(_MOST_REMEMBERED)
 def _prepared(of: Same[LiftedInstruction], floats: frozenset[int]) -> PreparedInstruction:
     instruction = of.value
-    inputs = tuple(tuple([_location(one, floats) for one in op.inputs]) for op in instruction.ops)
-    outputs = tuple([None if op.output is None else _location(op.output, floats) for op in instruction.ops])
+    operations = _operations(Same(instruction.ops), floats)
+    guard = frozenset[Location]() if operations.is_straight else _guard(instruction, operations.inputs)
+    return PreparedInstruction(instruction, *operations, guard)
+
+
+class _Operations(NamedTuple):
+    """What is told of the p-code of an instruction, wherever that is; see `PreparedInstruction`."""
+
+    inputs: tuple[tuple[Location | None, ...], ...]
+    outputs: tuple[Location | None, ...]
+    temporaries: tuple[Location, ...]
+    is_computed: tuple[bool, ...]
+    is_straight: bool
+    written: frozenset[Location]
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _operations(of: Same[tuple[PcodeOp, ...]], floats: frozenset[int]) -> _Operations:
+    ops = of.value
+    inputs = tuple([tuple([_location(one, floats) for one in op.inputs]) for op in ops])
+    outputs = tuple([None if op.output is None else _location(op.output, floats) for op in ops])
     places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
-    return PreparedInstruction(
-        instruction,
+    return _Operations(
         inputs,
         outputs,
         tuple(place for place in places if place.space == "unique"),
-        tuple(
-            op.output is not None
-            and operation(op.user_op or op.opcode, tuple(v.size_bytes for v in op.inputs), op.output.size_bytes)
-            is not None
-            for op in instruction.ops
-        ),
-        not any(op.opcode in _CONTROL for op in instruction.ops),
-        _guard(instruction, inputs),
+        tuple([op.output is not None and is_operation(op.user_op or op.opcode) for op in ops]),
+        not any(op.opcode in _CONTROL for op in ops),
         frozenset(place for place in outputs if place is not None and place.space == "register"),
     )
 

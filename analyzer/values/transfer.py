@@ -10,9 +10,10 @@ hold a stack address only after one was stored outside the stack, which then hol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -22,6 +23,7 @@ from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.computations import Computation, computations, compute
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import assume, settle_stack_addresses
 from wcet_probe.analyzer.values.locations import Location
@@ -36,6 +38,7 @@ from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.errors import AnalysisError
+from wcet_probe.identity import Same
 
 _WAYS_OF_A_CONDITION = 2
 """Ways that predicated instructions under one condition, or its opposite, are followed on before they meet."""
@@ -54,6 +57,14 @@ class Flow:
     state: State
     conditions: tuple[tuple[Term, bool], ...] = ()
     target: Term | None = None
+
+
+class _Prepared(NamedTuple):
+    """An instruction with its needed operations: their numbers, and what they are where control goes straight on."""
+
+    instruction: PreparedInstruction
+    steps: tuple[Computation | int, ...]
+    needed: Sequence[int]
 
 
 class Transfer:
@@ -75,7 +86,8 @@ class Transfer:
     ) -> None:
         self._lifter, self._terms, self._memory, self._meetings = lifter, terms, memory, meetings
         self._needed = needed
-        self._prepared: dict[int, PreparedInstruction] = {}
+        self._steps: dict[tuple[Same[tuple[PcodeOp, ...]], Sequence[int]], tuple[Computation | int, ...]] = {}
+        self._blocks: dict[int, tuple[Sequence[LiftedInstruction], tuple[_Prepared, ...]]] = {}
 
     def block(
         self,
@@ -101,45 +113,58 @@ class Transfer:
             AnalysisError: an operation whose effect is not known.
             LostFlowError: control symbols the block before its end.
         """
-        needed = self._needed.get(place)
-        dead = needed.dead if needed else ()
-        prepared = [self._prepare(instruction) for instruction in instructions]
+        prepared, dead = self._block(place, instructions)
         last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
-        for number, one in enumerate(prepared):
+        for number, (one, steps, own) in enumerate(prepared):
             if not one.is_straight and len(flows) == 1:
                 fork = flows[0].state.copy()
             run = _Run(self, place, one, accesses=accesses, transfers=transfers)
-            own = needed.operations[number] if needed else range(len(one.instruction.ops))
-            flows = [way for flow in flows for way in self._instruction(run, flow.state, own)]
+            flows = [way for flow in flows for way in self._instruction(run, flow.state, steps, own)]
             if number == last:
                 break
             if lost := next((flow for flow in flows if flow.way != "fall"), None):
                 raise LostFlowError(self._memory.image.location(one.instruction.address), lost.way, lost.address)
             if not flows:
                 return []
-            if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1]):
+            if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1].instruction):
                 flows = [self._merged(flows, run.place_behind, fork)]
         falling = [flow for flow in flows if flow.way == "fall"]
         flows = [flow for flow in flows if flow.way != "fall"]
         if falling:
-            flows.insert(0, self._merged(falling, (place, *prepared[last].end), fork))
+            flows.insert(0, self._merged(falling, (place, *prepared[last].instruction.end), fork))
         for flow in flows if len(flows) > 1 else ():
             settle_stack_addresses(flow.state)
         return _without_dead(flows, dead)
 
-    def _prepare(self, instruction: LiftedInstruction) -> PreparedInstruction:
-        prepared = self._prepared.get(instruction.address)
-        if prepared is None or prepared.instruction is not instruction:
-            prepared = self._prepared[instruction.address] = PreparedInstruction.of(instruction, self._lifter)
-        return prepared
+    def _block(
+        self, place: int, instructions: Sequence[LiftedInstruction]
+    ) -> tuple[Sequence[_Prepared], Sequence[Location]]:
+        """What is told once of a block, and the flags that nobody reads behind it."""
+        needed, known = self._needed.get(place), self._blocks.get(place)
+        if known is None or known[0] is not instructions:
+            known = self._blocks[place] = instructions, tuple(self._prepare(instructions, needed))
+        return known[1], needed.dead if needed else ()
 
-    def _instruction(self, run: _Run, state: State, needed: Sequence[int]) -> list[Flow]:
+    def _prepare(self, instructions: Sequence[LiftedInstruction], needed: Needed | None) -> Iterator[_Prepared]:
+        for number, instruction in enumerate(instructions):
+            own = needed.operations[number] if needed else tuple(range(len(instruction.ops)))
+            prepared, key = PreparedInstruction.of(instruction, self._lifter), (Same(instruction.ops), own)
+            if key not in self._steps:
+                self._steps[key] = computations(prepared, self._terms, own) if prepared.is_straight else ()
+            yield _Prepared(prepared, self._steps[key], own)
+
+    def _instruction(
+        self, run: _Run, state: State, steps: Sequence[Computation | int], needed: Sequence[int]
+    ) -> list[Flow]:
         """How control leaves an instruction; where it falls through on several ways, these do not meet yet."""
         prepared = run.prepared
         first = Flow("fall", prepared.following, state)
         if prepared.is_straight:
-            for index in needed:
-                run.straight(index, state)
+            for step in steps:
+                if isinstance(step, int):
+                    run.straight(step, state)
+                elif not compute(step, state):
+                    run.straight(step.number, state)
             flows = [first]
         else:
             flows = self._ways(run, first, frozenset(needed))
