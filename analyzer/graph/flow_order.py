@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from wcet_probe.analyzer.graph.dominance import DominatorTree, dominator_tree
 from wcet_probe.analyzer.graph.loop_forest import Loop, loop_forest, loops_of
 
 
@@ -87,12 +88,9 @@ class FlowOrder(Generic[Edge_]):
         return {node: tuple(dict.fromkeys(edge.source for edge in own)) for node, own in self.incoming.items()}
 
     @cached_property
-    def entering(self) -> Mapping[int, frozenset[int]]:
-        """Of each loop, by its header, the nodes outside of it from which edges lead into it."""
-        return {
-            loop.header: frozenset().union(*(self.sources[node] for node in loop.nodes)) - loop.nodes
-            for loop in self.loops
-        }
+    def dominance(self) -> DominatorTree:
+        """The dominator tree of the nodes that the entry leads to."""
+        return dominator_tree({node: self.successors(node) for node in self.outgoing}, self.entry)
 
     @cached_property
     def place(self) -> Mapping[int, int]:

@@ -1,26 +1,68 @@
 """A graph without the nodes that change nothing, for what one cache set sees of a program: most blocks leave it alone.
 
-A node that changes nothing, and all of whose predecessors are such and have one state, has that state, too. The nodes
-of a loop that changes nothing have one state, as each leads to each other. They are one node of the condensed graph. A
-thousand blocks and a hundred sets are a hundred graphs of a few nodes then, in place of a hundred thousand visits.
+What holds at a node is what holds at the last node before it where that could become something else: one that changes
+something, one behind such a node, or one where what differs may meet. These are the roots. A node that is none is
+dominated by a root from which nothing changes on any way to it, and the nodes with the same root are one node of the
+condensed graph. The roots are found without a look at the others, so a thousand blocks and a hundred sets are a hundred
+graphs of a few nodes, in place of a hundred thousand visits.
 
-Words: set, fixpoint (docs/explanation/glossary.md).
+Source: J.-D. Choi, R. Cytron, J. Ferrante, Automatic construction of sparse data flow evaluation graphs, POPL 1991.
 
-*Soundness:* a node that changes a state is alone in its group, and every edge is kept but those that lead from a node
-that changes nothing to its own group, which ask nothing. So whatever the groups are, a solution of the condensed graph,
-told of all nodes, is one of the whole graph. With these groups it is the least one: the equations of nodes that are
-left out say that their states are joins of equal states.
+Words: set, fixpoint, dominator, dominance frontier (docs/explanation/glossary.md).
+
+*Soundness:* the roots are the entry, the nodes that change something, their successors, and the iterated dominance
+frontier of all these. Let a node be no root. On each way to it the last root dominates it, or else the ways from there
+would leave what it dominates at a node of its frontier, a later root. So it is the same on all ways: the nearest root
+that dominates the node. It changes nothing, for its successors would be later roots. So the root of each predecessor is
+the same, and no predecessor changes anything: the equation of the node says that its state is that of its group. The
+equations of the roots are kept, with all their edges but those from nodes that change nothing to their own group, which
+ask nothing. So a solution of the condensed graph, told of all nodes, is one of the whole graph, and it is the least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping
 
+from wcet_probe.analyzer.graph.dominance import DominatorTree
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
-from wcet_probe.analyzer.graph.loop_forest import Loop
 
 
-def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Mapping[int, int]]:
+class Groups(Mapping[int, int]):
+    """For each node that the entry leads to the nearest root that dominates it, which is looked for when it is asked.
+
+    Args:
+        tree: of the whole graph.
+        roots: nodes of it, the entry among them.
+    """
+
+    def __init__(self, tree: DominatorTree, roots: Collection[int]) -> None:
+        self._first = tree.first
+        self._roots = sorted(roots, key=tree.first.__getitem__)
+        self._starts = [tree.first[root] for root in self._roots]
+        self._ends = [tree.last[root] for root in self._roots]
+        self._above: list[int] = []  # of each root the nearest one that dominates it
+        for number, start in enumerate(self._starts):
+            self._above.append(self._dominating(number - 1, start))
+
+    def _dominating(self, number: int, first: int) -> int:
+        """Of the root ``number`` and those that dominate it, the nearest that dominates the node numbered ``first``."""
+        while number > 0 and first > self._ends[number]:
+            number = self._above[number]
+        return number
+
+    def __getitem__(self, node: int) -> int:
+        first = self._first[node]
+        return self._roots[self._dominating(bisect_right(self._starts, first) - 1, first)]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._first)
+
+    def __len__(self) -> int:
+        return len(self._first)
+
+
+def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Groups]:
     """The condensed graph, and for each node that the entry leads to the one that has its state at the start.
 
     Args:
@@ -29,73 +71,15 @@ def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowO
 
     *Soundness:* as said of the module.
     """
-    changed = frozenset(changing)
-    group: dict[int, int] = {graph.entry: graph.entry}
-    # A node of the group of all that leads there has no edge from elsewhere: only the others are looked at again.
-    entered: list[int] = []
-    _gather(graph, graph.forest, changed, group, entered)
+    tree = graph.dominance
+    changed = frozenset(node for node in changing if node in tree.first)
+    roots = {graph.entry, *changed, *(target for node in changed for target in graph.successors(node))}
+    roots |= tree.iterated_frontier(roots)
+    group = Groups(tree, roots)
     arrows = dict.fromkeys(
-        Arrow(group[source], group[target])
-        for target in entered
+        Arrow(group[source], target)
+        for target in sorted(roots)
         for source in graph.sources[target]
-        if source in group and (source in changed or group[source] != group[target])
+        if source in tree.first and (source in changed or group[source] != target)
     )
-    return FlowOrder(dict.fromkeys(group.values()), arrows, graph.entry), group
-
-
-def _gather(
-    graph: FlowOrder[Arrow],
-    parts: Sequence[int | Loop],
-    changed: frozenset[int],
-    group: dict[int, int],
-    entered: list[int],
-) -> None:
-    """Tell of all nodes of ``parts`` their group, in order; what comes before them has its own.
-
-    ``entered`` gets the nodes that edges from other groups, or from nodes that change something, may lead to.
-    """
-    sources = graph.sources
-    for part in parts:
-        if isinstance(part, Loop):
-            if changed.isdisjoint(part.nodes):
-                _place_loop(graph, part, changed, group, entered)
-            else:
-                if part.header not in group:
-                    group[part.header] = part.header
-                entered.append(part.header)
-                _gather(graph, part.parts[1:], changed, group, entered)
-        elif part in group:
-            entered.append(part)
-        else:
-            before = sources[part]
-            if part in changed:
-                one = None
-            elif len(before) == 1:  # as most have
-                one = None if before[0] in changed else group.get(before[0])
-            else:
-                one = _group_of_all(before, changed, group)
-            if one is None:
-                entered.append(part)
-                one = part
-            group[part] = one
-
-
-def _group_of_all(sources: Iterable[int], changed: frozenset[int], group: Mapping[int, int]) -> int | None:
-    """The one group of ``sources``, none of which changes anything; None where there is no such group."""
-    one = None
-    for source in sources:
-        own = None if source in changed else group.get(source)
-        if own is None or one not in {None, own}:
-            return None
-        one = own
-    return one
-
-
-def _place_loop(
-    graph: FlowOrder[Arrow], loop: Loop, changed: frozenset[int], group: dict[int, int], entered: list[int]
-) -> None:
-    """A loop that changes nothing is one group, that of the nodes it is entered from where these are one."""
-    one = _group_of_all(graph.entering[loop.header], changed, group)
-    if one is None or not group.keys().isdisjoint(loop.nodes):
-        entered += loop.nodes
-    group.update(dict.fromkeys(loop.nodes - group.keys(), loop.header if one is None else one))
+    return FlowOrder(sorted(roots), arrows, graph.entry), group

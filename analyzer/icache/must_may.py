@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from wcet_probe.analyzer.domains.cache_sets import (
     EffectiveWays,
@@ -93,8 +93,29 @@ class CacheAnalysis:
         classifications: of each access of each node.
     """
 
-    states: Mapping[int, tuple[SetState | None, ...]]
+    states: Mapping[int, Sequence[SetState | None]]
     classifications: tuple[tuple[Classification, ...], ...]
+
+
+class NodeStates(Sequence[SetState | None]):
+    """The states of one set at the start of so many nodes, each looked up where it is asked for."""
+
+    def __init__(self, count: int, state_at: Callable[[int], SetState | None]) -> None:
+        self._nodes, self._state_at = range(count), state_at
+
+    @overload
+    def __getitem__(self, place: int) -> SetState | None: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[SetState | None]: ...
+
+    def __getitem__(self, place: int | slice) -> SetState | Sequence[SetState | None] | None:
+        if isinstance(place, slice):
+            return [self._state_at(node) for node in self._nodes[place]]
+        return self._state_at(self._nodes[place])
+
+    def __len__(self) -> int:
+        return len(self._nodes)
 
 
 def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) -> CacheAnalysis:
@@ -113,10 +134,10 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     ways = effective_ways(config)
     start = initial_state(ways, is_cold=is_cold)
     whole = region(graph)
-    states = {}
+    states: dict[int, Sequence[SetState | None]] = {}
     for number, nodes in by_set(graph, config).items():
         found = fixpoint(whole, start, nodes.keys(), _transfer(nodes, ways), join)
-        states[number] = tuple(map(found.get, range(len(graph.nodes))))
+        states[number] = NodeStates(len(graph.nodes), found)
     return CacheAnalysis(states, classify(graph, config, states))
 
 
@@ -237,8 +258,10 @@ def fixpoint(
     changing: Collection[int],
     transfer: Callable[[int, State], State],
     join: Callable[[State, State], State],
-) -> dict[int, State]:
-    """The least states at the start of a region's nodes, for a finite domain and a monotone ``transfer``.
+) -> Callable[[int], State | None]:
+    """The least state at the start of each of a region's nodes, for a finite domain and a monotone ``transfer``.
+
+    It is None of a node that no path leads to.
 
     Args:
         part: the region.
@@ -253,7 +276,7 @@ def fixpoint(
     found = least(
         graph, Joined(join), {START: start}, lambda node, state: transfer(node, state) if node in changing else state
     )
-    return {node: found[one] for node, one in group.items() if node != START}
+    return lambda node: found[group[node]] if node in group else None
 
 
 def _transfer(nodes: SetNodes, ways: EffectiveWays) -> Callable[[int, SetState], SetState]:

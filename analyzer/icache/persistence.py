@@ -211,7 +211,9 @@ def _conditional(
     start: _Ages = {}
     before = fixpoint(inside, start, steps.keys(), transfer, _join)
     for node, own in steps.items():
-        ages = before[node]
+        ages = before(node)
+        if ages is None:  # no path leads there
+            continue
         for step in own:
             if step.part.fills:
                 for line in step.part.lines or ():

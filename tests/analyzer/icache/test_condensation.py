@@ -100,5 +100,5 @@ def test_states_of_sets_are_those_of_a_fixpoint_over_all_nodes(edges, own, confi
 
     for number, nodes in by_set(graph, config).items():
         expected = least(region(graph), Joined(join), start, partial(behind, nodes))
-        assert found[number] == tuple(expected.get(node) for node in range(MOST_NODES))
+        assert list(found[number]) == [expected.get(node) for node in range(MOST_NODES)]
     assert is_fixpoint(graph, config, found, is_cold=is_cold)
