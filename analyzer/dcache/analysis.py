@@ -42,7 +42,6 @@ from wcet_probe.analyzer.dcache.younger_sets import (
 )
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.linear import Linear
@@ -122,8 +121,7 @@ def fixpoint(
 
     *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass.
     """
-    order = FlowOrder(values.states, (edge for edge in values.edges if edge.target != EXIT))
-    return least(order, Joined(join), {0: entry}, behind, along)
+    return least(values.order, Joined(join), {0: entry}, behind, along)
 
 
 class Passage:

@@ -25,15 +25,14 @@ run would have been refused that does not:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -61,9 +60,14 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
     """
     killed = killed_bindings(values)
     terms = values.terms
+    told = {
+        point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states
+    }
+    if not any(own for each in told.values() for own in each):  # then nothing comes of it
+        return {point: tuple(AssertedOf({}, {}) for _ in each) for point, each in told.items()}
 
     def behind(point: int, asserted: Asserted) -> Asserted:
-        return _through(values, pointers, point, asserted)[1]
+        return _through(values, told[point], point, asserted)[1]
 
     def along(edge: Edge, asserted: Asserted) -> Asserted:
         """What still has the same value where ``edge`` leads to, and what is another name of it there."""
@@ -74,10 +78,9 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
         }
         return kept | _brought(values, edge, asserted)
 
-    order = FlowOrder(values.states, (edge for edge in values.edges if edge.target != EXIT))
     nothing: Asserted = {}
-    states = least(order, Joined(common), {0: nothing}, behind, along)
-    return {point: _through(values, pointers, point, states.get(point, nothing))[0] for point in values.states}
+    states = least(values.order, Joined(common), {0: nothing}, behind, along)
+    return {point: _through(values, told[point], point, states.get(point, nothing))[0] for point in values.states}
 
 
 def common(one: Asserted, other: Asserted) -> Asserted:
@@ -105,12 +108,12 @@ def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congr
 
 
 def _through(
-    values: Values, pointers: PointerFacts, point: int, asserted: Asserted
+    values: Values, told: Sequence[Asserted], point: int, asserted: Asserted
 ) -> tuple[tuple[AssertedOf, ...], Asserted]:
     known = dict(asserted)
     found: list[AssertedOf] = []
-    for access in values.accesses[point]:
-        own = {term: _sharper(known.get(term), asserted) for term, asserted in asserted_of(access, pointers).items()}
+    for access, spoken_of in zip(values.accesses[point], told, strict=True):
+        own = {term: _sharper(known.get(term), asserted) for term, asserted in spoken_of.items()}
         found.append(AssertedOf(own, {term: known[term] for term in own if term in known}))
         if access.is_certain and access.pointer is not None:
             shown = _shown(access, own)

@@ -60,8 +60,7 @@ from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
 from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
@@ -172,12 +171,11 @@ def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, 
 
     *Soundness:* on all ways; a greatest fixpoint.
     """
-    order = FlowOrder(steps, (edge for edge in values.edges if edge.target != EXIT))
 
     def behind(point: int, is_resident: bool) -> bool:  # noqa: FBT001  a truth value it is
         return _stays_resident(steps[point][-1]) if steps[point] else is_resident
 
-    return dict.fromkeys(steps, True) | dict(least(order, Dual(Truths()), {0: False}, behind))
+    return dict.fromkeys(steps, True) | dict(least(values.order, Dual(Truths()), {0: False}, behind))
 
 
 def _steps(

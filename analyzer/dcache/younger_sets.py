@@ -131,21 +131,22 @@ class RelationalCache:
         config: the cache.
         stand_ins: groups of the lines that a group's lines may be, where these are few (`SymbolicBlocks.stand_ins`).
         traversed: by the name of a traversal, the group whose accesses it consists of.
+        must_ways: ways of an LRU set whose content is always in the real one.
     """
 
     groups: Sequence[ReferenceGroup]
     config: CacheConfig
     stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
     traversed: Mapping[int, int] = field(default_factory=dict)
+    must_ways: int = field(init=False, compare=False)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     _most_in_a_set: dict[tuple[int, frozenset[int]], int] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
 
-    @property
-    def must_ways(self) -> int:
-        """Ways of an LRU set whose content is always in the real one."""
-        return effective_ways(self.config).must
+    def __post_init__(self) -> None:
+        """Each access asks for it."""
+        object.__setattr__(self, "must_ways", effective_ways(self.config).must)
 
     @property
     def scope_ways(self) -> int:

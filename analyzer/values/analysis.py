@@ -110,6 +110,11 @@ class Values:
     meetings: Meetings = no_meetings
 
     @cached_property
+    def order(self) -> FlowOrder[Edge]:
+        """The points that can be reached, and the edges between them."""
+        return FlowOrder(self.states, (edge for edge in self.edges if edge.target != EXIT))
+
+    @cached_property
     def leaving(self) -> Mapping[int, tuple[Edge, ...]]:
         """The edges that can be taken out of each point, in their order."""
         found: dict[int, list[Edge]] = {point: [] for point in self.states}

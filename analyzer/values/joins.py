@@ -8,6 +8,7 @@ Words: join, widening, symbolic variable, gamma node (docs/explanation/glossary.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
@@ -20,6 +21,11 @@ from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
+
+_MOST_REMEMBERED = 1 << 16
+
+# The same few questions are asked at each point of a function.
+_join = lru_cache(_MOST_REMEMBERED)(strided.join)
 
 
 def join(
@@ -195,7 +201,7 @@ def _joined(states: Sequence[State], parts: Sequence[Term]) -> StridedInterval:
     """The values of all ``parts``, each in its state."""
     value = states[0].value(parts[0])
     for state, part in zip(states[1:], parts[1:], strict=True):
-        value = strided.join(value, state.value(part))
+        value = _join(value, state.value(part))
     return value
 
 
@@ -247,7 +253,7 @@ def _common(
             return None
     for other in others:
         if other.known.get(term) != value:
-            value = strided.join(value, other.value(term))
+            value = _join(value, other.value(term))
     return value
 
 

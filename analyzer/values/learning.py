@@ -127,9 +127,9 @@ def settle_stack_addresses(state: State) -> None:
     known = state.value(pointer)
     if state.bases.get(pointer) is not Base.STACK or not known.is_constant or known.value:
         return
-    for location, term in list(state.locations.items()):
-        symbols = terms.symbols(term)
-        if len(symbols) > 1 and pointer in symbols and state.base(term) is Base.STACK:
+    for location in state.holding(terms.made_of(pointer)):
+        term = state.locations[location]
+        if len(terms.symbols(term)) > 1 and state.base(term) is Base.STACK:
             offset = state.value(term)
             plain = (
                 terms.apply("INT_ADD", (pointer, terms.constant(offset.value, 32)), 32) if offset.is_constant else None

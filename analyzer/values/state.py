@@ -203,7 +203,7 @@ class State:
         """Whether ``value`` follows from what operation ``term`` is, whatever its operands are."""
         if value.is_top:
             return True
-        node = self.terms[term]
+        node = self.terms.node(term)
         if node.opcode in TRUTHS:
             return 0 in value and 1 in value
         if node.opcode not in _NARROW or not self._bases.keys().isdisjoint(self.terms.symbols(term)):
@@ -401,11 +401,11 @@ class State:
         return found
 
     def _evaluate(self, term: Term) -> StridedInterval:
-        node = self.terms[term]
+        node = self.terms.node(term)
         known = self._known.get(term)
         if node.opcode == "symbol":
             return known if known is not None else strided.top(node.bits)
-        operands = self.terms.operands(term)
+        operands: tuple[Term, ...] = node.arguments  # type: ignore[assignment]
         if node.opcode == "GAMMA":
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
@@ -475,6 +475,8 @@ class State:
 
         Where it is given another name, nobody would see any more what it is put together with.
         """
+        if not self.terms.has_low_bits(term) or self._bases.keys().isdisjoint(self.terms.symbols(term)):
+            return False
         seen, todo = set[Term](), [term]
         while todo:
             one = todo.pop()

@@ -44,11 +44,13 @@ class TermTable:
         given: the symbols of registers at entry.
         intervals: of each constant, what it may be.
         symbols: the symbols that a term is made of; a look-up in a list, as nothing is asked for more often.
+        node: the term that a number stands for, so too.
     """
 
     def __init__(self) -> None:
         self.overlaps = Overlaps()
         self._nodes: list[Node] = []
+        self.node: Callable[[Term], Node] = self._nodes.__getitem__
         self._index: dict[Node, Term] = {}
         self._symbols: list[frozenset[Term]] = []
         self.symbols: Callable[[Term], frozenset[Term]] = self._symbols.__getitem__

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -115,11 +116,15 @@ class Transfer:
         """
         prepared, dead = self._block(place, instructions)
         last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
+        make = partial(_Run, self, place, accesses=accesses, transfers=transfers)
         for number, (one, steps, own) in enumerate(prepared):
-            if not one.is_straight and len(flows) == 1:
-                fork = flows[0].state.copy()
-            run = _Run(self, place, one, accesses=accesses, transfers=transfers)
-            flows = [way for flow in flows for way in self._instruction(run, flow.state, steps, own)]
+            if one.is_straight:
+                for flow in flows:
+                    self._straight(make, one, steps, flow.state)
+                flows = [Flow("fall", one.following, flow.state) for flow in flows]
+            else:
+                fork, run = flows[0].state.copy() if len(flows) == 1 else fork, make(one)
+                flows = [way for flow in flows for way in self._branching(run, flow.state, frozenset(own))]
             if number == last:
                 break
             if lost := next((flow for flow in flows if flow.way != "fall"), None):
@@ -127,7 +132,7 @@ class Transfer:
             if not flows:
                 return []
             if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1].instruction):
-                flows = [self._merged(flows, run.place_behind, fork)]
+                flows = [self._merged(flows, (place, *one.end), fork)]
         falling = [flow for flow in flows if flow.way == "fall"]
         flows = [flow for flow in flows if flow.way != "fall"]
         if falling:
@@ -153,23 +158,26 @@ class Transfer:
                 self._steps[key] = computations(prepared, self._terms, own) if prepared.is_straight else ()
             yield _Prepared(prepared, self._steps[key], own)
 
-    def _instruction(
-        self, run: _Run, state: State, steps: Sequence[Computation | int], needed: Sequence[int]
-    ) -> list[Flow]:
+    @staticmethod
+    def _straight(
+        make: Callable[[PreparedInstruction], _Run],
+        instruction: PreparedInstruction,
+        steps: Sequence[Computation | int],
+        state: State,
+    ) -> None:
+        """Execute an instruction that falls through; what is no computation needs that a run of it is made."""
+        run = None
+        for step in steps:
+            if isinstance(step, int) or not compute(step, state):
+                run = run or make(instruction)
+                run.straight(step if isinstance(step, int) else step.number, state)
+        state.forget([at for at in instruction.temporaries if at in state.locations])
+
+    def _branching(self, run: _Run, state: State, needed: frozenset[int]) -> list[Flow]:
         """How control leaves an instruction; where it falls through on several ways, these do not meet yet."""
-        prepared = run.prepared
-        first = Flow("fall", prepared.following, state)
-        if prepared.is_straight:
-            for step in steps:
-                if isinstance(step, int):
-                    run.straight(step, state)
-                elif not compute(step, state):
-                    run.straight(step.number, state)
-            flows = [first]
-        else:
-            flows = self._ways(run, first, frozenset(needed))
+        flows = self._ways(run, Flow("fall", run.prepared.following, state), needed)
         for flow in flows:
-            flow.state.forget([at for at in prepared.temporaries if at in flow.state.locations])
+            flow.state.forget([at for at in run.prepared.temporaries if at in flow.state.locations])
         return flows
 
     def _ways(self, run: _Run, first: Flow, needed: frozenset[int]) -> list[Flow]:
