@@ -60,9 +60,7 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
     """
     killed = killed_bindings(values)
     terms = values.terms
-    told = {
-        point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states
-    }
+    told = {point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states}
     if not any(own for each in told.values() for own in each):  # then nothing comes of it
         return {point: tuple(AssertedOf({}, {}) for _ in each) for point, each in told.items()}
 

@@ -74,6 +74,8 @@ def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
     inside = {one.address for point in points for one in point.block.instructions[1:]}
     count = 32 if isa is Isa.POWERPC else 15
     places = {f"r{number}": values.registers[f"r{number}"] for number in range(count)}
+    overlaps = values.terms.overlaps
+    split = {place for place in places.values() if len(overlaps.add(place)) > 1}
     given = {place: values.terms.symbol(("in", place), 8 * place.size_bytes) for place in places.values()}
     for index in sorted(values.states):
         point, state = values.graph.points[index], values.states[index]
@@ -81,7 +83,9 @@ def register_ranges(values: Values, isa: Isa) -> Iterable[RegisterRange]:
             continue
         for name, location in places.items():
             is_unknown = location not in state.locations and given[location] not in state.known
-            if is_unknown and not state.overlapping(location):  # it holds what it held at entry
+            if is_unknown and (
+                location not in split or not state.overlapping(location)
+            ):  # it holds what it held at entry
                 continue
             term = state.read(location)
             if term is None or state.base(term) is Base.ANY or state.value(term).is_top:

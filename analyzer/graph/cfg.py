@@ -209,6 +209,19 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
     )
 
 
+_Told = tuple[frozenset[tuple[int, tuple[int, ...]]], "Returns"]
+_graphs: WeakKeyDictionary[Lifter, tuple[_Told, dict[int, FunctionGraph]]] = WeakKeyDictionary()
+"""By address of a function its graph, by the last that was told of targets and returns; a lifter is of one image."""
+
+
+def known_graphs(lifter: Lifter, indirect: IndirectTargets, known: Returns) -> dict[int, FunctionGraph]:
+    """The graphs of `function_graph` by address of the function, as far as they were made where as much was known."""
+    told = frozenset(indirect.items()), known
+    if lifter not in _graphs or _graphs[lifter][0] != told:
+        _graphs[lifter] = told, {}
+    return _graphs[lifter][1]
+
+
 def function_graph(
     image: Image, lifter: Lifter, symbol: Symbol, indirect: IndirectTargets, known: Returns = _NOTHING_KNOWN
 ) -> FunctionGraph:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph
+from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph, known_graphs
 from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, reachable
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
@@ -229,6 +229,7 @@ class _Builder:
         self._image, self._lifter, self._indirect, self._returns = image, lifter, indirect, returns
         self._depths = recursion_depths
         self._graphs: dict[int, FunctionGraph] = {}
+        self._known = known_graphs(lifter, indirect, returns)
         self._points: list[Point] = []
         self._index: dict[tuple[Context, int], int] = {}
         self._edges: list[Edge] = []
@@ -265,11 +266,14 @@ class _Builder:
         return Supergraph(*parts, tuple(sorted(set(self._cuts))), self._summarised)
 
     def _graph(self, symbol: Symbol) -> FunctionGraph:
-        if symbol.address not in self._graphs:
-            self._graphs[symbol.address] = function_graph(
-                self._image, self._lifter, symbol, self._indirect, self._returns
-            )
-        return self._graphs[symbol.address]
+        found = self._graphs.get(symbol.address)
+        if found is None:
+            found = self._known.get(symbol.address)
+            if found is None:
+                found = function_graph(self._image, self._lifter, symbol, self._indirect, self._returns)
+                self._known[symbol.address] = found
+            self._graphs[symbol.address] = found
+        return found
 
     def _point(self, frame: _Frame, address: int) -> int:
         key = frame.context, address

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
+from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.dominance import DominatorTree
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
@@ -62,6 +63,11 @@ class Groups(Mapping[int, int]):
         return len(self._first)
 
 
+_Condensed = tuple[FlowOrder[Arrow], Groups]
+_found: WeakKeyDictionary[FlowOrder[Arrow], dict[frozenset[int], _Condensed]] = WeakKeyDictionary()
+"""What hits and what persists is asked of the same sets of the same graph."""
+
+
 def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Groups]:
     """The condensed graph, and for each node that the entry leads to the one that has its state at the start.
 
@@ -71,6 +77,13 @@ def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowO
 
     *Soundness:* as said of the module.
     """
+    known, key = _found.setdefault(graph, {}), frozenset(changing)
+    if key not in known:
+        known[key] = _condensed(graph, key)
+    return known[key]
+
+
+def _condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> _Condensed:
     tree = graph.dominance
     changed = frozenset(node for node in changing if node in tree.first)
     roots = {graph.entry, *changed, *(target for node in changed for target in graph.successors(node))}

@@ -17,6 +17,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import TypeVar, overload
 
 from wcet_probe.analyzer.domains.cache_sets import (
@@ -69,7 +70,7 @@ class CacheAccess:
     is_certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class CacheGraph:
     """Accesses along the paths of a program.
 
@@ -82,6 +83,18 @@ class CacheGraph:
     nodes: tuple[tuple[CacheAccess, ...], ...]
     successors: tuple[tuple[int, ...], ...]
     entry: int
+
+    @cached_property
+    def region(self) -> FlowOrder[Arrow]:
+        """What the entry leads to, behind `START`, which leads to the entry."""
+        reached, waiting = {self.entry}, [self.entry]
+        while waiting:
+            new = set(self.successors[waiting.pop()]) - reached
+            reached |= new
+            waiting += new
+        nodes = sorted(reached)
+        arrows = (Arrow(node, target) for node in nodes for target in dict.fromkeys(self.successors[node]))
+        return FlowOrder((START, *nodes), (Arrow(START, self.entry), *arrows), START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +146,9 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     """
     ways = effective_ways(config)
     start = initial_state(ways, is_cold=is_cold)
-    whole = region(graph)
     states: dict[int, Sequence[SetState | None]] = {}
     for number, nodes in by_set(graph, config).items():
-        found = fixpoint(whole, start, nodes.keys(), _transfer(nodes, ways), join)
+        found = fixpoint(graph.region, start, nodes.keys(), _transfer(nodes, ways), join)
         states[number] = NodeStates(len(graph.nodes), found)
     return CacheAnalysis(states, classify(graph, config, states))
 
@@ -228,24 +240,14 @@ def by_set(graph: CacheGraph, config: CacheConfig) -> dict[int, SetNodes]:
     return {number: {node: tuple(own) for node, own in nodes.items()} for number, nodes in parts.items()}
 
 
-def region(graph: CacheGraph) -> FlowOrder[Arrow]:
-    """What the entry of a graph leads to, behind `START`, which leads to the entry."""
-    reached, waiting = {graph.entry}, [graph.entry]
-    while waiting:
-        new = set(graph.successors[waiting.pop()]) - reached
-        reached |= new
-        waiting += new
-    nodes = sorted(reached)
-    arrows = (Arrow(node, target) for node in nodes for target in dict.fromkeys(graph.successors[node]))
-    return FlowOrder((START, *nodes), (Arrow(START, graph.entry), *arrows), START)
-
-
 def part_of(whole: FlowOrder[Arrow], nodes: Collection[int]) -> FlowOrder[Arrow]:
-    """The part of `region` that consists of ``nodes``, as far as they are in it, behind `START`.
+    """The part of a `CacheGraph.region` that consists of ``nodes``, as far as they are in it, behind `START`.
 
     *Soundness:* `START` leads to the graph's entry and to the target of each edge from outside.
     """
-    inside = sorted(node for node in nodes if node in whole)
+    inside = sorted(node for node in nodes if node in whole and node != START)
+    if len(inside) + 1 == len(whole.outgoing):
+        return whole
     held = frozenset(inside)
     entries = (Arrow(START, node) for node in inside if not held.issuperset(whole.sources[node]))
     within = (arrow for node in inside for arrow in whole.outgoing[node] if arrow.target in held)

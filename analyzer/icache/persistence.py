@@ -30,7 +30,6 @@ from wcet_probe.analyzer.icache.must_may import (
     by_set,
     fixpoint,
     part_of,
-    region,
 )
 from wcet_probe.model.target import CacheConfig, Replacement
 
@@ -103,7 +102,6 @@ def persistent_groups(
 
     *Soundness:* as said of the module. Each miss of an access of a group is one of the group's lines.
     """
-    whole = region(graph)
     accesses: dict[int, dict[int, tuple[SetAccess, ...]]] = {}
     for number, nodes in by_set(graph, config).items():
         for node, parts in nodes.items():
@@ -111,7 +109,7 @@ def persistent_groups(
     found = []
     for scope in scopes:
         once = scope.nodes - _on_cycles(graph, scope.nodes)
-        persistent = _persistent(config, part_of(whole, scope.nodes), once, accesses, states)
+        persistent = _persistent(config, part_of(graph.region, scope.nodes), once, accesses, states)
         found.append(_groups(graph, scope, persistent))
     return tuple(found)
 

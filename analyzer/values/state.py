@@ -409,13 +409,11 @@ class State:
         if node.opcode == "GAMMA":
             computed = self._chosen(term)
             return computed if known is None else _meet(computed, known)
-        if self._bases.keys().isdisjoint(self.terms.symbols(term)):  # numbers, all of them
+        are_numbers = self._bases.keys().isdisjoint(self.terms.symbols(term))
+        bases = [] if are_numbers else [self.base(operand) for operand in operands]
+        if are_numbers:
             computed = _apply(node.opcode, tuple([self.value(operand) for operand in operands]), node.bits)
-            if node.opcode == "INT_AND" and (least := least_by_masks(self.terms, self._known, term)):
-                computed = _meet(computed, strided.between(node.bits, least, (1 << node.bits) - 1))
-            return computed if known is None else _meet(computed, known)
-        bases = [self.base(operand) for operand in operands]
-        if any(bases) and node.opcode in BIT_COUNTS:
+        elif any(bases) and node.opcode in BIT_COUNTS:
             computed = _apply(node.opcode, tuple(strided.top(self.terms[o].bits) for o in operands), node.bits)
         elif any(bases) and not (is_computable(node.opcode, bases) or self._is_low_part(term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)

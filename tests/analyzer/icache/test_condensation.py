@@ -12,7 +12,7 @@ from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.icache.condensation import condensed
-from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, analyze, by_set, is_fixpoint, region
+from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, analyze, by_set, is_fixpoint
 from wcet_probe.model.target import Replacement
 
 START = -1
@@ -99,6 +99,6 @@ def test_states_of_sets_are_those_of_a_fixpoint_over_all_nodes(edges, own, confi
         return state
 
     for number, nodes in by_set(graph, config).items():
-        expected = least(region(graph), Joined(join), start, partial(behind, nodes))
+        expected = least(graph.region, Joined(join), start, partial(behind, nodes))
         assert list(found[number]) == [expected.get(node) for node in range(MOST_NODES)]
     assert is_fixpoint(graph, config, found, is_cold=is_cold)
