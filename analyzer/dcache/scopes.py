@@ -33,6 +33,7 @@ from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicB
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.icache.condensation import condensed
 from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
@@ -163,10 +164,12 @@ class Scopes:
         """Those of ``points`` that are not executed behind one that is ``sure``, in the same scope, on every way.
 
         *Soundness:* what a way leads to from where a scope begins, or the call, with none before that is sure, is kept.
+        Other points pass on what leads to them, so the ways of the condensed graph are those of the whole one.
         """
-        passed = frozenset(sure)
-        found = self._order.behind([0, *self._begun_at(group)], lambda edge: edge.source not in passed)
-        return tuple(point for point in points if point in found)
+        passed, begun = frozenset(sure), {0, *self._begun_at(group)}
+        graph, nearest = condensed(self._order, passed | begun)
+        found = graph.behind(begun, lambda edge: edge.source not in passed)
+        return tuple(point for point in points if nearest[point] in found)
 
     def _begun_at(self, group: ReferenceGroup) -> Iterator[int]:
         """The points behind edges behind which a scope of ``group`` may begin."""

@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.dominance import DominatorTree
-from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.graph.flow_order import Arrow, Edge_, FlowOrder
 
 
 class Groups(Mapping[int, int]):
@@ -64,11 +65,11 @@ class Groups(Mapping[int, int]):
 
 
 _Condensed = tuple[FlowOrder[Arrow], Groups]
-_found: WeakKeyDictionary[FlowOrder[Arrow], dict[frozenset[int], _Condensed]] = WeakKeyDictionary()
+_found: WeakKeyDictionary[FlowOrder[Any], dict[frozenset[int], _Condensed]] = WeakKeyDictionary()
 """What hits and what persists is asked of the same sets of the same graph."""
 
 
-def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Groups]:
+def condensed(graph: FlowOrder[Edge_], changing: Collection[int]) -> tuple[FlowOrder[Arrow], Groups]:
     """The condensed graph, and for each node that the entry leads to the one that has its state at the start.
 
     Args:
@@ -83,7 +84,7 @@ def condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> tuple[FlowO
     return known[key]
 
 
-def _condensed(graph: FlowOrder[Arrow], changing: Collection[int]) -> _Condensed:
+def _condensed(graph: FlowOrder[Edge_], changing: Collection[int]) -> _Condensed:
     tree = graph.dominance
     changed = frozenset(node for node in changing if node in tree.first)
     roots = {graph.entry, *changed, *(target for node in changed for target in graph.successors(node))}
