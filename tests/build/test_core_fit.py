@@ -28,7 +28,7 @@ def built_for(name: str, more: str = "") -> BuildAttributes:
 
 
 def fit(built: BuildAttributes, name: str) -> str | None:
-    return check_fit("it.elf", built, load_target(name), TARGETS)
+    return check_fit("it.elf", built, load_target(name), iter(TARGETS))
 
 
 @pytest.mark.parametrize("name", target_names())

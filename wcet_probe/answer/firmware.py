@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
@@ -121,8 +121,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         raise UsageError(
             f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
         )
-    targets = [load_target(name) for name in target_names()]
-    other_core = built_for_another_core(request.elf.name, elf, target, targets)
+    other_core = built_for_another_core(request.elf.name, elf, target, map(load_target, target_names()))
     instructions = with_timing_problems(decode(image), target)
     initial = None
     if request.initial_data:
@@ -186,7 +185,7 @@ def with_effects(
     return replace(found, effects=fact_effects(asked, proved, each=each, progress=progress))
 
 
-def built_for_another_core(name: str, elf: bytes, target: Target, targets: Sequence[Target]) -> Assumption | None:
+def built_for_another_core(name: str, elf: bytes, target: Target, targets: Iterable[Target]) -> Assumption | None:
     """What is assumed where the file ``elf`` called ``name`` is built for another core than ``target``, or None.
 
     Raises:

@@ -48,15 +48,16 @@ def check_fit(name: str, built: BuildAttributes, target: Target, targets: Iterab
         name: of the file.
         built: what the file says.
         target: the core that is asked about.
-        targets: all that there are, to name those that fit.
+        targets: all that there are, to name those that fit; they are asked for only then.
 
     Raises:
         UsageError: the core cannot execute what the file is built for; the message names targets that can.
     """
     lack = _lack(built, target)
     if lack:
-        fitting = [one.name for one in targets if _is_exact(built, one)]
-        fitting = fitting or [one.name for one in targets if one.isa is target.isa and not _lack(built, one)]
+        every = tuple(targets)
+        fitting = [one.name for one in every if _is_exact(built, one)]
+        fitting = fitting or [one.name for one in every if one.isa is target.isa and not _lack(built, one)]
         remedy = (
             f"choose --target {' or '.join(fitting)}" if fitting else "no target fits; build it for one that is there"
         )
