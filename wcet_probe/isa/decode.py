@@ -105,9 +105,15 @@ def _records(code: bytes, address: int, isa: Isa, order: _Order) -> Iterator[Rec
     engine = _engine(isa, order)
     offset = 0
     while offset < len(code):
-        for found in engine.disasm(code[offset:], address + offset):
-            yield _record(engine, found, isa, order)
-            offset += found.size
+        if isa is Isa.POWERPC:  # its decoder reads the encoding, and needs no operands
+            for at, size, name, operands in engine.disasm_lite(code[offset:], address + offset):
+                encoding = _encoding(code[offset : offset + size], isa, order)
+                yield Record(isa, at, size, encoding, name, f"{name} {operands}".strip())
+                offset += size
+        else:
+            for found in engine.disasm(code[offset:], address + offset):
+                yield _record(engine, found, isa, order)
+                offset += found.size
         if offset < len(code):
             data = code[offset : offset + _unit_bytes(code[offset : offset + 2], isa, order)]
             encoding = _encoding(data, isa, order)
@@ -135,7 +141,7 @@ def _engine(isa: Isa, order: _Order) -> _Capstone:
         Isa.POWERPC: (capstone.CS_ARCH_PPC, capstone.CS_MODE_32),
     }[isa]
     engine = capstone.Cs(architecture, mode | (capstone.CS_MODE_BIG_ENDIAN if order == "big" else 0))
-    engine.detail = True
+    engine.detail = isa is not Isa.POWERPC
     return engine
 
 
@@ -143,8 +149,6 @@ def _record(engine: _Capstone, found: _Capstone, isa: Isa, order: _Order) -> Rec
     """Capstone's instruction ``found`` as plain data."""
     text = f"{found.mnemonic} {found.op_str}".strip()
     encoding = _encoding(bytes(found.bytes), isa, order)
-    if isa is Isa.POWERPC:
-        return Record(isa, found.address, found.size, encoding, found.mnemonic, text)
     reads, writes = found.regs_access()
     operands = found.operands
     immediates = [operand.imm for operand in operands if operand.type == arm_const.ARM_OP_IMM]
