@@ -274,14 +274,12 @@ class State:
 
         A register that is written in part is one whose content is not known, and no two registers in one.
         """
-        if location in self._locations:
+        sharing = self.terms.overlaps.add(location)
+        overlapping = () if len(sharing) == 1 or location in self._locations else self.overlapping(location)
+        if not overlapping:
             if not self._locations_own:
                 self._make_locations_own()
             self._locations[location] = term
-            return
-        overlapping = self.overlapping(location)
-        if not overlapping:
-            self.set_location(location, term)
             return
         wider = next((held for held in overlapping if held.size_bytes > location.size_bytes), None)
         if wider is not None and location.space == "register":
