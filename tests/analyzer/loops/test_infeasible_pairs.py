@@ -1,14 +1,21 @@
 """Pairs of edges that exclude each other: no run takes both."""
 
 import random
+from collections import Counter
 
 import pytest
 
+from tests.analyzer.random_conditions import conditional_functions
 from tests.path_check import attack, check_path, edge_counts, interpret, proved
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.graph.loop_forest import loops_of
+from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
+from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 ONCE = """
     tst r0, #4
@@ -107,3 +114,86 @@ def test_a_value_that_a_choice_brings_back_excludes_nothing(target):
     proof = proved(guest, "f")
     for arguments in ((0, 0, 0), (0, 0, 1), (0, 7, 1)):
         attack(proof, *arguments, guest.address("data"))
+
+
+def parts_of(values):
+    """Header, the points of no inner loop, and all points: of the whole, and of each loop."""
+    loops = loops_of(values.forest)
+    reached = frozenset(values.states)
+    yield None, reached.difference(*(loop.nodes for loop in loops)), reached
+    for loop in loops:
+        inner = (other.nodes for other in loops if other.nodes < loop.nodes)
+        yield loop.header, loop.nodes.difference(*inner) & reached, loop.nodes & reached
+
+
+def behind(values, first, body, header):
+    """The points of ``body`` that ``first`` leads to without the header, and the edges between them, with ``first``."""
+    found, edges = {first.target}, {first}
+    while True:
+        new = {e for e in values.edges if e.source in found and e.target in body and e.target != header} - edges
+        if not new:
+            return found, edges
+        edges |= new
+        found |= {edge.target for edge in new}
+
+
+def pairs_by_definition(values):
+    """All pairs, each asked by itself, with the number of questions; no answer is remembered."""
+    found, asked, terms = set(), 0, values.terms
+    leaving = Counter(edge.source for edge in values.edges if edge.target == EXIT)
+    for header, nodes, body in parts_of(values):
+        deciding = [
+            edge
+            for edge, one in values.edges.items()
+            if edge.source in nodes and one.conditions and not (edge.target == EXIT and leaving[edge.source] > 1)
+        ]
+        for first in deciding:
+            if first.target not in body or first.target == header:
+                continue
+            points, edges = behind(values, first, body, header)
+            killed = frozenset().union(*(values.killed[edge] for edge in edges))
+
+            def lasts(symbol, points=points, killed=killed):
+                place = defined_at(terms[symbol].arguments)
+                return place == ENTRY or (place is not None and place not in points and symbol not in killed)
+
+            lasting = [pair for pair in values.edges[first].conditions if all(map(lasts, terms.symbols(pair[0])))]
+            for second in (edge for edge in deciding if edge.source in points):
+                asked += 1
+                state = values.edges[second].state.copy()
+                spoken_of = frozenset().union(*map(terms.symbols, state.known))
+                conditions = [pair for pair in lasting if not terms.symbols(pair[0]).isdisjoint(spoken_of)]
+                if not all(assume(state, term, holds) for term, holds in conditions):
+                    found.add((first, second, header))
+    return found, asked
+
+
+def check_pairs(seed, target, functions, runs):
+    """Hold the pairs of random functions against their definition, and runs against the bounds that they make."""
+    core, draw = load_target(target), random.Random(seed)
+    guest, asked, found = guest_of(conditional_functions(seed, functions), core, ".c"), 0, 0
+    for number in range(functions):
+        try:
+            proof = proved(guest, f"f{number}")
+        except AnalysisError:  # a loop whose counter the compiler made away with
+            continue
+        expected, questions = pairs_by_definition(proof.values)
+        assert {(one.first, one.second, one.header) for one in infeasible_edge_pairs(proof.values)} == expected
+        asked, found = asked + questions, found + len(expected)
+        for _ in range(runs):
+            attack(proof, *(draw.choice((draw.randrange(12), draw.getrandbits(32))) for _ in range(3)))
+    return asked, found
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
+def test_pairs_are_those_that_each_question_by_itself_gives(target):
+    asked, found = check_pairs(6, target, functions=4, runs=2)
+    assert asked > 500
+    assert found > 50
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
+@pytest.mark.parametrize("seed", range(100, 130))
+def test_pairs_of_many_functions_are_those_of_their_definition(seed, target):
+    check_pairs(seed, target, functions=6, runs=6)
