@@ -1,7 +1,7 @@
-"""What a proof costs as programs grow: blocks in a row, nested loops, depth of calls; ``python -m bench.cost``.
+"""What a proof costs as programs grow: blocks or loops in a row, nests, depth of calls; ``python -m bench.cost``.
 
 Prints a table in Markdown: processor time and the most memory of a proof of its own process, blocks, and the bound. The
-programs are made here, and compiled by the packaged Clang for cortex-m4 with -O1.
+programs are made here, and compiled by the packaged Clang with -O1, for cortex-m4 if no target is given.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pathlib import Path
 
 from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.build.toolchain import find_toolchain
-from wcet_probe.catalog.lookup import load_target
+from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import AnalysisError
 
-_TARGET = "cortex-m4"
 _HEAD = "volatile unsigned in, out; unsigned a, b, c;\n"
 _NOINLINE = "__attribute__((noinline)) unsigned "
 
@@ -31,6 +30,14 @@ def choices(count: int) -> str:
     for i in range(count):
         text += f"if (in & {1 << i % 31}u) {{ out = {i}; x += a; }} else {{ out = {i + 1}; x ^= b; }}\n"
     return f"{_HEAD}void entry(void) {{ unsigned x = 0;\n{text}c = x; }}\n"
+
+
+def loops(count: int) -> str:
+    """``count`` loops in a row, with a choice in each."""
+    text = ""
+    for i in range(count):
+        text += f"for (unsigned i = 0; i < {5 + i % 7}; i++) {{ if (in & 1) x += array[i]; else out = i; }}\n"
+    return f"{_HEAD}unsigned array[256];\nvoid entry(void) {{ unsigned x = 0;\n{text}c = x; }}\n"
 
 
 def nest(depth: int) -> str:
@@ -48,28 +55,29 @@ def calls(depth: int) -> str:
 
 
 SHAPES: dict[str, tuple[Callable[[int], str], tuple[int, ...], str]] = {
-    "choices": (choices, (333, 1_667, 6_333), "blocks in a row, {blocks:,}"),
+    "choices": (choices, (333, 1_000, 2_000), "{size:,} choices in a row"),
+    "loops": (loops, (50, 200), "{size} loops in a row"),
     "nest": (nest, (1, 2, 3, 4, 5, 6), "nest of {size} loops"),
     "calls": (calls, (2, 4, 6, 8, 10), "calls in loops, {size} deep"),
 }
 """By name: the program of a size, sizes, and what a row is called."""
 
 
-def rows(names: list[str]) -> Iterator[str]:
+def rows(names: list[str], target: str) -> Iterator[str]:
     """The table, row by row."""
     yield "| program | basic blocks, calls expanded | CPU seconds | most memory, MiB | bound, instructions |"
     yield "|---|---|---|---|---|"
     for name in names:
         for size in SHAPES[name][1]:
-            command = [sys.executable, "-m", "bench.cost", "--one", name, str(size)]
+            command = [sys.executable, "-m", "bench.cost", "--target", target, "--one", name, str(size)]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             yield done.stdout.strip()
 
 
-def one(name: str, size: int) -> str:
+def one(name: str, size: int, target: str) -> str:
     """The row of one program, proved in this process."""
     make, _, words = SHAPES[name]
-    core = load_target(_TARGET)
+    core = load_target(target)
     tools = find_toolchain("zig", core)
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
@@ -92,12 +100,13 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--only", choices=SHAPES, action="append", help="a shape of program; repeatable")
+    parser.add_argument("--target", default="cortex-m4", choices=target_names(), help="core")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "SIZE"), help="one row, in this process")
     asked = parser.parse_args()
     if asked.one:
-        print(one(asked.one[0], int(asked.one[1])))
+        print(one(asked.one[0], int(asked.one[1]), asked.target))
         return
-    for row in rows(asked.only or list(SHAPES)):
+    for row in rows(asked.only or list(SHAPES), asked.target):
         print(row, flush=True)
 
 
