@@ -8,7 +8,6 @@ Words: P-code, predicated instruction (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -23,8 +22,7 @@ _CONTROL = _BRANCHES | _AWAY | {"CALL", "CALLIND", "TRAP"}
 _MOST_REMEMBERED = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedInstruction:
+class PreparedInstruction(NamedTuple):
     """What is told of an instruction without a state, once.
 
     Attributes:

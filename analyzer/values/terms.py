@@ -121,7 +121,7 @@ class Terms(TermTable):
     # ------------------------------------------------------------------------------------------------------- inside
 
     def _plain(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
-        if max(self._depth[argument] for argument in arguments) >= _MOST_DEPTH:
+        if max([self._depth[argument] for argument in arguments]) >= _MOST_DEPTH:
             return None
         if opcode in _COMMUTATIVE:
             arguments = tuple(sorted(arguments, key=lambda one: (self.value(one) is not None, one)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ COLLECTED_EVERY = 500_000
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``wcet-probe`` with ``arguments``, by default those of the process, and return its exit code."""
     gc.set_threshold(COLLECTED_EVERY)
+    atexit.register(gc.disable)  # where the process ends, nobody needs one more look
     try:
         from wcet_probe.cli.app import main as run  # noqa: PLC0415  (an interrupt may come while it is imported)
     except KeyboardInterrupt:
