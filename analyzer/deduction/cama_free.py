@@ -24,7 +24,7 @@ from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
-from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind
+from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import View
@@ -80,6 +80,8 @@ def deduce_free_large(geometry: Geometry, lifter: Lifter, entry_address: int, re
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
         join = common(joins)
+        if join is None:
+            return found.then(without_begin("free-large", joins))
         part, given = _resumed(geometry, join, registers[1])
         joins = part.follow(lifter, join.address, given, to_join=number < _NEIGHBOURS)
         found = found.then(part.run.deduced("free-large"))

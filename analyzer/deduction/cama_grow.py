@@ -23,9 +23,9 @@ from typing import cast
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
-from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind
+from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, LEFT_TO_ANOTHER_PART, CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, Obligation, stored_view
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
@@ -50,7 +50,6 @@ _HEADER_BYTES = 4
 NOTHING_CHANGED = "nothing is changed where it fails"
 SIZE, AREA, START = "the size of the block", "where an area would be", "where the block starts"
 DESCRIPTORS = "descriptors are available"
-ONE_BEGIN = "all ways to a part end where it begins"
 OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is returned"
 
 
@@ -72,8 +71,8 @@ def deduce_malloc_grow(
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
         join = common(joins)
-        if any(one.address != join.address for one in joins) or not _may_be_repeated(lifter, join.address, stage):
-            return found.then(Deduced("malloc-grow", 0, (Obligation(0, join.address, ONE_BEGIN, is_shown=False),), ()))
+        if join is None or not _may_be_repeated(lifter, join.address, stage):
+            return found.then(without_begin("malloc-grow", joins))
         part = _Part(geometry, stage, join, registers)
         joins = part.follow(lifter, join.address)
         found = found.then(part.run.deduced("malloc-grow"))
@@ -115,17 +114,12 @@ class _Entry:
         self.run.terms.follow(wanted)
         self.registers = registers
         self.joins: list[Join] = []
-        self.constants: list[Join] = []
 
     def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
         """Follow the part; what was shown of its ways where they stop."""
         given = dict(zip(self.registers, (*self.given, self.run.stack_pointer), strict=True))
         follow_ways(lifter, self.run.terms, address, given, self.run.memory, self._visit)
-        if not self.joins:
-            return ()
-        # What is the same constant on all ways is that, whatever else it may be taken for.
-        constants = common(self.constants).held
-        return tuple(replace(one, held={**one.held, **constants}) for one in self.joins)
+        return tuple(self.joins)
 
     def _visit(self, way: End) -> None:
         run = self.run
@@ -146,15 +140,14 @@ class _Entry:
         asked.append(("the set is one", run.terms.value(self.given[1]) < run.geometry.sets))
         if size is not None:
             plain = joined(run, way, {}, (), self.registers[2])
-            told = {name: "size" for name, word in words.items() if word == size}
-            told |= {name: "asked set" for name, word in words.items() if word == self.given[1]}
-            told |= {
-                name: f"class {name}"
-                for name, word in words.items()
-                if name not in told and self._is_class(word, size, way)
-            }
-            self.constants.append(plain)
-            self.joins.append(replace(plain, held={**plain.held, **told}))
+            held = dict(plain.held)
+            for register, word in words.items():
+                names = {name for name, one in (("size", size), ("asked set", self.given[1])) if word == one}
+                if not names and self._is_class(word, size, way):
+                    names = {f"class {register}"}
+                if names:
+                    held[register] = held.get(register, frozenset()) | names
+            self.joins.append(replace(plain, held=held))
         run.end_way(replace(way, reason=""), asked)
 
     def _is_size(self, size: Word, way: End) -> bool:
@@ -247,7 +240,7 @@ class _Part:
         for _, formula in self._known(view, self.numbers, stage):
             terms.questions.assume(formula)
         self.classes: dict[str, Node] = {}
-        for name in join.held.values():
+        for name in sorted(frozenset().union(*join.held.values())):
             if name.startswith("class "):
                 self.classes[name] = terms.known(unknown(name))
                 terms.questions.assume(self._is_class(self.classes[name]))
