@@ -20,25 +20,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
+from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, End, follow_ways
+from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, negation, term, unknown
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
 _MOST_START, _MOST_PLACE = SPAN // START_BYTES - 1, SPAN // PLACE_BYTES - 1
 _NEIGHBOURS = 2
 """Parts of free of a large block before its last one: the right neighbour and the left one."""
 CHAINED_AND_USED, NOT_HELD = "what is merged is chained and in use", "what is merged is not held"
-_RETURN_ADDRESS = Word(0, ((RETURN_ADDRESS, 1),))
-_OF_RETURN = "return address"
 
 
 def deduce_free_small(geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str]) -> Deduced:
@@ -81,7 +79,9 @@ def deduce_free_large(geometry: Geometry, lifter: Lifter, entry_address: int, re
     for number in range(1, _NEIGHBOURS + 1):
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
-        join = _common(joins)
+        join = common(joins)
+        if join is None:
+            return found.then(without_begin("free-large", joins))
         part, given = _resumed(geometry, join, registers[1])
         joins = part.follow(lifter, join.address, given, to_join=number < _NEIGHBOURS)
         found = found.then(part.run.deduced("free-large"))
@@ -144,33 +144,6 @@ def _spared(memory: CamaMemory, view: View) -> tuple[View, tuple[Node, ...]]:
 # --------------------------------------------------------------------------------------------------------------- joins
 
 
-@dataclass(frozen=True, slots=True)
-class _Join:
-    """What was shown at a join, of one way or of all.
-
-    Attributes:
-        address: of the join.
-        held: what registers hold, by their names in `_told`.
-        stack_pointer: its distance from what it was at entry, if it is known.
-        stack: words of the stack that were stored, by their distance from what the stack pointer was at entry.
-    """
-
-    address: int
-    held: Mapping[str, str]
-    stack_pointer: int | None
-    stack: frozenset[int]
-
-
-def _common(joins: Iterable[_Join]) -> _Join:
-    """What was shown on all ways."""
-    first, *others = joins
-    for one in others:
-        held = {name: told for name, told in first.held.items() if one.held.get(name) == told}
-        pointer = first.stack_pointer if first.stack_pointer == one.stack_pointer else None
-        first = _Join(first.address, held, pointer, first.stack & one.stack)
-    return first
-
-
 def _told(view: View, descriptor: Node) -> Mapping[str, Node]:
     """What registers may be shown to hold at a join, as integers."""
     return {
@@ -197,9 +170,9 @@ class _Part:
     start: Node | None
     stack_register: str
 
-    def follow(self, lifter: Lifter, address: int, given: Mapping[str, Word], *, to_join: bool) -> tuple[_Join, ...]:
+    def follow(self, lifter: Lifter, address: int, given: Mapping[str, Word], *, to_join: bool) -> tuple[Join, ...]:
         """Follow the part from ``address`` on; what was shown of its ways at the join that ends it."""
-        joins: list[_Join] = []
+        joins: list[Join] = []
 
         def visit(way: End) -> None:
             if way.is_at_join:
@@ -210,31 +183,20 @@ class _Part:
         follow_ways(lifter, self.run.terms, address, given, self.run.memory, visit, to_join=to_join)
         return tuple(joins)
 
-    def _ask_at_join(self, way: End, others: Iterable[_Join]) -> Iterator[_Join]:
+    def _ask_at_join(self, way: End, others: Iterable[Join]) -> Iterator[Join]:
         """Ask all of a way at the join, where ``others`` arrived; what was shown there, if the way is not astray."""
         run, memory, view = self.run, cast("CamaMemory", way.memory), self.run.rules.before
         own = run.terms.fresh("no block") if self.start is None else self.start
         if not run.ask_after(lambda: self._merged(memory)[0], memory, way, own):
             return
         after, place = self._merged(memory)
-        told = _told(after, place)
-        wanted = [join.held for join in others]
-        held: dict[str, str] = {}
-        for register, word in way.words().items():
-            if word == _RETURN_ADDRESS:
-                held[register] = _OF_RETURN
-                continue
-            names = [name for name in told if all(one.get(register) == name for one in wanted)]
-            is_held = (name for name in names if run.terms.questions.holds(run.terms.value(word).equals(told[name])))
-            held.update((register, name) for name in islice(is_held, 1))
-        from_entry = way.words().get(self.stack_register, Word(0)).plus(run.stack_pointer, -1)
-        distance = None if from_entry.parts else from_entry.constant
+        found = joined(run, way, _told(after, place), others, self.stack_register)
         at = view.start(place)
         memory.name("start", at)
         memory.name("place", view.owner(at))
         is_used = conjunction(cama.is_chained(after, place), after.free(place).equals(0))
         run.end_way(way, [(CHAINED_AND_USED, is_used), (NOT_HELD, negation(after.held(at)))])
-        yield _Join(way.instruction_address, held, distance, frozenset(memory.stack))
+        yield found
 
     def _merged(self, memory: CamaMemory) -> tuple[View, Node]:
         """The view at a join, with what is owed and its ghosts, and the descriptor of what is merged."""
@@ -259,7 +221,7 @@ class _Part:
         return merged, place
 
 
-def _resumed(geometry: Geometry, join: _Join, stack_register: str) -> tuple[_Part, Mapping[str, Word]]:
+def _resumed(geometry: Geometry, join: Join, stack_register: str) -> tuple[_Part, Mapping[str, Word]]:
     """The part that begins at a join, and what is in registers there."""
     run = Deduction(geometry, cama.view_of(" before"), begins=False)
     run.assume_claims()
@@ -278,17 +240,9 @@ def _resumed(geometry: Geometry, join: _Join, stack_register: str) -> tuple[_Par
         "right": Word(0, ((right, PLACE_BYTES),)),
         "start": Word(0, ((start, START_BYTES),)),
         "end": Word(0, ((start, START_BYTES), (size, START_BYTES))),
-        _OF_RETURN: _RETURN_ADDRESS,
     }
-    given = {"lr": _anything(terms), **{register: words[name] for register, name in join.held.items()}}
-    if join.stack_pointer is not None:
-        given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
-    memory.stack.update((offset, _anything(terms)) for offset in join.stack)
+    given = registers_behind(run, join, words, stack_register)
     owed = (("right", descriptor, _MOST_PLACE), ("size", descriptor, _MOST_START), ("free", descriptor, 1))
     for name, at, most in (*owed, ("left", right, _MOST_PLACE)):
         memory.write(name, at, terms.known(terms.fresh("owed"), most))
     return _Part(run, descriptor, None, stack_register), given
-
-
-def _anything(terms: WordTerms) -> Word:
-    return Word(0, ((terms.known(terms.fresh("anything")), 1),))

@@ -38,6 +38,7 @@ from wcet_probe.analyzer.deduction.formulas import (
 from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, base_of
 
 LEFT_TO_ANOTHER_PART = "left to another part of the operation"
+AT_STOP = "followed up to where another part begins"
 IN_THE_RESERVED_SETS = "in the reserved sets"
 STORED_BEFORE_LOADED = "stored before it is loaded"
 OF_THE_OWN_BLOCK = "of the own block"
@@ -77,9 +78,14 @@ class TableWord:
 
 @dataclass(frozen=True, slots=True)
 class SetWord:
-    """A word of the bits of a set that is asked for, as it was loaded: of classes from 32 times ``plane`` on."""
+    """A word of the bits of a set that is asked for, as it was loaded.
 
-    plane: int
+    Attributes:
+        address: where it is, by which it is told of which 32 classes it has the bits.
+        version: how often words of the vectors had been stored.
+    """
+
+    address: Word
     version: int
 
 
@@ -93,7 +99,10 @@ class Rules:
         begins: whether it makes the heap, so that nothing is live at entry, and claims are not assumed.
         oblige: is told of each obligation: what it is, where, and whether it was shown.
         asked_set: the set that the operation is given, if any.
-        leaves_large: whether ways are left to another part that load the break or a head of a list of large blocks.
+        leaves_large: whether ways are left to another part that load a head of a list of large blocks.
+        leaves_found: whether ways are left to another part on which a list with a block was found.
+        stops_at: the word of static data, by its name in a view, whose load ends a way; empty for none.
+        makes_block: whether the word before a block may be stored that is none yet; it is asked at the end what it is.
         made: claims of ``before`` at terms, which are asked for again and again.
     """
 
@@ -105,6 +114,9 @@ class Rules:
     oblige: Callable[[str, int, bool], None]
     asked_set: Word | None = None
     leaves_large: bool = False
+    leaves_found: bool = False
+    stops_at: str = ""
+    makes_block: bool = False
     made: dict[tuple[Any, ...], Node] = field(default_factory=dict)
 
 
@@ -191,9 +203,8 @@ class CamaMemory:
         found = self._table_word(address, site)
         if found is not None:
             return self._load_table(found)
-        plane = self._plane_of_set(address, site)
-        if plane is not None:
-            return self._load_set_word(plane)
+        if self._is_vector_of_set(address, site):
+            return self._load_set_word(address)
         return self._load_field(*self._field(address), site)
 
     def store(self, address: Word, value: Word, site: Site) -> None:
@@ -240,8 +251,8 @@ class CamaMemory:
             return self._load_field(term(self.rules.geometry.sentinel), offset - 32, site)
         if address not in self.static:
             raise Astray("a load of static data of which nothing is claimed")
-        if self.rules.leaves_large and _SCALARS.get(offset) == "top":
-            raise Astray(LEFT_TO_ANOTHER_PART)
+        if self.rules.stops_at and _SCALARS.get(offset) == self.rules.stops_at:
+            raise Astray(AT_STOP)
         return self.static[address]
 
     def _store_static(self, address: int, value: Word, site: Site) -> None:
@@ -393,7 +404,8 @@ class CamaMemory:
 
     def _store_of_block(self, start: Node, is_header: bool, value: Word, site: Site) -> None:  # noqa: FBT001
         self.touched.setdefault(start, site.instruction_address)
-        self.oblige(OF_THE_OWN_BLOCK, site, cama.is_live_header(self.rules.before, start))
+        if not self.rules.makes_block:
+            self.oblige(OF_THE_OWN_BLOCK, site, cama.is_live_header(self.rules.before, start))
         if is_header:
             high, low = self._split(value, 4)
             upper, lowest = self._split(low, 2)
@@ -482,12 +494,8 @@ class CamaMemory:
         compared = list(dict.fromkeys(word for one in site.conditions for word in terms.words_in(one) if word.parts))
         start = own_set.times(self.rules.geometry.line_bytes)
         for size in compared:
-            if (
-                self.rules.leaves_large
-                and terms.is_followed(size)
-                and self._is_head_of_size(address, start, size, site)
-            ):
-                raise Astray(LEFT_TO_ANOTHER_PART)
+            if terms.is_followed(size) and self._is_head_of_size(address, start, size, site):
+                return self._head_of_size(start, size, site)
         for loaded, of in self.set_words.items():
             for number in compared:
                 if base_of(loaded) not in terms.leaves(number) or number == loaded:
@@ -509,19 +517,36 @@ class CamaMemory:
         own = condition("bits equal", terms.bits(address), geometry.bits_of_word(terms.bits(start), plane))
         return terms.questions.bits_hold(premises, conjunction(is_large, own))
 
+    def _head_of_size(self, start: Word, size: Word, site: Site) -> TableWord:
+        """The head of the set that starts at ``start`` and of the class of a large ``size``."""
+        if self.rules.leaves_large:
+            raise Astray(LEFT_TO_ANOTHER_PART)
+        terms, threshold = self.rules.terms, self.rules.geometry.threshold
+        premises = tuple(terms.bits_about([size], site.conditions))
+        is_least = condition("bits equal", terms.bits(size), condition("bits constant", threshold))
+        own = Word(threshold) if terms.questions.bits_hold(premises, is_least) else size
+        if not terms.questions.holds(terms.value(own) >= threshold):
+            raise Astray("a head of a large size that the integers do not know to be large")
+        number = cama.class_of(self._divided(own, START_BYTES))
+        cell = cama.cell(self._divided(start, START_BYTES), number)
+        geometry = self.rules.geometry
+        terms.questions.assume(conjunction(number >= geometry.first_large, number < geometry.classes))
+        terms.questions.assume(cama.class_at(cell).equals(number))
+        self.name("cell", cell)
+        return TableWord(cell, geometry.bits_of_class(terms.bits(size)), True, False, (start, size))
+
     def _found_matching(
         self, address: Word, loaded: tuple[Word, SetWord], asked: tuple[Word, Word], site: Site
     ) -> TableWord | None:
         terms, geometry = self.rules.terms, self.rules.geometry
         (vector, of), (start, number) = loaded, asked
-        premises = tuple(terms.bits_about([address, vector, start, number], site.conditions))
+        premises = tuple(terms.bits_about([address, vector, start, number, of.address], site.conditions))
         bits, one, five = terms.bits(number), condition("bits constant", 1), condition("bits constant", 5)
         upper = condition("bits INT_RIGHT", bits, five)
         low = condition("bits INT_AND", bits, condition("bits constant", 31))
         bit = condition("bits INT_AND", condition("bits INT_RIGHT", terms.bits(vector), low), one)
-        is_found = conjunction(
-            condition("bits equal", upper, condition("bits constant", of.plane)), condition("bits equal", bit, one)
-        )
+        own = condition("bits equal", terms.bits(of.address), geometry.bits_of_word(terms.bits(start), upper))
+        is_found = conjunction(own, condition("bits equal", bit, one))
         if not terms.questions.bits_hold(premises, is_found):
             return None
         plane = condition("bits INT_ADD", bits, condition("bits constant", geometry.vector_words))
@@ -541,6 +566,8 @@ class CamaMemory:
         is_small = terms.questions.bits_hold(premises, below)
         if not is_small and not terms.questions.bits_hold(premises, negation(below)):
             return None
+        if self.rules.leaves_found:
+            raise Astray(LEFT_TO_ANOTHER_PART)
         cell = next((cell for cell, own in self.found.items() if own == word), None)
         if cell is None:
             # The bit belongs to one cell, of this set and a class that the bits alone know.
@@ -556,24 +583,23 @@ class CamaMemory:
             raise Astray(LEFT_TO_ANOTHER_PART)
         return TableWord(cell, terms.bits(word), not is_small, is_vector, (start, word))
 
-    def _plane_of_set(self, address: Word, site: Site) -> int | None:
-        """The plane of the vector of the set that is asked for that ``address`` is shown to be a word of."""
+    def _is_vector_of_set(self, address: Word, site: Site) -> bool:
+        """Whether ``address`` is shown to be that of a word of bits of the set that is asked for."""
         terms, geometry, own_set = self.rules.terms, self.rules.geometry, self.rules.asked_set
         if own_set is None:
-            return None
+            return False
         start = own_set.times(geometry.line_bytes)
         premises = tuple(terms.bits_about([address, start], site.conditions))
-        for plane in range(geometry.vector_words):
-            word = geometry.bits_of_word(terms.bits(start), condition("bits constant", plane))
-            if terms.questions.bits_hold(premises, condition("bits equal", terms.bits(address), word)):
-                return plane
-        return None
+        planes = (condition("bits constant", plane) for plane in range(geometry.vector_words))
+        words = (geometry.bits_of_word(terms.bits(start), plane) for plane in planes)
+        is_one = disjunction(*(condition("bits equal", terms.bits(address), word) for word in words))
+        return terms.questions.bits_hold(premises, is_one)
 
-    def _load_set_word(self, plane: int) -> Word:
+    def _load_set_word(self, address: Word) -> Word:
         terms = self.rules.terms
         word = _word(terms.known(terms.fresh("vector")))
         terms.follow(word.parts[0][0])
-        self.set_words[word] = SetWord(plane, self.vectors)
+        self.set_words[word] = SetWord(address, self.vectors)
         return word
 
     def _load_table(self, at: TableWord) -> Word:
@@ -709,6 +735,14 @@ class CamaMemory:
         high = tuple(part for part in word.parts if part[1] % unit == 0)
         low = tuple(part for part in word.parts if part[1] % unit)
         return Word(word.constant - word.constant % unit, high), Word(word.constant % unit, low)
+
+    def divided(self, word: Word, unit: int) -> Node:
+        """``word`` divided by ``unit``.
+
+        Raises:
+            Astray: it is not shown to divide it.
+        """
+        return self._divided(word, unit)
 
     def all_stored(self) -> Iterator[tuple[str, Node]]:
         """The functions and arguments of all stores."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import claims
-from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, Geometry
+from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_memory import (
     IN_THE_RESERVED_SETS,
     OF_THE_OWN_BLOCK,
@@ -24,7 +24,16 @@ from wcet_probe.analyzer.deduction.cama_memory import (
 )
 from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End
-from wcet_probe.analyzer.deduction.formulas import FALSE, Node, disjunction, implies, term, unknown
+from wcet_probe.analyzer.deduction.formulas import (
+    FALSE,
+    Node,
+    conjunction,
+    disjunction,
+    implies,
+    negation,
+    term,
+    unknown,
+)
 from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
 
@@ -56,7 +65,7 @@ class Deduced:
     """What came of an operation.
 
     Attributes:
-        operation: ``init``, ``caller`` (what the caller writes), ``free-small``, ``free-large`` or ``malloc-small``.
+        operation: ``init``, ``caller`` (what the caller writes), or a part of free or malloc, such as ``free-small``.
         ways: how many were found, to their ends or not.
         obligations: in the order in which they were asked.
         choices: of each way, the branches whose condition is not constant, and whether each was taken.
@@ -238,9 +247,19 @@ class Deduction:
         for name, one in dict.fromkeys(memory.all_stored()):
             if name in FIELDS:
                 kept = disjunction(cama.is_taken(after, one), one.equals(g.sentinel), one.equals(after.newest))
+                if name == "left" and one is before.newest and one is not after.newest:
+                    kept = self._is_of_no_word(memory, after, one)
                 self._ask("apart: a store to a descriptor", kept, end)
             elif name in {"tag_class", "link"}:
                 self._ask("apart: a store to a block", cama.is_live_header(after, one), end)
+
+    def _is_of_no_word(self, memory: CamaMemory, after: View, place: Node) -> Node:
+        """That no word of a descriptor or a block is in ``place`` behind the way, asked at any start."""
+        start = unknown("any start")
+        self._name_around(memory, "start", start)
+        clear = disjunction(start <= STARTS_PER_PLACE * place - 1, start >= STARTS_PER_PLACE * (place + 1) + 1)
+        none = conjunction(negation(cama.is_taken(after, place)), place.differs(self.geometry.sentinel))
+        return conjunction(none, implies(cama.is_live_header(after, start), clear))
 
 
 def stored_view(memory: CamaMemory, base: View) -> View:

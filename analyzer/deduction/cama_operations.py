@@ -24,10 +24,7 @@ from typing import Any, cast
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import Claim, sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
-from wcet_probe.analyzer.deduction.cama_memory import (
-    LEFT_TO_ANOTHER_PART,
-    CamaMemory,
-)
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, LEFT_TO_ANOTHER_PART, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
@@ -183,13 +180,13 @@ def deduce_malloc_small(
     wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
     run.terms.follow(wanted)
     given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)), run.stack_pointer)
-    run.rules = replace(run.rules, asked_set=given[1], leaves_large=True)
+    run.rules = replace(run.rules, asked_set=given[1], leaves_large=True, stops_at="top")
     run.memory.rules = run.rules
     result, entry = registers[0], dict(run.memory.static)
 
     def visit(way: End) -> None:
         memory = cast("CamaMemory", way.memory)
-        if way.reason == LEFT_TO_ANOTHER_PART:
+        if way.reason in {LEFT_TO_ANOTHER_PART, AT_STOP}:
             run.leave_way()
             return
         if way.reason:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, conjunction, disjunction, negation, unknown
-from wcet_probe.analyzer.deduction.joins import join_behind
+from wcet_probe.analyzer.deduction.joins import join_between_stores
 from wcet_probe.analyzer.deduction.words import Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
@@ -114,7 +114,8 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
         terms: of the words; what is assumed of the entry is assumed there.
         registers: what is in registers at entry, by name; ``lr`` holds the return address unless it is given.
         memory: at entry.
-        to_join: whether ways end where those come together again into which the first branch with two ways on forks.
+        to_join: whether ways end where those come together again into which the first branch forks that stores are
+            before and behind.
 
     *Soundness:* as said of the module.
     """
@@ -166,22 +167,15 @@ class _Execution:
         if forks is None:
             self._visit(self._end(way, reason))
             return
-        if self._wants_join and sum(map(self._is_possible, forks)) > 1:
-            self._wants_join, self._join_address = False, join_behind(self._lifter, way.pc)
+        if self._wants_join:
+            self._join_address = join_between_stores(self._lifter, way.pc)
+            self._wants_join = self._join_address is None
         for fork in forks:
             self._terms.enter()
             self._terms.questions.assume(self._terms.formula(fork.conditions[-1]))
             if not self._is_impossible(fork):
                 self.run(fork)
             self._terms.leave()
-
-    def _is_possible(self, fork: _Way) -> bool:
-        """Whether a fork is not shown to be impossible."""
-        self._terms.enter()
-        self._terms.questions.assume(self._terms.formula(fork.conditions[-1]))
-        found = not self._is_impossible(fork)
-        self._terms.leave()
-        return found
 
     def _is_impossible(self, way: _Way) -> bool:
         """Whether the last condition contradicts what is known, of integers or of bits."""

@@ -8,7 +8,9 @@ Words: post-dominator, symbolic execution (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.pcode.lift import Lifter
+from collections.abc import Iterable
+
+from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp
 from wcet_probe.errors import DecodeError
 
 
@@ -34,6 +36,25 @@ def join_behind(lifter: Lifter, branch_address: int) -> int | None:
     return next((one for one in sorted(proper) if behind[one] == proper), None)
 
 
+def join_between_stores(lifter: Lifter, branch_address: int) -> int | None:
+    """The join behind a branch; None if nothing is stored before it or nothing from there on: it parts nothing then.
+
+    Parameters:
+        lifter: lifter of the image.
+        branch_address: of the branch.
+    """
+    join = join_behind(lifter, branch_address)
+    if join is None:
+        return None
+    after = _successors(lifter, join).keys()
+    before = _successors(lifter, branch_address).keys() - after
+    return join if _has_store(lifter, before) and _has_store(lifter, after) else None
+
+
+def _has_store(lifter: Lifter, addresses: Iterable[int]) -> bool:
+    return any(op.opcode == "STORE" for one in addresses for op in _ops(lifter, one))
+
+
 def _successors(lifter: Lifter, entry_address: int) -> dict[int, tuple[int, ...]]:
     """Where each instruction that is reached from ``entry_address`` leads to; none of a return, nor of what is none."""
     found: dict[int, tuple[int, ...]] = {}
@@ -57,3 +78,10 @@ def _behind(lifter: Lifter, address: int) -> tuple[int, ...]:
     if last not in {"BRANCH", "RETURN", "BRANCHIND"} or len(targets) < len(jumps):
         targets.append(address + instruction.size_bytes)
     return tuple(dict.fromkeys(targets))
+
+
+def _ops(lifter: Lifter, address: int) -> tuple[PcodeOp, ...]:
+    try:
+        return tuple(lifter.lift(address).ops)
+    except DecodeError:
+        return ()

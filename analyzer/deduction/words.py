@@ -320,13 +320,17 @@ class WordTerms:
         """``word`` as an integer from 0 up to 2^32."""
         found = self._values[-1].get(word)
         if found is None:
-            for node, _ in word.parts:
-                self._define(node)
             found = self._values[-1][word] = self._value(word)
         return found
 
+    def _plain(self, word: Word) -> Node:
+        """``word`` as an integer that is the same modulo 2^32."""
+        for node, _ in word.parts:
+            self._define(node)
+        return linear(word.constant, word.parts)
+
     def _value(self, word: Word) -> Node:
-        plain = linear(word.constant, word.parts)
+        plain = self._plain(word)
         if self._most(word) is not None:
             return plain
         shifts = (0, -SPAN) if word.constant < _TOP_BIT else (-SPAN, 0)
@@ -352,8 +356,9 @@ class WordTerms:
                 unit, end = mask & -mask, mask + (mask & -mask)
                 if end & (end - 1) == 0:
                     above = self.fresh("above") if end < SPAN else term(0)
-                    rest = self.value(word) - node * unit - above * end
-                    self.questions.assume(conjunction(rest >= 0, rest < unit, above >= 0))
+                    # As ``end`` divides 2^32, it does not matter whether the sum wraps around.
+                    rest = (self._plain(word) if end < SPAN else self.value(word)) - node * unit - above * end
+                    self.questions.assume(conjunction(rest >= 0, rest < unit))
             case _:
                 pass
 

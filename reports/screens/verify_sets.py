@@ -29,6 +29,7 @@ _DEDUCED = {
     "free-small": "free, null or a small block",
     "free-large": "free, a large block",
     "malloc-small": "malloc, refused or of a small list",
+    "malloc-grow": "malloc, where no list has a block",
 }
 Rows = list[tuple[str, frozenset[int]]]
 
@@ -244,7 +245,9 @@ def _deduced(report: SetReport, width: int) -> Iterator[Line]:
     yield ""
     yield heading("Deduced: that the allocator's claims are kept, if they hold before")
     rows = [(_DEDUCED[one.operation], one.ways or "-", one.shown, len(one.open)) for one in report.deduced]
-    yield from table((*rows, ("malloc, all else", "-", "-", "not begun")), ("", "ways", "shown", "open"))
+    yield from table(
+        (*rows, ("malloc, of a list of large blocks", "-", "-", "not begun")), ("", "ways", "shown", "open")
+    )
     for one in report.deduced:
         for what, places in one.open_by_name.items():
             more = len(places) - _SITES_SHOWN

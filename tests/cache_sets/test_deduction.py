@@ -23,7 +23,7 @@ def test_what_is_open_is_told_with_its_instruction():
     report = SimpleNamespace(deduced=(open_one,), image=program().image, deduced_whole=whole_operations((open_one,)))
     text = " ".join(" ".join(str(line) for line in _deduced(report, 100)).split())
     assert "what the caller writes - 30 1" in text
-    assert "malloc, all else - - not begun" in text
+    assert "malloc, of a list of large blocks - - not begun" in text
     assert "Open bits: cama_free+0x0" in text
     assert "shown as a whole: none; not as a whole: init, what the caller writes, free, malloc." in text
     document = _deduced_document(report, open_one)

@@ -12,6 +12,7 @@ from functools import partial
 from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
 from wcet_probe.analyzer.deduction.cama_geometry import Geometry
+from wcet_probe.analyzer.deduction.cama_grow import deduce_malloc_grow
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.build.program import Program
@@ -19,9 +20,10 @@ from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 from wcet_probe.progress import Progress, silent
 
-OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small")
+OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small", "malloc-grow")
 """What can be deduced: ``caller`` is what the caller writes, ``free-small`` free of null or a small block,
-``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks."""
+``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks, ``malloc-grow`` malloc
+where no list has a block, up to where one is found."""
 ALL = "all"
 """All of `OPERATIONS`."""
 WHOLE: Mapping[str, tuple[str, ...]] = {
@@ -115,10 +117,15 @@ def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduc
     return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
 
 
+def _malloc_grow(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
+    return deduce_malloc_grow(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
+
+
 _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {
     "init": _init,
     "caller": _caller,
     "free-small": partial(_free, small=True),
     "free-large": partial(_free, small=False),
     "malloc-small": _malloc_small,
+    "malloc-grow": _malloc_grow,
 }

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, mostly_slow, open_of_changed, program
-from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD
+from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD, _Part
+from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.formulas import FALSE
 from wcet_probe.cache_sets.deduction import deduce
@@ -162,3 +163,10 @@ def test_nothing_is_followed_behind_a_part_that_is_not_whole(monkeypatch):
     monkeypatch.setattr(Deduction, "ask_claims", lambda self, _, __, end: self._ask("bits", FALSE, end))
     found = deduce(program(), ("free-large",))[0]
     assert (found.ways, found.open_by_name.keys()) == (7, {"bits"})
+
+
+def test_neighbours_whose_parts_do_not_begin_at_one_instruction_are_open(monkeypatch):
+    ends = (Join(0x100000, {}, 0, frozenset()), Join(0x100004, {}, 0, frozenset()))
+    monkeypatch.setattr(_Part, "follow", lambda *_, **__: ends)
+    found = deduce(program(), ("free-large",))[0]
+    assert found.open_by_name == {ONE_BEGIN: (0x100000, 0x100004)}

@@ -67,21 +67,23 @@ def test_ways_that_differ_in_what_integers_know_are_not_joined():
     assert len(found) == 2
 
 
-JOINED = (0x28030009, 0x40810008, 0x38600009, 0x38630001, RETURN)  # cmplwi r3, 9; ble +8; li r3, 9; addi r3, r3, 1; blr
+STORED = 0x90640000  # stw r3, 0(r4)
+JOINED = (0x4081000C, 0x38600009, STORED, 0x38630001, STORED, RETURN)  # ble +12; li 9; stw; addi r3, r3, 1; stw; blr
 
 
-def test_ways_end_where_the_first_branch_that_forks_is_joined():
-    found, _ = ways(*JOINED, to_join=True)
+def test_ways_end_where_the_first_branch_with_stores_before_and_behind_is_joined(monkeypatch):
+    monkeypatch.setattr(NoMemory, "store", lambda *_: None)
+    found, _ = ways(0x28030009, *JOINED, to_join=True)  # cmplwi r3, 9
     assert {result for _, result, _ in found} == {Word(9), Word(0, ((unknown("argument"), 1),))}
-    behind, _ = ways(*JOINED)
+    behind, _ = ways(0x28030009, *JOINED)
     assert Word(10) in [result for _, result, _ in behind]
 
 
-def test_a_branch_with_one_way_on_is_not_what_is_joined():
-    """Behind the branch of the test above, which does not fork at most 9, is another one: ``cmplwi r3, 4; ble +8``."""
-    second = (0x28030004, 0x40810008, 0x38600004, 0x38630002, RETURN)  # ...; li r3, 4; addi r3, r3, 2; blr
-    found, _ = ways(*JOINED[:-1], *second, most=9, to_join=True)
-    assert {result for _, result, _ in found} == {Word(4), Word(1, ((unknown("argument"), 1),))}
+def test_a_branch_that_stores_nothing_is_not_what_is_joined(monkeypatch):
+    """Before the branch of the test above is ``cmplwi r3, 12; ble +8; li r3, 5``."""
+    monkeypatch.setattr(NoMemory, "store", lambda *_: None)
+    found, _ = ways(0x2803000C, 0x40810008, 0x38600005, 0x28030009, *JOINED, to_join=True)
+    assert {result for _, result, _ in found} == {Word(5), Word(9), Word(0, ((unknown("argument"), 1),))}
 
 
 def test_words_of_registers_are_told_by_name():

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.analyzer.deduction.cama_builds import program
-from wcet_probe.analyzer.deduction.joins import join_behind
+from wcet_probe.analyzer.deduction.joins import join_behind, join_between_stores
 from wcet_probe.analyzer.pcode.lift import image_lifter
 
 
@@ -26,6 +26,24 @@ def test_a_join_is_on_each_way_and_no_nearer_instruction_is(name):
         assert not reaches_a_return(lifter, branch, avoiding={join})
         nearer = common_before(lifter, branch, join)
         assert nearer == set(), (hex(branch), join)
+
+
+def test_a_join_parts_only_where_stores_are_before_and_behind():
+    image, target = program().image, program().target
+    lifter = image_lifter(target.pcode_language, image.isa, image.segments)
+    found = {}
+    for one in branches("cama_free")[:4]:
+        join = join_behind(lifter, one.address)
+        behind = {join, *walked(lifter, join, set())}
+        before = walked(lifter, one.address, {join}) - behind
+        parts = has_store(lifter, before) and has_store(lifter, behind)
+        assert join_between_stores(lifter, one.address) == (join if parts else None)
+        found[one.address] = parts
+    assert set(found.values()) == {True, False}
+
+
+def has_store(lifter, addresses):
+    return any(op.opcode == "STORE" for one in addresses for op in lifter.lift(one).ops)
 
 
 def successors(lifter, address):

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.deduction.formulas import condition, conjunction, negation, unknown
+from wcet_probe.analyzer.deduction.formulas import condition, conjunction, disjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.semantics import operation
@@ -100,3 +100,14 @@ def test_the_bits_of_a_followed_unknown_see_through_leading_zeros_and_constants(
     premise = condition("bits equal", terms.bits(Word(0, ((x, 1),))), condition("bits constant", 7))
     assert terms.questions.bits_hold([premise], condition("bits equal", opposite, condition("bits constant", SPAN - 2)))
     assert not terms.is_followed(Word(0, ((x, 1), (y, 1))))
+
+
+def test_below_a_mask_it_does_not_matter_whether_a_sum_wraps_around():
+    terms = WordTerms(Questions())
+    one, other = terms.known(unknown("one"), 127), terms.known(unknown("other"), 127)
+    difference = Word(0, ((one, 1), (other, -1)))
+    masked = terms.value(terms.operate("INT_AND", difference, Word(127)))
+    terms.questions.assume(masked.equals(3))
+    assert terms.questions.holds(disjunction((one - other).equals(3), (one - other).equals(3 - 128)))
+    assert not terms.questions.holds((one - other).equals(3))
+    assert not terms.questions.holds((one - other).equals(3 - 128))

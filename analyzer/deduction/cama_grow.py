@@ -1,0 +1,452 @@
+"""Malloc of CAMA where no list has a block: it is refused, or the heap grows, in five parts.
+
+1. From the entry to the load of the break, which is the join: nothing was stored, and the bits know of the size that it
+   is a multiple of 8, holds what is wanted, and is the least of its class if that is small.
+2. To the load of how many descriptors are available: where an area would be laid out.
+3. To behind the new area, if one is wanted, and the gap before it. Owed is the break, which is where the area ends.
+4. To behind the gap before the start of the block. Owed is the break, which is the start.
+5. To the return, with the block.
+
+*Soundness:* as of `analyzer.deduction.cama_free`. Of what a part knows of the numbers that it begins with, each is
+asked at the end of every way to it, of the words that registers hold there. All ways to a part are to end at one
+instruction, which is executed again: where it is a load, nothing but that is to change a register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
+from typing import cast
+
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_claims import sets
+from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
+from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind, without_begin
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, LEFT_TO_ANOTHER_PART, CamaMemory
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
+from wcet_probe.analyzer.deduction.cama_views import View
+from wcet_probe.analyzer.deduction.execution import End, follow_ways
+from wcet_probe.analyzer.deduction.formulas import (
+    TRUE,
+    Node,
+    choice,
+    condition,
+    conjunction,
+    disjunction,
+    negation,
+    term,
+    truth,
+    unknown,
+)
+from wcet_probe.analyzer.deduction.words import SPAN, Word
+from wcet_probe.analyzer.pcode.lift import Lifter
+
+_MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
+_MOST_WANTED = 1 << 28
+_MOST_SIZE = _MOST_WANTED // START_BYTES + 2
+_HEADER_BYTES = 4
+NOTHING_CHANGED = "nothing is changed where it fails"
+SIZE, AREA, START = "the size of the block", "where an area would be", "where the block starts"
+DESCRIPTORS = "descriptors are available"
+OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is returned"
+
+
+def deduce_malloc_grow(
+    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]
+) -> Deduced:
+    """Malloc, of any arguments, where it is refused or no list has a block.
+
+    Parameters:
+        registers: those of the two arguments and of the stack pointer; the first is also the result's.
+
+    Raises:
+        UsageError: z3 is not installed.
+    """
+    first = _Entry(geometry, registers)
+    joins = first.follow(lifter, entry_address)
+    found = first.run.deduced("malloc-grow")
+    for stage in (_AREA, _GAP, _START, _END):
+        if not joins or found.open:
+            break  # what begins at the join would be shown of nothing
+        join = common(joins)
+        if join is None or not _may_be_repeated(lifter, join.address, stage):
+            return found.then(without_begin("malloc-grow", joins))
+        part = _Part(geometry, stage, join, registers)
+        joins = part.follow(lifter, join.address)
+        found = found.then(part.run.deduced("malloc-grow"))
+    return found
+
+
+def _may_be_repeated(lifter: Lifter, address: int, stage: int) -> bool:
+    """Whether a part may begin with the instruction at ``address``, which ends the ways before it at its load."""
+    before_load = takewhile(lambda op: op.opcode != "LOAD", lifter.lift(address).ops)
+    is_begun = any(op.output is None or op.output.space != "unique" for op in before_load)
+    return stage not in {_AREA, _GAP} or not is_begun
+
+
+def _begun(geometry: Geometry, asked_set: Word | None, stops_at: str) -> Deduction:
+    """A part, with nothing known but the claims: of what is before the heap grows where the set is a word."""
+    run = Deduction(geometry, cama.view_of(" before"), begins=False)
+    is_entry = asked_set is not None
+    run.rules = replace(
+        run.rules, asked_set=asked_set, leaves_found=is_entry, stops_at=stops_at, makes_block=not is_entry
+    )
+    run.memory.rules = run.rules
+    run.assume_claims()
+    run.load_scalars()
+    return run
+
+
+# --------------------------------------------------------------------------------------------------------------- entry
+
+
+class _Entry:
+    """The first part."""
+
+    def __init__(self, geometry: Geometry, registers: tuple[str, str, str]) -> None:
+        wanted, asked_set = unknown("wanted bytes"), unknown("asked set")
+        self.given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)))
+        self.run = _begun(geometry, self.given[1], "top")
+        self.run.terms.known(wanted)
+        self.run.terms.known(asked_set)
+        self.run.terms.follow(wanted)
+        self.registers = registers
+        self.joins: list[Join] = []
+
+    def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
+        """Follow the part; what was shown of its ways where they stop."""
+        given = dict(zip(self.registers, (*self.given, self.run.stack_pointer), strict=True))
+        follow_ways(lifter, self.run.terms, address, given, self.run.memory, self._visit)
+        return tuple(self.joins)
+
+    def _visit(self, way: End) -> None:
+        run = self.run
+        if way.reason == LEFT_TO_ANOTHER_PART:
+            run.leave_way()
+        elif way.reason == AT_STOP:
+            self._ask_at_stop(way)
+        elif way.reason or way.registers(self.registers[0]) != Word(0):
+            run.end_way(replace(way, reason=way.reason or "it returns a block that was not found"), ())
+        else:
+            run.end_way(way, [_unchanged(run, way)])
+
+    def _ask_at_stop(self, way: End) -> None:
+        run = self.run
+        words = way.words()
+        size = next((one for one in _candidates(words) if self._is_size(one, way)), None)
+        asked = [_unchanged(run, way), (SIZE, truth(size is not None))]
+        asked.append(("the set is one", run.terms.value(self.given[1]) < run.geometry.sets))
+        if size is not None:
+            plain = joined(run, way, {}, (), self.registers[2])
+            held = dict(plain.held)
+            for register, word in words.items():
+                names = {name for name, one in (("size", size), ("asked set", self.given[1])) if word == one}
+                if not names and self._is_class(word, size, way):
+                    names = {f"class {register}"}
+                if names:
+                    held[register] = held.get(register, frozenset()) | names
+            self.joins.append(replace(plain, held=held))
+        run.end_way(replace(way, reason=""), asked)
+
+    def _is_size(self, size: Word, way: End) -> bool:
+        terms = self.run.terms
+        bits, wanted = terms.bits(size), terms.bits(self.given[0])
+        least = condition("bits INT_ADD", wanted, _bits(_HEADER_BYTES))
+        premises = tuple(terms.bits_about([size, self.given[0]], way.conditions))
+        is_size = conjunction(
+            condition("bits equal", condition("bits INT_AND", bits, _bits(START_BYTES - 1)), _bits(0)),
+            negation(condition("bits less", bits, _bits(2 * START_BYTES))),
+            negation(condition("bits less", _bits(START_BYTES * _MOST_SIZE), bits)),
+            negation(condition("bits less", bits, least)),
+            negation(condition("bits less", least, wanted)),
+        )
+        return terms.questions.bits_hold(premises, is_size)
+
+    def _is_class(self, number: Word, size: Word, way: End) -> bool:
+        terms, geometry = self.run.terms, self.run.geometry
+        bits, own = terms.bits(size), terms.bits(number)
+        premises = tuple(terms.bits_about([size, number, self.given[0]], way.conditions))
+        is_own = conjunction(
+            condition("bits less", own, _bits(geometry.first_large)),
+            condition("bits equal", geometry.bits_of_least_size(own), bits),
+        )
+        is_large = negation(condition("bits less", bits, _bits(geometry.threshold)))
+        return terms.questions.bits_hold(premises, disjunction(is_large, is_own))
+
+
+def _candidates(words: Mapping[str, Word]) -> Iterator[Word]:
+    """Words that may be the size: what is computed first, then constants from the least on."""
+    found = dict.fromkeys(words.values())
+    yield from (one for one in found if one.parts)
+    yield from sorted((one for one in found if not one.parts), key=lambda one: one.constant)
+
+
+def _bits(value: int) -> Node:
+    return condition("bits constant", value)
+
+
+def _unchanged(run: Deduction, way: End) -> tuple[str, Node]:
+    memory = cast("CamaMemory", way.memory)
+    return NOTHING_CHANGED, truth(not memory.stored and memory.static == run.memory.static)
+
+
+# --------------------------------------------------------------------------------------------------------------- parts
+
+_AREA, _GAP, _START, _END = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """What a part knows besides the claims, as integers: sizes and starts divided by 8, a place divided by 32.
+
+    Attributes:
+        size: of the block.
+        asked_set: that is asked for.
+        place: where an area would be, before it is decided whether it is.
+        start: of the block, behind that.
+    """
+
+    size: Node
+    asked_set: Node
+    place: Node | None = None
+    start: Node | None = None
+
+
+class _Part:
+    """A part behind the first."""
+
+    def __init__(self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str]) -> None:
+        asked_set = unknown("asked set")
+        self.stage, self.geometry, self.registers = stage, geometry, registers
+        stops_at = "available" if stage == _AREA else ""
+        self.run = run = _begun(geometry, None, stops_at)
+        view, terms, memory = run.rules.before, run.terms, run.memory
+        size = terms.known(unknown("size in starts"), _MOST_SIZE)
+        terms.known(asked_set, geometry.sets - 1)
+        terms.questions.assume(size >= 2)
+        place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP else None
+        start = terms.known(unknown("start"), _MOST_START) if stage in {_START, _END} else None
+        self.numbers = _Numbers(size, asked_set, place, start)
+        if place is not None:
+            memory.name("place", place)
+        if start is not None:
+            memory.name("start", start)
+            memory.name("place", view.owner(start))
+            memory.starts[_times(start, START_BYTES)] = start
+            for formula in sets(geometry, start, term(0)):
+                terms.questions.assume(formula)
+        for _, formula in self._known(view, self.numbers, stage):
+            terms.questions.assume(formula)
+        self.classes: dict[str, Node] = {}
+        for name in sorted(frozenset().union(*join.held.values())):
+            if name.startswith("class "):
+                self.classes[name] = terms.known(unknown(name))
+                terms.questions.assume(self._is_class(self.classes[name]))
+        words = {name: _times(node, factor) for name, (node, factor) in self._words(view, self.numbers).items()}
+        for name in ("from", "top", "available"):
+            if name in words:
+                node = {"from": view.top, "top": view.top, "available": view.available}[name]
+                terms.known(node, SPAN // (1 if name == "available" else START_BYTES) - 1)
+        self.given = registers_behind(run, join, words, registers[2])
+        if stage in {_START, _END}:
+            owed = anything(terms, _MOST_START).times(START_BYTES)
+            memory.static[geometry.control + 8] = owed
+        self.entry = dict(memory.static)
+        self.joins: list[Join] = []
+
+    def _is_class(self, number: Node) -> Node:
+        """That ``number`` is the class of the size, if that is small."""
+        size, geometry = self.numbers.size, self.geometry
+        own = (
+            conjunction(number.equals(one), size.equals(geometry.least_size(one) // START_BYTES))
+            for one in range(geometry.first_large)
+        )
+        return disjunction(size >= geometry.threshold // START_BYTES, *own)
+
+    def _words(self, view: View, numbers: _Numbers) -> Mapping[str, tuple[Node, int]]:
+        """What registers may hold where a part begins, by names, as numbers and factors."""
+        found = {
+            "size": (numbers.size, START_BYTES),
+            "asked set": (numbers.asked_set, 1),
+            **{name: (node, 1) for name, node in self.classes.items()},
+        }
+        if numbers.place is not None:
+            found |= {"area": (numbers.place, PLACE_BYTES), "top": (view.top, START_BYTES)}
+        if numbers.start is not None:
+            found |= {"start": (numbers.start, START_BYTES), "available": (view.available, 1)}
+            found |= {"from": (view.top, START_BYTES)}
+        return found
+
+    def _known(self, view: View, numbers: _Numbers, stage: int) -> Iterator[tuple[str, Node]]:
+        """What is known where the part of ``stage`` begins, of the break as it is behind what is owed."""
+        geometry = self.geometry
+        if stage == _GAP and numbers.place is not None:
+            place = numbers.place
+            begin = geometry.page_places * cama.page(place)
+            yield (
+                AREA,
+                conjunction(
+                    STARTS_PER_PLACE * place >= view.top,
+                    place - begin <= geometry.area_places - 4,
+                    # What begins in the next page, at a start in any set, does not wrap around.
+                    begin + 2 * geometry.page_places <= SPAN // PLACE_BYTES,
+                ),
+            )
+        if numbers.start is not None and stage in {_START, _END}:
+            start = numbers.start
+            inside = conjunction(start + numbers.size <= view.end, start >= view.top)
+            if stage == _END:
+                inside = conjunction(inside, start.equals(view.top))
+            yield START, conjunction(inside, cama.set_of(start).equals(numbers.asked_set))
+            yield DESCRIPTORS, view.available >= (2 if stage == _START else 1)
+
+    # ---------------------------------------------------------------------------------------------------------- ways
+
+    def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
+        """Follow the part; what was shown of its ways at the join that ends it."""
+        to_join = self.stage in {_GAP, _START}
+        run = self.run
+        follow_ways(lifter, run.terms, address, self.given, run.memory, self._visit, to_join=to_join)
+        return tuple(self.joins)
+
+    def _visit(self, way: End) -> None:
+        run = self.run
+        if way.reason == AT_STOP:
+            self._ask_at_stop(way)
+        elif way.is_at_join:
+            self._ask_at_join(way)
+        elif way.reason:
+            run.end_way(way, ())
+        elif way.registers(self.registers[0]) == Word(0):
+            unchanged = self.stage in {_AREA, _GAP} and _unchanged(run, way)[1] is TRUE
+            run.end_way(way, [(NOTHING_CHANGED, truth(unchanged))])
+        elif self.stage == _END:
+            self._ask_at_end(way)
+        else:
+            run.end_way(replace(way, reason="it returns before the block is made"), ())
+
+    def _ask_at_stop(self, way: End) -> None:
+        """Where the area would be is told by a register."""
+        run, view = self.run, self.run.rules.before
+        for word in dict.fromkeys(way.words().values()):
+            if not word.parts or word.alignment % PLACE_BYTES:
+                continue
+            run.terms.enter()
+            place = run.memory.copy().divided(word, PLACE_BYTES)
+            numbers = replace(self.numbers, place=place)
+            memory = cast("CamaMemory", way.memory).copy()
+            memory.name("place", place)
+            ((_, formula),) = self._known(view, numbers, _GAP)
+            is_area = run.terms.questions.holds(formula)
+            run.terms.leave()
+            if is_area:
+                self._join(replace(way, reason=""), numbers, view)
+                run.end_way(replace(way, reason=""), [_unchanged(run, way)])
+                return
+        run.end_way(replace(way, reason=AREA), ())
+
+    def _ask_at_join(self, way: End) -> None:
+        run, memory = self.run, cast("CamaMemory", way.memory)
+        if not run.ask_after(partial(self._owing, memory), memory, way, run.terms.fresh("no block")):
+            return
+        after, stage = self._owing(memory), self.stage + 1
+        if self.numbers.start is not None:
+            asked = [*self._known(after, self.numbers, stage)]
+            self._join(way, self.numbers, after)
+            run.end_way(way, asked)
+            return
+        for word in dict.fromkeys(way.words().values()):
+            if self._is_in_set(word, way):
+                start = memory.divided(word, START_BYTES)
+                for formula in sets(self.geometry, start, term(0)):
+                    run.terms.questions.assume(formula)
+                # The bits tell the set, as ``start`` is the word divided by 8, and the set that is asked for is one.
+                run.terms.questions.assume(cama.set_of(start).equals(self.numbers.asked_set))
+                numbers = replace(self.numbers, start=start)
+                if all(run.terms.questions.holds(formula) for _, formula in self._known(after, numbers, stage)):
+                    self._join(way, numbers, after)
+                    run.end_way(way, ())
+                    return
+        run.end_way(replace(way, reason=START), ())
+
+    def _is_in_set(self, word: Word, way: End) -> bool:
+        """Whether the bits tell that ``word`` is in the set that is asked for: of others nothing needs to be asked."""
+        terms, geometry, asked_set = self.run.terms, self.geometry, _times(self.numbers.asked_set, 1)
+        if not word.parts or word.alignment % START_BYTES:
+            return False
+        premises = tuple(terms.bits_about([word, asked_set], way.conditions))
+        line = condition("bits INT_RIGHT", terms.bits(word), _bits(geometry.line_bytes.bit_length() - 1))
+        is_in_set = condition(
+            "bits equal",
+            *(condition("bits INT_AND", one, _bits(geometry.sets - 1)) for one in (line, terms.bits(asked_set))),
+        )
+        return terms.questions.bits_hold(premises, is_in_set)
+
+    def _join(self, way: End, numbers: _Numbers, after: View) -> None:
+        numbers = replace(numbers, place=None) if self.stage != _AREA else numbers
+        told = {name: factor * node for name, (node, factor) in self._words(after, numbers).items()}
+        self.joins.append(joined(self.run, way, told, self.joins[-1:], self.registers[2]))
+
+    def _owing(self, memory: CamaMemory) -> View:
+        """The view behind the stores, with its ghosts and the break that is owed."""
+        after = self._grown(memory)
+        view = self.run.rules.before
+        if self.numbers.start is not None:
+            return replace(after, top=self.numbers.start)
+        is_new = after.newest is not view.newest
+        end = STARTS_PER_PLACE * cama.area_end(after, self.geometry) + 1
+        return replace(after, top=end if is_new else view.top)
+
+    def _grown(self, memory: CamaMemory) -> View:
+        """The view behind the stores, with its ghosts: what was taken, and what an area made spare."""
+        view = self.run.rules.before
+        after = stored_view(memory, view)
+        spares, used, number, at = view.spares, view.used, view.number, view.at
+        lefts = [value for argument, value in memory.stored.get("left", ()) if argument is view.spare]
+        if after.newest is not view.newest and lefts and lefts[0] is after.newest + 1:
+            # The last fresh one of the former area becomes spare, if none is: it gets the number 1.
+            none, old = spares <= 0, view.at(term(1))
+            memory.name("number", term(1))
+            memory.name("place", old)
+            moved = conjunction(none, used >= 1)
+            number = cama.changed(number, old, choice(moved, used + 1, number(old)))
+            number = cama.changed(number, view.fresh, choice(none, 1, number(view.fresh)))
+            at = cama.changed(at, used + 1, choice(none, old, at(used + 1)))
+            at = cama.changed(at, term(1), choice(none, view.fresh, at(term(1))))
+            spares, used = choice(none, 1, spares), choice(none, used + 1, used)
+        for place in dict.fromkeys(argument for argument, _ in memory.stored.get("start", ())):
+            none = spares <= 0
+            number = cama.changed(number, place, choice(none, used + 1, number(place)))
+            at = cama.changed(at, used + 1, choice(none, place, at(used + 1)))
+            spares, used = choice(none, spares, spares - 1), choice(none, used + 1, used)
+        return replace(after, spares=spares, used=used, number=number, at=at)
+
+    def _ask_at_end(self, way: End) -> None:
+        run, memory, start = self.run, cast("CamaMemory", way.memory), cast("Node", self.numbers.start)
+        returned = way.registers(self.registers[0])
+        is_start = returned is not None and returned == _times(start, START_BYTES)
+
+        def change() -> View:
+            after = self._grown(memory)
+            described = [argument for argument, _ in memory.stored.get("start", ())]
+            held = cama.changed(after.held, start, TRUE)
+            if described:
+                return replace(after, held=held, owner=cama.changed(after.owner, start, described[-1]))
+            return replace(after, held=held, small_size=cama.changed(after.small_size, start, self.numbers.size))
+
+        if not run.ask_after(change, memory, way, start):
+            return
+        after = change()
+        size = choice(cama.is_small(after, start), after.small_size(start), after.size(after.owner(start)))
+        asked = [
+            (RETURNED, truth(is_start)),
+            (OF_ANOTHER_BLOCK, negation(run.rules.before.held(start))),
+            (SIZE, size >= self.numbers.size),
+        ]
+        run.end_way(way, asked)
+
+
+def _times(node: Node, factor: int) -> Word:
+    return Word(0, ((node, factor),))

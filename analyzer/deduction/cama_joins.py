@@ -1,0 +1,109 @@
+"""Where parts of an operation of CAMA meet: what registers were shown to hold there, and what they hold behind it.
+
+*Soundness:* a register holds behind a join what it was shown to hold on all ways to it, and else anything; a word of
+the stack that was stored on all of them holds anything. The return address is told like any other word. A part behind
+the join begins at one instruction: ways that end at different ones are no join, and what is behind them is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, Obligation
+from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, End
+from wcet_probe.analyzer.deduction.formulas import Node
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+
+_RETURN_ADDRESS = Word(0, ((RETURN_ADDRESS, 1),))
+_OF_RETURN, _CONSTANT = "return address", "constant "
+ONE_BEGIN = "all ways to a part end where it begins"
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """What was shown at a join, of one way or of all.
+
+    Attributes:
+        address: of the join.
+        held: what each register holds, by names: all that were shown, of which ways may have different ones.
+        stack_pointer: its distance from what it was at entry, if it is known.
+        stack: words of the stack that were stored, by their distance from what the stack pointer was at entry.
+    """
+
+    address: int
+    held: Mapping[str, frozenset[str]]
+    stack_pointer: int | None
+    stack: frozenset[int]
+
+
+def common(joins: Iterable[Join]) -> Join | None:
+    """What was shown on all ways, of which there is one; None where they end at different instructions."""
+    first, *others = joins
+    for one in others:
+        if one.address != first.address:
+            return None
+        both = {register: names & one.held.get(register, frozenset()) for register, names in first.held.items()}
+        held = {register: names for register, names in both.items() if names}
+        pointer = first.stack_pointer if first.stack_pointer == one.stack_pointer else None
+        first = Join(first.address, held, pointer, first.stack & one.stack)
+    return first
+
+
+def without_begin(operation: str, joins: Iterable[Join]) -> Deduced:
+    """That what is behind ``joins`` is open, as it does not begin at one instruction."""
+    opened = (Obligation(0, address, ONE_BEGIN, is_shown=False) for address in sorted({one.address for one in joins}))
+    return Deduced(operation, 0, tuple(opened), ())
+
+
+def joined(run: Deduction, way: End, told: Mapping[str, Node], others: Iterable[Join], stack_register: str) -> Join:
+    """What is shown of registers on a way to a join.
+
+    Parameters:
+        told: what is asked of each, by names: an integer that it may hold.
+        others: what was shown on other ways, of which nothing more is asked.
+        stack_register: the stack pointer's.
+    """
+    wanted = [join.held for join in others]
+    held: dict[str, frozenset[str]] = {}
+    for register, word in way.words().items():
+        if word == _RETURN_ADDRESS:
+            held[register] = frozenset({_OF_RETURN})
+            continue
+        asked = [name for name in told if all(name in one.get(register, ()) for one in wanted)]
+        value = run.terms.value(word) if asked else None
+        shown = {name for name in asked if value is not None and run.terms.questions.holds(value.equals(told[name]))}
+        if not word.parts:
+            shown.add(f"{_CONSTANT}{word.constant}")
+        if shown:
+            held[register] = frozenset(shown)
+    from_entry = way.words().get(stack_register, Word(0)).plus(run.stack_pointer, -1)
+    distance = None if from_entry.parts else from_entry.constant
+    return Join(way.instruction_address, held, distance, frozenset(cast("CamaMemory", way.memory).stack))
+
+
+def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stack_register: str) -> Mapping[str, Word]:
+    """What is in registers behind a join, where ``words`` are by names; the words of the stack hold anything.
+
+    Of a register's names a constant is taken, or else the first one of ``words``.
+    """
+    given = {"lr": anything(run.terms)}
+    for register, names in join.held.items():
+        constants = sorted(name for name in names if name.startswith(_CONSTANT))
+        if constants:
+            given[register] = Word(int(constants[0].removeprefix(_CONSTANT)))
+        elif _OF_RETURN in names:
+            given[register] = _RETURN_ADDRESS
+        else:
+            given[register] = next(word for name, word in words.items() if name in names)
+    if join.stack_pointer is not None:
+        given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
+    run.memory.stack.update((offset, anything(run.terms)) for offset in join.stack)
+    return given
+
+
+def anything(terms: WordTerms, most: int = SPAN - 1) -> Word:
+    """A word of which nothing is known."""
+    return Word(0, ((terms.known(terms.fresh("anything"), most), 1),))

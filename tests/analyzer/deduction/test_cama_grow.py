@@ -1,0 +1,54 @@
+"""Malloc of CAMA where no list has a block: it keeps all claims, and broken versions do not."""
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import deduced, open_of_changed, program
+from wcet_probe.analyzer.deduction.cama_grow import (
+    DESCRIPTORS,
+    NOTHING_CHANGED,
+    RETURNED,
+    SIZE,
+    START,
+    _Entry,
+)
+from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
+from wcet_probe.cache_sets.deduction import deduce
+
+
+@pytest.mark.slow
+def test_malloc_where_no_list_has_a_block_keeps_all_claims():
+    found = deduced("malloc-grow")
+    assert (found.ways, found.open) == (59, ())
+    assert {SIZE, NOTHING_CHANGED, START, DESCRIPTORS, RETURNED, "blocks"} <= {one.what for one in found.obligations}
+
+
+@pytest.mark.parametrize(
+    "joins",
+    [
+        (Join(0x100000, {}, 0, frozenset()), Join(0x100004, {}, 0, frozenset())),
+        (Join(program().image.symbols["cama_malloc"].address, {}, 0, frozenset()),),
+    ],
+    ids=["two instructions", "an instruction that stores"],
+)
+def test_parts_that_do_not_begin_at_one_instruction_are_open(joins, monkeypatch):
+    monkeypatch.setattr(_Entry, "follow", lambda *_: joins)
+    found = deduce(program(), ("malloc-grow",))[0]
+    assert found.open_by_name == {ONE_BEGIN: tuple(one.address for one in joins)}
+
+
+@pytest.mark.slow
+def test_a_size_without_the_header_is_open_where_the_heap_would_grow():
+    old = "    size_t size = round_up(bytes + CAMA_HEADER_BYTES, CAMA_ALIGNMENT);"
+    found = open_of_changed("malloc-grow", (old, old.replace(" + CAMA_HEADER_BYTES", "")))
+    assert found.keys() == {SIZE}
+    assert all("cama_malloc" in place for place in found[SIZE])
+
+
+@pytest.mark.slow
+def test_a_heap_that_grows_and_writes_into_a_block_is_not_followed():
+    old = "    cama_control.top = start + size;\n    if"
+    write = "    if ((start & 0xFFFF0) == 0x77770)\n        ((volatile uintptr_t *)start)[24]++;\n    if"
+    found = open_of_changed("malloc-grow", (old, old.removesuffix("    if") + write))
+    (reason,) = found
+    assert reason.startswith("followed to its end")
+    assert "multiple of 32" in reason
