@@ -37,7 +37,7 @@ from wcet_probe.analyzer.domains.strided_interval import (
     top,
     widen,
 )
-from wcet_probe.analyzer.pcode.semantics import _SEMANTICS
+from wcet_probe.analyzer.pcode.semantics import _SEMANTICS, WHERE_DEFINED
 
 __all__ = [
     "Intervals",
@@ -82,6 +82,8 @@ def apply(opcode: str, operands: Sequence[StridedInterval], output_bits: int) ->
     transfer = _TRANSFERS.get(opcode)
     if transfer is None:
         return top(output_bits)
+    if opcode in WHERE_DEFINED.values():
+        return transfer(output_bits, *operands)
     # The linear ones are exact by themselves where one operand varies.
     if combinations <= _MOST_LISTED and not (varying == 1 and opcode in _LINEAR):
         semantics, bits = _SEMANTICS[opcode], operands[-1 if opcode == "PIECE" else 0].bits
@@ -131,6 +133,12 @@ def _same_width(transfer: Transfer) -> Transfer:
     return checked
 
 
+def _where_defined(opcode: str, output_bits: int, a: StridedInterval, b: StridedInterval) -> StridedInterval:
+    """The quotients; all values where a division by zero or an overflow may leave one undefined."""
+    overflows = opcode == "INT_SDIV" and 1 << a.bits - 1 in a and (1 << b.bits) - 1 in b
+    return top(output_bits) if 0 in b or overflows else apply(opcode, (a, b), output_bits)
+
+
 _AND, _OR, _XOR = (_same_width(partial(bitwise, opcode)) for opcode in ("INT_AND", "INT_OR", "INT_XOR"))
 _TRANSFERS: Mapping[str, Transfer] = {
     "COPY": arithmetic.zero_extended,
@@ -144,6 +152,8 @@ _TRANSFERS: Mapping[str, Transfer] = {
     "INT_SUB": _same_width(arithmetic.subtracted),
     "INT_MULT": _same_width(arithmetic.multiplied),
     "INT_DIV": _same_width(partial(arithmetic.by_division, arithmetic.quotient, is_signed=False)),
+    "DEFINED_DIV": lambda bits, a, b: _where_defined("INT_DIV", bits, a, b),
+    "DEFINED_SDIV": lambda bits, a, b: _where_defined("INT_SDIV", bits, a, b),
     "INT_REM": _same_width(partial(arithmetic.by_division, arithmetic.remainder, is_signed=False)),
     "INT_SDIV": _same_width(partial(arithmetic.by_division, arithmetic.quotient, is_signed=True)),
     "INT_SREM": _same_width(partial(arithmetic.by_division, arithmetic.remainder, is_signed=True)),

@@ -20,7 +20,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, Semantics, UndefinedResultError, operation, signed
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.target import Isa
 
@@ -233,7 +233,7 @@ class _Machine:
         if not rest:
             return lambda: write(function(first()))
         (second,) = rest
-        return lambda: write(function(first(), second()))
+        return lambda: write(_or_dividend(function, first(), second()))
 
     def _jump(self, target: Varnode, index: int, end: int) -> Callable[[], int]:
         """A jump within the instruction (``const``) or to another one."""
@@ -333,3 +333,11 @@ def _access_sizes(instruction: LiftedInstruction) -> list[int]:
     sizes = [op.inputs[1].size_bytes for op in instruction.ops if op.opcode == "STORE"]
     sizes += [op.output.size_bytes for op in instruction.ops if op.opcode == "LOAD" and op.output]
     return sizes
+
+
+def _or_dividend(function: Semantics, a: int, b: int) -> int:
+    """What ``function`` gives; where that is undefined, the dividend ``a``, as the engine does."""
+    try:
+        return function(a, b)
+    except UndefinedResultError:
+        return a

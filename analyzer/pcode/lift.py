@@ -24,6 +24,7 @@ from typing import Literal, NamedTuple
 
 import pypcode
 
+from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -247,6 +248,7 @@ class Lifter:
         ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
             return _literal_pair(_pointers(ops))
+        ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
         word = int.from_bytes(self._read_code(address, 4), "big")
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
         decrement_and_if_false = word >> 23 & 0b111 == 0

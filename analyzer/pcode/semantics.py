@@ -4,14 +4,25 @@ Source: Ghidra, "P-Code Reference Manual", sections "P-Code Operation Reference"
 
 Words: P-code (docs/explanation/glossary.md).
 
-*Soundness:* a division by zero gives 0, as on ARM without DIV_0_TRP (ARMv7-M ARM DDI 0403E A7.7.125, A7.7.195); on
-PowerPC the architecture leaves it undefined. A shift by the width or more gives 0, or the sign (``INT_SRIGHT``).
+*Soundness:* a division by zero gives 0, as on ARM without DIV_0_TRP (ARMv7-M ARM DDI 0403E A7.7.125, A7.7.195). On
+PowerPC a division by zero, or of -2^31 by -1, leaves the result undefined (Programming Environments Manual, MPCFPE32B,
+``divw``, ``divwu``): the lifter names these operations ``DEFINED_DIV`` and ``DEFINED_SDIV``, which have no result
+there, and the analysis takes it for any value, for the same one where both operands are the same. A shift by the width
+or more gives 0, or the sign (``INT_SRIGHT``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
+
+
+class UndefinedResultError(ArithmeticError):
+    """An operation whose result the architecture leaves undefined for these operands."""
+
+
+WHERE_DEFINED: Mapping[str, str] = {"INT_DIV": "DEFINED_DIV", "INT_SDIV": "DEFINED_SDIV"}
+"""Operations, and what they are called where their result may be undefined."""
 
 Semantics = Callable[..., int]
 """``f(bits, *values)`` with ``bits`` the width of the first operand (``PIECE``: of the last); not yet truncated."""
@@ -59,6 +70,7 @@ def operation(opcode: str, input_bytes: tuple[int, ...], output_bytes: int) -> S
 
     Returns:
         A function from operands to result, all unsigned; None for an operation that is no pure integer function.
+        It raises `UndefinedResultError` for operands of which the result is undefined.
     """
     function = _SEMANTICS.get(opcode)
     if function is None:
@@ -76,6 +88,12 @@ def _divide(a: int, b: int) -> int:
         return 0
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _defined(bits: int, quotient: int, b: int) -> int:
+    if b == 0 or quotient == 1 << bits:
+        raise UndefinedResultError
+    return quotient
 
 
 def _remainder(a: int, b: int) -> int:
@@ -121,6 +139,8 @@ _SEMANTICS: Mapping[str, Semantics] = {
     "INT_RIGHT": lambda _, a, b: a >> b,
     "INT_SRIGHT": lambda n, a, b: signed(n, a) >> b,
     "INT_DIV": lambda _, a, b: _divide(a, b),
+    "DEFINED_DIV": lambda n, a, b: _defined(n, _divide(a, b), b),
+    "DEFINED_SDIV": lambda n, a, b: _defined(n - 1, _divide(signed(n, a), signed(n, b)), b),
     "INT_REM": lambda _, a, b: _remainder(a, b),
     "INT_SDIV": lambda n, a, b: _divide(signed(n, a), signed(n, b)),
     "INT_SREM": lambda n, a, b: _remainder(signed(n, a), signed(n, b)),

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode.semantics import operation, signed
+from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED, UndefinedResultError, operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect
@@ -239,7 +239,8 @@ class ConstantExecution:
         output = op.output if op.output is not None and op.output.space != "ram" else None
         location = self._location(output) if output else None
         inputs = tuple(map(self._operand, op.inputs))
-        if function is None or location is None or None in inputs or len(inputs) not in {1, 2}:
+        is_partial = op.opcode in WHERE_DEFINED.values()
+        if function is None or is_partial or location is None or None in inputs or len(inputs) not in {1, 2}:
             return _Op(op, function, inputs, location, (), None, (None, None))
         plain = function if len(inputs) == 2 else _of_first(function)
         operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
@@ -333,7 +334,10 @@ class ConstantExecution:
         """What an operation makes of ``values``, none where it is no function of integers."""
         if one.function is None:
             return None
-        value = computed(one.op.opcode, one.function, values)
+        try:
+            value = computed(one.op.opcode, one.function, values)
+        except UndefinedResultError:
+            return None
         if value is None and one.op.output is not None and one.op.output.size_bytes == one.op.inputs[0].size_bytes == 1:
             value = bits_known(one.op.opcode, values)
         return value

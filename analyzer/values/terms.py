@@ -9,7 +9,7 @@ Words: term, linear form (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
@@ -46,7 +46,10 @@ class Terms(TermTable):
             widths = tuple(self._nodes[argument].bits // 8 or 1 for argument in arguments)
             function = operation(opcode, widths, max(1, bits // 8))
             if function is not None:
-                return self.constant(function(*values), bits)
+                try:
+                    return self.constant(function(*values), bits)
+                except UndefinedResultError:
+                    return None
         return self._simplified(opcode, arguments, bits)
 
     def negated(self, condition: Term) -> Term:

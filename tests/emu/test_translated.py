@@ -415,3 +415,16 @@ def test_workloads_of_every_allocator(name, target):
 @pytest.mark.parametrize("seed", range(8))
 def test_many_random_programs(target, seed):
     tally(f"random {target} {seed}", call_all(random_guest(target, seed, 8), 8, seed, 12))
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", "mpc603e"])
+def test_quotients_that_are_undefined_or_zero(name):
+    """By zero, and the least number by -1: what the engine makes of it, which PowerPC leaves undefined."""
+    target = load_target(name)
+    signed, unsigned = ("sdiv", "udiv") if name == "cortex-m4" else ("divw", "divwu")
+    code = "{} r0, r0, r1\nbx lr" if name == "cortex-m4" else "{} 3, 3, 4\nblr"
+    used = guest_of(assembler({"signed": code.format(signed), "plain": code.format(unsigned)}, target), target)
+    with twins(used) as (engine, translated):
+        for function in ("signed", "plain"):
+            for a, b in ((7, 0), (0x80000000, 0), (0x80000000, 0xFFFFFFFF), (0xFFFFFFF9, 2), (7, 7)):
+                assert assert_equal(engine, translated, lambda m, f=function, x=(a, b): m.measure(f, x, COLD).result)

@@ -130,11 +130,13 @@ def expression(op: PcodeOp, read: Callable[[Varnode], str]) -> str:
         "INT_SCARRY": f"(((({kind})({a} ^ {sum_}) & ({kind})({b} ^ {sum_})) >> {bits - 1}) & 1)",
         "INT_SBORROW": f"(((({kind})({a} ^ {b}) & ({kind})({a} ^ {difference})) >> {bits - 1}) & 1)",
         "INT_DIV": f"({b} ? {a} / {b} : 0)",
+        "DEFINED_DIV": f"({b} ? {a} / {b} : {a})",  # where it is undefined the engine gives the dividend
         "INT_REM": f"({b} ? {a} % {b} : 0)",
         "PIECE": f"((uint64_t){a} << {_BITS * second.size_bytes} | {b})",
     }
     if size < 8:
         forms |= {"INT_SDIV": divide.format("/"), "INT_SREM": divide.format("%")}
+        forms["DEFINED_SDIV"] = f"({b} ? {divide.format('/')} : {a})"
     if name == "SUBPIECE" and second.space == "const":
         return f"((uint64_t){a} >> {_BITS * second.offset})"
     if name not in forms:

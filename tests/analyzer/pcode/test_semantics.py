@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, operation, signed
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, UndefinedResultError, operation, signed
 
 BYTES = (0, 1, 2, 3, 7, 8, 31, 32, 64, 100, 127, 128, 129, 200, 254, 255)
 
@@ -100,3 +100,24 @@ def test_what_is_no_pure_function_has_none():
 
 def test_two_s_complement():
     assert [signed(3, value) for value in range(8)] == [0, 1, 2, 3, -4, -3, -2, -1]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "a", "b", "expected"),
+    [
+        ("DEFINED_DIV", 100, 7, 14),
+        ("DEFINED_DIV", 0x80, 0xFF, 0),
+        ("DEFINED_SDIV", 100, 0xF9, 0xF2),
+        ("DEFINED_SDIV", 0x80, 1, 0x80),
+        ("DEFINED_DIV", 100, 0, None),
+        ("DEFINED_SDIV", 100, 0, None),
+        ("DEFINED_SDIV", 0x80, 0xFF, None),
+    ],
+)
+def test_a_quotient_that_is_undefined_is_none(opcode, a, b, expected):
+    function = operation(opcode, (1, 1), 1)
+    if expected is not None:
+        assert function(a, b) == expected
+        return
+    with pytest.raises(UndefinedResultError):
+        function(a, b)
