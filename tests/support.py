@@ -20,6 +20,7 @@ from wcet_probe.build.program import Program
 from wcet_probe.build.toolchain import PACKAGED, find_toolchain
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.compiled.library import compiled_library
+from wcet_probe.compiled.translation import translate
 from wcet_probe.emu.compiled import Detail
 from wcet_probe.emu.machine import Machine
 from wcet_probe.isa.decode import decode
@@ -74,7 +75,9 @@ class Guest:
         """The library of the image translated, which is made if it is not there, in the run's folder or another."""
         program = Program(tlsf(), self.target, self.image, self.instructions, self.costs)
         library = compiled_library(program, detail, folder or images_dir())
-        assert library is not None
+        if library is None:
+            translate(program, detail)  # raises with the reason, if it is the image
+        assert library is not None, "no compiler"
         return library
 
     def address(self, symbol: str) -> int:

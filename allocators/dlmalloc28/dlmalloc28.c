@@ -472,7 +472,7 @@ void dlmalloc28_free(void *payload)
     chunk *top = control.top;
 
     if ((c->head & DLMALLOC28_PREV_USED) == 0) {
-        size_t before = c->prev_foot & ~DLMALLOC28_FLAGS; /* it has none: a proof of alignment sees so here */
+        size_t before = c->prev_foot;
         c = (void *)((unsigned char *)c - before);
         size += before;
         if (c != dv)

@@ -36,7 +36,7 @@ def number(text: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
 @pytest.mark.parametrize(
-    "name", ["buddy-binary", "buddy-fibonacci", "quick-fit", "avl-best-fit", "first-fit", "best-fit"]
+    "name", ["buddy-binary", "buddy-fibonacci", "quick-fit", "avl-best-fit", "first-fit", "best-fit", "dlmalloc28"]
 )
 def test_what_the_table_has_now_is_measured(name, scenario):
     cell = ROWS[name][2 if scenario == "worst-alloc" else 3]
