@@ -5,7 +5,9 @@ import json
 import pytest
 
 from bench import suite
-from bench.programs import Row
+from bench.programs import Question, Row, ask
+from tests.support import image_of
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 
 
@@ -47,3 +49,15 @@ def test_a_run_above_its_bound_decides_the_exit_code(tmp_path, monkeypatch):
     monkeypatch.setattr(suite, "_compile", lambda folder, _: folder / "lift.elf")
     monkeypatch.setattr(suite, "ask", lambda question: Row(question.elf.stem, "UNSOUND", 1, 2))
     assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 1
+
+
+def test_a_run_is_observed_whose_input_takes_a_million_instructions_to_make(tmp_path):
+    source = """\
+int volatile total;
+void sum_init(void) { for (int i = 0; i < 400000; i++) total += i; }
+int sum_main(void) { return total; }
+"""
+    elf = tmp_path / "sum.elf"
+    elf.write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    row = ask(Question(elf, "sum_main", "sum_init", "cortex-m4", (), 60, 2048))
+    assert (row.verdict, row.observed, row.why) == ("BOUNDED", row.bound, "")
