@@ -7,6 +7,8 @@
 4. To behind the gap before the start of the block. Owed is the break, which is the start.
 5. To the return, with the block.
 
+Words: claim, ghost state, obligation (docs/explanation/glossary.md).
+
 *Soundness:* as of `analyzer.deduction.cama_free`. Of what a part knows of the numbers that it begins with, each is
 asked at the end of every way to it, of the words that registers hold there. All ways to a part are to end at one
 instruction, which is executed again: where it is a load, nothing but that is to change a register.

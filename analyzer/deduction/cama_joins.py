@@ -1,5 +1,7 @@
 """Where parts of an operation of CAMA meet: what registers were shown to hold there, and what they hold behind it.
 
+Words: claim, obligation (docs/explanation/glossary.md).
+
 *Soundness:* a register holds behind a join what it was shown to hold on all ways to it, and else anything; a word of
 the stack that was stored on all of them holds anything. The return address is told like any other word. A part behind
 the join begins at one instruction: ways that end at different ones are no join, and what is behind them is open.

@@ -254,7 +254,11 @@ class Deduction:
                 self._ask("apart: a store to a block", cama.is_live_header(after, one), end)
 
     def _is_of_no_word(self, memory: CamaMemory, after: View, place: Node) -> Node:
-        """That no word of a descriptor or a block is in ``place`` behind the way, asked at any start."""
+        """That no word of a descriptor or a block is in ``place`` behind the way, asked at any start.
+
+        *Soundness:* ``place`` is where the former area begins. It is no descriptor that is taken nor the sentinel, and
+        no live header of a block overlaps its 32 bytes; so its link to the newer area changes no word that is claimed.
+        """
         start = unknown("any start")
         self._name_around(memory, "start", start)
         clear = disjunction(start <= STARTS_PER_PLACE * place - 1, start >= STARTS_PER_PLACE * (place + 1) + 1)

@@ -425,7 +425,7 @@ def test_a_pointer_into_the_frame_is_aligned_as_the_stack_is(target):
     assert {one.base for one in proof.bound.accesses} == {"stack"}
 
 
-DIVISION = """volatile int sink;
+QUOTIENT = """volatile int sink;
 void counted(unsigned a, unsigned b) {
     unsigned rounds, dividend = a & 127, divisor = b & 16;
     __asm__ volatile(DIVIDE : "=r"(rounds) : "r"(dividend), "r"(divisor));
@@ -438,7 +438,7 @@ void counted(unsigned a, unsigned b) {
 def test_a_quotient_is_any_value_where_the_architecture_leaves_it_undefined(core):
     """By zero: 0 on Arm, undefined on PowerPC, where the engine gives the dividend: 127 rounds, and not at most 7."""
     mnemonic = "udiv" if core == "cortex-m4" else "divwu"
-    proof = of(core, DIVISION.replace("DIVIDE", f'"{mnemonic} %0, %1, %2"'), "counted", ".c")
+    proof = of(core, QUOTIENT.replace("DIVIDE", f'"{mnemonic} %0, %1, %2"'), "counted", ".c")
     assert checked(proof, (127, 0), (127, 16)) <= proof.bound.instructions
     (loop,) = proof.bound.loops
     assert (loop.max < 10) == (core == "cortex-m4")

@@ -52,3 +52,26 @@ def test_a_heap_that_grows_and_writes_into_a_block_is_not_followed():
     (reason,) = found
     assert reason.startswith("followed to its end")
     assert "multiple of 32" in reason
+
+
+BROKEN = {
+    "a link to the new area behind the former one's header": (
+        "    cama_control.newest->newer = area;",
+        "    (cama_control.newest + 1)->newer = area;",
+        "apart: a store to a descriptor",
+    ),
+    "a small block with the tag of another class": (
+        "    if (size < CAMA_THRESHOLD)\n        return as_used(start, tag_of(class_of(size)));\n\n    struct",
+        "    if (size < CAMA_THRESHOLD)\n        return as_used(start, tag_of(class_of(size) + 1));\n\n    struct",
+        "small-blocks",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_heap_that_grows_wrongly_leaves_its_claims_open(name):
+    old, new, expected = BROKEN[name]
+    found = open_of_changed("malloc-grow", (old, new))
+    assert found.keys() == {expected}
+    assert all("cama_malloc" in place for place in found[expected])
