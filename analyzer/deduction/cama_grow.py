@@ -255,7 +255,6 @@ class _Part:
         if stage in {_START, _END}:
             owed = anything(terms, _MOST_START).times(START_BYTES)
             memory.static[geometry.control + 8] = owed
-        self.entry = dict(memory.static)
         self.joins: list[Join] = []
 
     def _is_class(self, number: Node) -> Node:

@@ -113,7 +113,7 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
         lifter: lifter of the image.
         terms: of the words; what is assumed of the entry is assumed there.
         registers: what is in registers at entry, by name; ``lr`` holds the return address unless it is given.
-        memory: at entry.
+        memory: at entry; it is not changed, so that ends can be held against it.
         to_join: whether ways end where those come together again into which the first branch forks that stores are
             before and behind.
 
@@ -125,7 +125,7 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
         varnode = lifter.registers[name]
         held[varnode.space, varnode.offset] = varnode.size_bytes, word
     execution = _Execution(lifter, terms, returning, visit, to_join=to_join)
-    execution.run(_Way(entry_address, 0, memory, (), (), held, 0))
+    execution.run(_Way(entry_address, 0, memory.copy(), (), (), held, 0))
 
 
 @dataclass(slots=True)

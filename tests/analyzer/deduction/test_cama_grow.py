@@ -37,6 +37,14 @@ def test_parts_that_do_not_begin_at_one_instruction_are_open(joins, monkeypatch)
 
 
 @pytest.mark.slow
+def test_a_word_that_is_changed_before_all_branches_is_told_where_it_fails_and_where_the_heap_would_grow():
+    old = "    if (bytes - 1 >= CAMA_MAX_HEAP || set >= CAMA_SETS) /*"
+    found = open_of_changed("malloc-grow", (old, f"    *(volatile uint32_t *)&cama_control.available -= 1;\n{old}"))
+    assert found.keys() == {NOTHING_CHANGED}
+    assert len(found[NOTHING_CHANGED]) == 2
+
+
+@pytest.mark.slow
 def test_a_size_without_the_header_is_open_where_the_heap_would_grow():
     old = "    size_t size = round_up(bytes + CAMA_HEADER_BYTES, CAMA_ALIGNMENT);"
     found = open_of_changed("malloc-grow", (old, old.replace(" + CAMA_HEADER_BYTES", "")))

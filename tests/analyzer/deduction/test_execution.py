@@ -86,6 +86,27 @@ def test_a_branch_that_stores_nothing_is_not_what_is_joined(monkeypatch):
     assert {result for _, result, _ in found} == {Word(5), Word(9), Word(0, ((unknown("argument"), 1),))}
 
 
+class OneWord(NoMemory):
+    def __init__(self, word):
+        self.word = word
+
+    def copy(self):
+        return OneWord(self.word)
+
+    def store(self, _, value, __):
+        self.word = value
+
+
+def test_the_memory_at_entry_stays_as_it_was_where_something_is_stored_before_the_first_branch():
+    """``stw r3, 0(r4); blr``: what is asked at an end is held against the memory at entry."""
+    code = b"".join(word.to_bytes(4, "big") for word in (STORED, RETURN))
+    lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
+    memory, ends = OneWord(Word(1)), []
+    follow_ways(lifter, WordTerms(Questions()), BASE, {"r3": Word(5)}, memory, ends.append)
+    assert [end.memory.word for end in ends] == [Word(5)]
+    assert memory.word == Word(1)
+
+
 def test_words_of_registers_are_told_by_name():
     code = b"".join(word.to_bytes(4, "big") for word in (0x38800005, RETURN))  # li r4, 5; blr
     lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
