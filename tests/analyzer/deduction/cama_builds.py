@@ -6,6 +6,7 @@ import pytest
 
 from tests.cache_sets.mutants import changed
 from tests.support import images_dir
+from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.deduction import deduce, geometry_of
 from wcet_probe.catalog.lookup import load_allocator, load_target
@@ -31,6 +32,22 @@ def open_of_changed(operation, *changes):
     version = changed("cama.c", *changes)
     found = deduce(version, (operation,))[0]
     return {name: [version.image.location(at) for at in places] for name, places in found.open_by_name.items()}
+
+
+def possible(operation, monkeypatch):
+    """Of each way of ``operation``, whether what is assumed at its end is no contradiction; claims are not asked."""
+    found = []
+
+    def end_way(self, end, asked):
+        found.append(self.terms.questions.is_possible())
+        original(self, end, asked)
+
+    original = Deduction.end_way
+    monkeypatch.setattr(Deduction, "end_way", end_way)
+    monkeypatch.setattr(Deduction, "ask_claims", lambda *_: None)
+    monkeypatch.setattr(Deduction, "ask_words", lambda *_: None)
+    deduce(program(), (operation,))
+    return found
 
 
 def mostly_slow(names):

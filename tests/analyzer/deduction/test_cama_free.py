@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.analyzer.deduction.cama_builds import deduced, mostly_slow, open_of_changed, program
+from tests.analyzer.deduction.cama_builds import deduced, mostly_slow, open_of_changed, possible, program
 from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD, _Part
 from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
@@ -81,18 +81,7 @@ def test_free_of_a_large_block_keeps_all_claims_on_all_of_its_ways():
 )
 def test_what_is_assumed_on_a_way_is_no_contradiction(operation, ways, monkeypatch):
     """Else all would be shown of it."""
-    possible = []
-
-    def end_way(self, end, asked):
-        possible.append(self.terms.questions.is_possible())
-        original(self, end, asked)
-
-    original = Deduction.end_way
-    monkeypatch.setattr(Deduction, "end_way", end_way)
-    monkeypatch.setattr(Deduction, "ask_claims", lambda *_: None)
-    monkeypatch.setattr(Deduction, "ask_words", lambda *_: None)
-    deduce(program(), (operation,))
-    assert possible == [True] * ways
+    assert possible(operation, monkeypatch) == [True] * ways
 
 
 BROKEN_LARGE = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.analyzer.deduction.cama_builds import deduced, open_of_changed, program
+from tests.analyzer.deduction.cama_builds import deduced, open_of_changed, possible, program
 from wcet_probe.analyzer.deduction.cama_grow import (
     DESCRIPTORS,
     NOTHING_CHANGED,
@@ -20,6 +20,13 @@ def test_malloc_where_no_list_has_a_block_keeps_all_claims():
     found = deduced("malloc-grow")
     assert (found.ways, found.open) == (59, ())
     assert {SIZE, NOTHING_CHANGED, START, DESCRIPTORS, RETURNED, "blocks"} <= {one.what for one in found.obligations}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operation", "ways"), [("malloc-small", 6), ("malloc-grow", 59)])
+def test_what_is_assumed_on_a_way_is_no_contradiction(operation, ways, monkeypatch):
+    """Else all would be shown of it."""
+    assert possible(operation, monkeypatch) == [True] * ways
 
 
 @pytest.mark.parametrize(
