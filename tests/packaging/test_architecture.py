@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,13 @@ def imported(path: Path) -> Iterator[str]:
 def importers(module: str) -> set[str]:
     files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
     return {str(path.relative_to(ROOT)) for path in files if module in imported(path)}
+
+
+def test_pytest_goes_into_every_folder_of_tests(pytestconfig):
+    """Of itself it leaves out each that is called build."""
+    folders = {part for file in (ROOT / "tests").rglob("test_*.py") for part in file.relative_to(ROOT).parent.parts}
+    patterns = pytestconfig.getini("norecursedirs")
+    assert not [folder for folder in folders for pattern in patterns if fnmatch(folder, pattern)]
 
 
 @pytest.mark.parametrize(
