@@ -139,8 +139,10 @@ def _row(question: Question) -> Row:
     try:
         charged = costs(found.instructions, target)
         # Not less for a small bound: its input may take more to make, and a run that was stopped tells nothing.
-        most = _MOST_INSTRUCTIONS
-        with Machine(found.image, target, found.instructions, charged, 4096, most_instructions=most) as machine:
+        observing = Machine(
+            found.image, target, found.instructions, charged, 4096, most_instructions=_MOST_INSTRUCTIONS
+        )
+        with observing as machine:
             if question.before in found.image.symbols:
                 machine.count(question.before, ())
             run = machine.measure(question.entry, (), InitialCache.DIRTY)

@@ -37,7 +37,7 @@ from wcet_probe.analyzer.domains.strided_interval import (
     top,
     widen,
 )
-from wcet_probe.analyzer.pcode.semantics import _SEMANTICS, WHERE_DEFINED
+from wcet_probe.analyzer.pcode.semantics import _SEMANTICS, MAY_BE_UNDEFINED
 
 __all__ = [
     "Intervals",
@@ -82,7 +82,7 @@ def apply(opcode: str, operands: Sequence[StridedInterval], output_bits: int) ->
     transfer = _TRANSFERS.get(opcode)
     if transfer is None:
         return top(output_bits)
-    if opcode in WHERE_DEFINED.values():
+    if opcode in MAY_BE_UNDEFINED:
         return transfer(output_bits, *operands)
     # The linear ones are exact by themselves where one operand varies.
     if combinations <= _MOST_LISTED and not (varying == 1 and opcode in _LINEAR):

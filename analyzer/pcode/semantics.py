@@ -7,8 +7,7 @@ Words: P-code (docs/explanation/glossary.md).
 *Soundness:* a division by zero gives 0, as on ARM without DIV_0_TRP (ARMv7-M ARM DDI 0403E A7.7.125, A7.7.195). On
 PowerPC a division by zero, or of -2^31 by -1, leaves the result undefined (Programming Environments Manual, MPCFPE32B,
 ``divw``, ``divwu``): the lifter names these operations ``DEFINED_DIV`` and ``DEFINED_SDIV``, which have no result
-there, and the analysis takes it for any value, for the same one where both operands are the same. A shift by the width
-or more gives 0, or the sign (``INT_SRIGHT``).
+there, and the analysis takes it for any value. A shift by the width or more gives 0, or the sign (``INT_SRIGHT``).
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ class UndefinedResultError(ArithmeticError):
 
 WHERE_DEFINED: Mapping[str, str] = {"INT_DIV": "DEFINED_DIV", "INT_SDIV": "DEFINED_SDIV"}
 """Operations, and what they are called where their result may be undefined."""
+MAY_BE_UNDEFINED = frozenset(WHERE_DEFINED.values())
 
 Semantics = Callable[..., int]
 """``f(bits, *values)`` with ``bits`` the width of the first operand (``PIECE``: of the last); not yet truncated."""

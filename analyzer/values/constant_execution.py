@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
-from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED, UndefinedResultError, operation, signed
+from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, UndefinedResultError, operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect
@@ -239,7 +239,7 @@ class ConstantExecution:
         output = op.output if op.output is not None and op.output.space != "ram" else None
         location = self._location(output) if output else None
         inputs = tuple(map(self._operand, op.inputs))
-        is_partial = op.opcode in WHERE_DEFINED.values()
+        is_partial = op.opcode in MAY_BE_UNDEFINED
         if function is None or is_partial or location is None or None in inputs or len(inputs) not in {1, 2}:
             return _Op(op, function, inputs, location, (), None, (None, None))
         plain = function if len(inputs) == 2 else _of_first(function)

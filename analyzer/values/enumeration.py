@@ -9,10 +9,9 @@ semantics as everywhere; where it is not decided by them, nothing is said.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
+from wcet_probe.analyzer.pcode.semantics import operation
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.plain_numbers import plain_number
@@ -51,18 +50,18 @@ def _concrete(terms: Terms, term: Term, given: Mapping[Term, int], memory: Memor
     node = terms[term]
     if term in given:
         return given[term]
+    if node.opcode == "symbol":
+        return None
     if node.opcode == "const":
         return terms.value(term)
     operands = terms.operands(term)
     values = [_concrete(terms, operand, given, memory) for operand in operands]
-    if node.opcode == "symbol" or None in values:
+    if None in values:
         return None
     if node.opcode == "TABLE":
         return memory.constant(values[0] or 0, node.bits // 8)
     function = operation(node.opcode, tuple(terms[operand].bits // 8 for operand in operands), node.bits // 8)
-    with suppress(UndefinedResultError):
-        return None if function is None else function(*values)
-    return None
+    return None if function is None else function(*values)
 
 
 def _is_any(terms: Terms, part: Term, values: StridedInterval) -> bool:

@@ -9,7 +9,7 @@ Words: term, linear form (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
+from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
@@ -32,7 +32,11 @@ class Terms(TermTable):
         self._applied: dict[tuple[str, tuple[Term, ...], int], Term | None] = {}
 
     def apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
-        """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where the term would be too deep."""
+        """``opcode`` on ``arguments`` with a result of ``bits`` bits; None where that would be too deep or undefined.
+
+        *Soundness:* a term has one value wherever its operands have, and an undefined result may be another each time:
+        a quotient that may be undefined is a term only where its divisor is a constant that rules that out.
+        """
         key = opcode, arguments, bits
         try:
             return self._applied[key]
@@ -42,14 +46,13 @@ class Terms(TermTable):
 
     def _apply(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         values = [self.value(argument) for argument in arguments]
+        if opcode in MAY_BE_UNDEFINED and values[-1] in {None, 0, (1 << bits) - 1}:
+            return None
         if None not in values:
             widths = tuple(self._nodes[argument].bits // 8 or 1 for argument in arguments)
             function = operation(opcode, widths, max(1, bits // 8))
             if function is not None:
-                try:
-                    return self.constant(function(*values), bits)
-                except UndefinedResultError:
-                    return None
+                return self.constant(function(*values), bits)
         return self._simplified(opcode, arguments, bits)
 
     def negated(self, condition: Term) -> Term:

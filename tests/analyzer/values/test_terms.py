@@ -222,3 +222,14 @@ def test_a_choice_beside_a_comparison_is_no_comparison():
     truths = [terms.apply("INT_EQUAL", (terms.symbol(("z", number), 32), y), 8) for number in range(2)]
     choice = terms.gamma(less, *truths)
     assert terms[terms.apply("BOOL_AND", (less, choice), 8)].opcode == "BOOL_AND"
+
+
+@pytest.mark.parametrize("opcode", ["DEFINED_DIV", "DEFINED_SDIV"])
+def test_a_quotient_that_may_be_undefined_is_no_term(opcode):
+    """By zero, by -1 or by what is not constant, two of the same operands need not be equal."""
+    terms = Terms()
+    one, other = terms.symbol("one", 32), terms.symbol("other", 32)
+    divisors = [other, terms.constant(0, 32), terms.constant(0xFFFFFFFF, 32)]
+    assert [terms.apply(opcode, (one, divisor), 32) for divisor in divisors] == [None] * 3
+    assert terms.apply(opcode, (one, terms.constant(10, 32)), 32) is not None
+    assert terms.apply(opcode, (terms.constant(70, 32), terms.constant(10, 32)), 32) == terms.constant(7, 32)
