@@ -26,8 +26,9 @@ from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind, without_begin
-from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, LEFT_TO_ANOTHER_PART, CamaMemory
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
+from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (

@@ -20,8 +20,8 @@ from wcet_probe.analyzer.deduction.cama_memory import (
     OF_THE_OWN_BLOCK,
     STORED_BEFORE_LOADED,
     CamaMemory,
-    Rules,
 )
+from wcet_probe.analyzer.deduction.cama_stores import Rules
 from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End
 from wcet_probe.analyzer.deduction.formulas import (
@@ -123,7 +123,7 @@ class Deduction:
         self.claims = claims(geometry)
         self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._oblige)
         self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
-        self.memory = CamaMemory(self.rules, self.stack_pointer)
+        self.memory = CamaMemory(self.rules, stack_pointer=self.stack_pointer)
         self._obligations: list[Obligation] = []
         self._pending: list[tuple[int, str, bool]] = []
         self._choices: list[tuple[tuple[int, bool], ...]] = []

@@ -24,8 +24,9 @@ from typing import Any, cast
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import Claim, sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
-from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, LEFT_TO_ANOTHER_PART, CamaMemory
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduced, Deduction, stored_view
+from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
@@ -97,7 +98,7 @@ def _follow_init(run: Deduction, lifter: Lifter, entry_address: int, given: Mapp
     view = replace(run.rules.before, arena=in_starts["arena"], end=in_starts["arena"] + in_starts["bytes"])
     rules = replace(run.rules, before=view, made={})
     run.rules = rules
-    memory = CamaMemory(rules, run.stack_pointer)
+    memory = CamaMemory(rules, stack_pointer=run.stack_pointer)
     result = next(iter(given))
 
     def visit(way: End) -> None:

@@ -6,7 +6,14 @@ import pytest
 
 from tests.cache_sets.mutants import changed
 from tests.support import images_dir
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_claims import claims
+from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
+from wcet_probe.analyzer.deduction.cama_stores import Rules
+from wcet_probe.analyzer.deduction.formulas import unknown
+from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.words import Word, WordTerms
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.deduction import deduce, geometry_of
 from wcet_probe.catalog.lookup import load_allocator, load_target
@@ -20,6 +27,15 @@ def program():
 @cache
 def geometry():
     return geometry_of(program())
+
+
+def memory(*, begins=False):
+    """The memory at the entry of an operation, and a list that gets the obligations."""
+    obligations = []
+    terms, g = WordTerms(Questions()), geometry()
+    rules = Rules(g, terms, claims(g), cama.view_of(""), begins, lambda *one: obligations.append(one))
+    stack_pointer = Word(0, ((terms.known(unknown("stack pointer")), 1),))
+    return CamaMemory(rules, stack_pointer=stack_pointer), obligations
 
 
 @cache

@@ -2,24 +2,13 @@
 
 import pytest
 
-from tests.analyzer.deduction.cama_builds import geometry
-from wcet_probe.analyzer.deduction import cama_views as cama
-from wcet_probe.analyzer.deduction.cama_claims import claims
-from wcet_probe.analyzer.deduction.cama_memory import IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, CamaMemory, Rules
+from tests.analyzer.deduction.cama_builds import geometry, memory
+from wcet_probe.analyzer.deduction.cama_memory import IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import unknown
-from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import Word, WordTerms
+from wcet_probe.analyzer.deduction.words import Word
 
 SITE = Site(0x1234, ())
-
-
-def memory():
-    obligations = []
-    terms, g = WordTerms(Questions()), geometry()
-    rules = Rules(g, terms, claims(g), cama.view_of(""), False, lambda *one: obligations.append(one))
-    stack_pointer = Word(0, ((terms.known(unknown("stack pointer")), 1),))
-    return CamaMemory(rules, stack_pointer), obligations
 
 
 def place(own, name):

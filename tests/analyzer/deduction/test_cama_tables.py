@@ -1,0 +1,53 @@
+"""Words of CAMA's tables: they are found by their address, and words of bits are stored with one bit changed only."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import geometry, memory
+from wcet_probe.analyzer.deduction.cama_tables import TableWord
+from wcet_probe.analyzer.deduction.execution import Astray, Site
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, condition, unknown
+from wcet_probe.analyzer.deduction.words import Word
+
+SITE = Site(0x1234, ())
+BIT_5 = TableWord(unknown("cell"), condition("bits constant", 5), False, True, (Word(0), Word(0)))
+
+
+@pytest.mark.parametrize(("opcode", "mask", "filled"), [("INT_OR", 1 << 5, TRUE), ("INT_AND", ~(1 << 5), FALSE)])
+def test_a_word_of_bits_is_stored_with_its_own_bit_changed(opcode, mask, filled):
+    own, _ = memory()
+    terms = own.rules.terms
+    loaded = own.load_vector(BIT_5)
+    changed = terms.operate(opcode, loaded, Word(mask % (1 << 32)))
+    own.store_vector(BIT_5, changed, SITE)
+    assert own.stored["filled"] == ((BIT_5.cell, filled),)
+    with pytest.raises(Astray, match="one bit changed"):
+        own.store_vector(BIT_5, changed, SITE)  # what was loaded is no longer the word
+
+
+@pytest.mark.parametrize("mask", [1 << 4, 3 << 5])
+def test_a_word_of_bits_with_another_bit_changed_ends_the_way(mask):
+    own, _ = memory()
+    changed = own.rules.terms.operate("INT_OR", own.load_vector(BIT_5), Word(mask))
+    with pytest.raises(Astray, match="one bit changed"):
+        own.store_vector(BIT_5, changed, SITE)
+
+
+def test_a_word_of_bits_of_the_set_that_is_asked_for_is_found():
+    own, _ = memory()
+    own.rules = replace(own.rules, asked_set=Word(3))
+    first = Word(geometry().word_at(3))
+    assert own.is_vector_of_set(first, SITE)
+    assert not own.is_vector_of_set(Word(geometry().word_at(4)), SITE)
+    assert not own.is_vector_of_set(Word(geometry().word_at(3 + geometry().sets * geometry().vector_words)), SITE)
+    loaded = own.load_set_word(first)
+    assert own.set_words[loaded].address == first
+
+
+def test_what_makes_the_heap_loads_no_table_that_it_has_not_cleared():
+    own, _ = memory(begins=True)
+    with pytest.raises(Astray, match="not cleared"):
+        own.need_cleared()
+    own.cleared.update(geometry().word_at(number) for number in range(geometry().table_words))
+    own.need_cleared()
