@@ -61,8 +61,8 @@ from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.certificate.coverage import Code, cover
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.state import Place
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost

@@ -30,11 +30,11 @@ from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.cached import shown_limits
 from wcet_probe.certificate.charge import node_cost
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.residents import Must, joined_must, must_holds
+from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Step
 from wcet_probe.certificate.symbols import Names, Pointers, Tracer
 from wcet_probe.errors import VerificationError

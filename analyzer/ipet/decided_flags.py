@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.flags import known_flags
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, Place, State
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, join
 from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.state import Comparison, Place, State
 from wcet_probe.certificate.walk import arriving_edges
 
 _MOST_VISITS = 8

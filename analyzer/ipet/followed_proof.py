@@ -28,10 +28,10 @@ from wcet_probe.analyzer.ipet.flow_system import (
     solve,
 )
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.state import Place
 from wcet_probe.errors import AnalysisError
 
 _MOST_ROUNDS = 6

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.symbols import Claim, Names, Pointers, Traced, Tracer
 from wcet_probe.certificate.terms import Form, form_of_name, name_of_sum
 

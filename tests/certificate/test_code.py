@@ -341,7 +341,8 @@ FLAGS = """
 def test_what_one_comparison_told_is_not_told_of_the_next():
     """Four ways through the predicates: r1 is 1, 2, 5 or 6 behind them, and no less is found."""
     from wcet_probe.certificate.coverage import Code
-    from wcet_probe.certificate.machine import Machine, State
+    from wcet_probe.certificate.machine import Machine
+    from wcet_probe.certificate.state import State
 
     target = load_target("cortex-m4")
     on = guest_of(assembler({"f": FLAGS}, target), target)

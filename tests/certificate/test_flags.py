@@ -12,8 +12,9 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import powerpc
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.flags import known_flags, lacking
-from wcet_probe.certificate.machine import Comparison, Machine, State
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import TOP, constant, number
+from wcet_probe.certificate.state import Comparison, State
 from wcet_probe.errors import VerificationError
 
 DECIDED = {

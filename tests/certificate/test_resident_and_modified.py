@@ -14,7 +14,7 @@ from tests.support import assembler, cache_config, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence
-from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.modified import Content
 from wcet_probe.certificate.numbers import ANY, LINK, Value
 from wcet_probe.certificate.residents import (
@@ -26,6 +26,7 @@ from wcet_probe.certificate.residents import (
     joined_must,
     must_holds,
 )
+from wcet_probe.certificate.state import State
 from wcet_probe.certificate.steps import Spot
 from wcet_probe.certificate.symbols import Passage
 from wcet_probe.emu.cache import CacheSimulation

@@ -14,9 +14,9 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowNode
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.machine import State
 from wcet_probe.certificate.numbers import ANY, TOP
 from wcet_probe.certificate.return_addresses import SparingMachine, _moved
+from wcet_probe.certificate.state import State
 from wcet_probe.errors import VerificationError
 
 LISTED = {

@@ -11,9 +11,9 @@ from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
-from wcet_probe.certificate.machine import State
 from wcet_probe.certificate.numbers import TOP, Value, constant, number
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
+from wcet_probe.certificate.state import State
 from wcet_probe.errors import VerificationError
 
 SHOWN = ("buddy-binary", "cortex-m7", "malloc")

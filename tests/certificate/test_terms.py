@@ -10,9 +10,9 @@ from wcet_probe.certificate.annotations import annotations_of
 from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.computations import kept
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, Congruence, difference, shifted
-from wcet_probe.certificate.machine import State
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, number
 from wcet_probe.certificate.records import read_records
+from wcet_probe.certificate.state import State
 from wcet_probe.certificate.symbols import Names, Passage, Pointers, Tracer
 from wcet_probe.certificate.terms import Terms, form_of_name, is_sum
 from wcet_probe.errors import VerificationError

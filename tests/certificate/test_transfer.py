@@ -13,8 +13,9 @@ from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, numbers, powerpc
-from wcet_probe.certificate.machine import Comparison, Machine, State, assume, computed
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant, number, within
+from wcet_probe.certificate.state import Comparison, State, assume, computed
 from wcet_probe.certificate.walk import between_blocks
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import EmulationError

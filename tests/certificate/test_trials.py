@@ -14,8 +14,8 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import check
 from wcet_probe.certificate.arm import _is_met
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.machine import State
 from wcet_probe.certificate.numbers import ANY, TOP, Value, constant
+from wcet_probe.certificate.state import State
 from wcet_probe.certificate.trials import TrialMachine, _LostError
 from wcet_probe.certificate.verify import verify_result
 from wcet_probe.errors import VerificationError

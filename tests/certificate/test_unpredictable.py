@@ -12,9 +12,10 @@ from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.coverage import code_of
-from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value
 from wcet_probe.certificate.return_addresses import SparingMachine, _moved
+from wcet_probe.certificate.state import State
 from wcet_probe.errors import VerificationError
 
 ENDS = {"f": "bx lr\n", "h": LONG + "bx lr\n", "k": "bx lr\n"}

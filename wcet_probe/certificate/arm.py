@@ -13,8 +13,9 @@ from dataclasses import replace
 from functools import lru_cache, reduce
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, joined, sum_of
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
+from wcet_probe.certificate.state import Comparison, State, assume, computed, joined, sum_of
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import Isa
 

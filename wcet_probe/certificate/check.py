@@ -20,11 +20,11 @@ from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shown import check_shown
+from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.told_loops import ToldLoops
 from wcet_probe.certificate.told_proofs import told_proofs

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wcet_probe.certificate.machine import Place, State
 from wcet_probe.certificate.numbers import WORD, Value, constant, unsigned
 from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, NUMBER
+from wcet_probe.certificate.state import Place, State
 from wcet_probe.certificate.terms import Terms, is_named, text_of
 from wcet_probe.model.instruction import Instruction, Shift
 

@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from wcet_probe.certificate.coverage import Coverage
-from wcet_probe.certificate.machine import State
 from wcet_probe.certificate.numbers import mirrored, opposite
 from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.state import State
 from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import Control
 

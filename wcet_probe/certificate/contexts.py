@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.state import Place
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 

@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Machine, Place, State
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TAINTED, TOP, WORD, Value, join
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.state import Place, State
 from wcet_probe.certificate.walk import follow, natural_loop
 
 Invariants = Mapping[str, Mapping[Place, Value]]

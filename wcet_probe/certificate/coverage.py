@@ -20,10 +20,11 @@ from types import MappingProxyType, ModuleType
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.contexts import Returns, context_of
 from wcet_probe.certificate.flags import Flags, lacking
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.return_addresses import SparingMachine, returning_to_caller
+from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from wcet_probe.certificate.machine import Comparison, State
 from wcet_probe.certificate.numbers import WORD, Value, number, within
 from wcet_probe.certificate.records import Records, demand
+from wcet_probe.certificate.state import Comparison, State
 
 Flags = Mapping[str, Mapping[str, Comparison]]
 """By node and name of the flags."""

@@ -18,10 +18,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.certificate.walk import arriving_edges, between_blocks, natural_loop
 
 _MOST_INSTRUCTIONS = 20_000

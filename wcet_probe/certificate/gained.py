@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
-from wcet_probe.certificate.machine import Comparison, Machine, Place, State, joined
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import LEAVE, Edge, Graph
+from wcet_probe.certificate.state import Comparison, Place, State, joined
 from wcet_probe.certificate.walk import between_blocks
 from wcet_probe.model.instruction import AccessKind
 

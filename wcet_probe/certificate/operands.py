@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, residue_of
-from wcet_probe.certificate.machine import Place, State
+from wcet_probe.certificate.state import Place, State
 from wcet_probe.model.instruction import Instruction, Shift
 
 COMPUTES = re.compile(

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping
 
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.gained import Gains
-from wcet_probe.certificate.machine import Place
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import LEAVE, Graph
 from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.walk import arriving_edges
 
 Pair = tuple[str, str, str | None]

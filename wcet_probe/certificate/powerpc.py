@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wcet_probe.certificate import numbers
-from wcet_probe.certificate.machine import Comparison, Machine, Outcome, State, assume, computed, sum_of
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
+from wcet_probe.certificate.state import Comparison, State, assume, computed, sum_of
 from wcet_probe.model.instruction import AccessKind, Instruction
 
 SP, LR = "r1", "lr"

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from wcet_probe.certificate.machine import STATIC, Place
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
+from wcet_probe.certificate.state import STATIC, Place
 from wcet_probe.errors import VerificationError
 
 MOST_CHARACTERS = 64 << 20

@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.contexts import context_of
-from wcet_probe.certificate.machine import STATIC, Machine, Outcome, Place, State
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, Value
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.state import STATIC, Place, State
 from wcet_probe.model.instruction import Control, Instruction
 
 _Held = Mapping[str, frozenset[Place]]

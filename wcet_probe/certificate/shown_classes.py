@@ -27,9 +27,9 @@ from wcet_probe.certificate.congruences import (
     difference,
     shifted,
 )
-from wcet_probe.certificate.machine import Place, State
 from wcet_probe.certificate.numbers import Value, constant
 from wcet_probe.certificate.operands import ALIASES, ALWAYS, class_of, operands_of
+from wcet_probe.certificate.state import Place, State
 from wcet_probe.model.instruction import Access, Instruction
 
 _SHIFTS = re.compile(r"(?:lsl|slw)(?:s|\.w|s\.w)? ([a-z]+[0-9]*), ([a-z]+[0-9]*), ([a-z]+[0-9]*)")

@@ -29,12 +29,13 @@ from wcet_probe.certificate.congruences import (
     shifted,
 )
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
-from wcet_probe.certificate.machine import Machine, Outcome, Place, State, joined
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.near import Near, is_small, near_symbol
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant
 from wcet_probe.certificate.operands import ALWAYS, class_of, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
+from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.certificate.terms import Terms, is_named
 from wcet_probe.model.instruction import Instruction, Shift
 

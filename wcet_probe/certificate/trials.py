@@ -20,9 +20,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from wcet_probe.certificate.coverage import Code, edges_of
-from wcet_probe.certificate.machine import Machine, Outcome, State
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, constant, extended
 from wcet_probe.certificate.records import LEAVE, Edge, Graph, Records
+from wcet_probe.certificate.state import State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa, MemoryRange
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
-from wcet_probe.certificate.machine import Machine, Place, State, joined
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.state import Place, State, joined
 
 _MOST_VISITS = 4
 

@@ -6,9 +6,10 @@ from tests.support import image_of
 from wcet_probe.analyzer.ipet.checkable import _Search
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.coverage import Code
-from wcet_probe.certificate.machine import Machine, State
+from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import Value, join, within
 from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.state import State
 from wcet_probe.cli import main
 
 COMPARED = """\
