@@ -10,9 +10,9 @@ from __future__ import annotations
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import alignment_assumptions, memory_assumptions
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption

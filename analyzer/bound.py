@@ -49,7 +49,7 @@ from wcet_probe.analyzer.prepared import (
 from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.resolved_values import ProofWork, resolved_values
-from wcet_probe.analyzer.values.analysis import Values, analyze_values
+from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, effect_of
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
@@ -58,6 +58,7 @@ from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError

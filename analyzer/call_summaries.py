@@ -27,9 +27,9 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Unit
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.recursive_calls import TreeCost
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from wcet_probe.analyzer.prepared import BoundRequest, Prepared
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
 from wcet_probe.model.proof import Assumption

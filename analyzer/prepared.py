@@ -57,9 +57,9 @@ from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.state import Place

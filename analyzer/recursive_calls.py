@@ -28,7 +28,7 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import ENTER, Constraint, FlowProblem, flow_system, solve
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.proof import Assumption, FlowClaim
 
 _SUM_OF_CALLS = re.compile(r"(?:1\s*\*\s*)?([A-Za-z_]\w*)\s*<=\s*([0-9]+)\s*\*\s*[A-Za-z_][\w.-]*")

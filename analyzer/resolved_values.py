@@ -24,11 +24,11 @@ from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.prepared import BoundRequest
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.dead_ends import returning_part
 from wcet_probe.analyzer.values.recursion import Followed
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
 from wcet_probe.errors import AnalysisError

@@ -43,7 +43,7 @@ from wcet_probe.analyzer.dcache.resident_at_entry import at_edges
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, YoungerSet
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import Replacement
 
 _Sure = Mapping[SymbolicBlock, bool]

@@ -43,8 +43,8 @@ from wcet_probe.analyzer.dcache.younger_sets import (
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.linear import Linear
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.target import CacheConfig
@@ -144,7 +144,7 @@ class Passage:
             for symbol in group.deciding:
                 deciding.setdefault(symbol, []).append(number)
         found: dict[Edge, tuple[Successor, ...]] = {}
-        for edge, killed in killed_bindings(values).items():
+        for edge, killed in values.killed.items():
             if edge.target != EXIT:
                 anew = frozenset(defined.get(edge.target, ()))
                 self._killed[edge] = killed | anew

@@ -3,7 +3,7 @@
 Words: asserted, congruence (docs/explanation/glossary.md).
 
 *Soundness:* a fact speaks of numbers at an access. It holds of them until one of their symbols may have another value:
-where it is defined, and behind an edge that kills it (`values.killed_bindings`). Where paths meet it must
+where it is defined, and behind an edge that kills it (`Values.killed`). Where paths meet it must
 hold on all of them; of a number that gets a new name there is asserted what is asserted of the numbers that it may be.
 An access that may not have taken place tells nothing of what is behind it; nor does more hold behind it than runs are
 held against, which show the address, and not the numbers that it is the sum of (`_shown`).
@@ -34,7 +34,7 @@ from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
@@ -58,7 +58,7 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
 
     *Soundness:* as said of the module; a fixpoint, which is checked in one pass.
     """
-    killed = killed_bindings(values)
+    killed = values.killed
     terms = values.terms
     told = {point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states}
     if not any(own for each in told.values() for own in each):  # then nothing comes of it

@@ -37,7 +37,7 @@ from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import NOTHING, LineAccess, RelationalCache, YoungerSet, united
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 
 _Resident = dict[SymbolicBlock, YoungerSet | None]
 """Of lines that were in the cache when their scope began; None for those that may have been evicted since."""

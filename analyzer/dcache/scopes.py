@@ -30,11 +30,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.condensation import condensed
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
 
@@ -62,10 +61,10 @@ class Scopes:
     ) -> None:
         self._terms, self._sure, self._resident = values.terms, sure, resident
         self._points = sorted(values.states)
-        self._order = FlowOrder(self._points, (edge for edge in values.edges if edge.target != EXIT))
+        self._order = values.order
         self._killing: dict[Term, dict[Edge, int]] = {}
         """The edges that kill each symbol, numbered as the graph has them."""
-        for number, (edge, symbols) in enumerate(killed_bindings(values).items()):
+        for number, (edge, symbols) in enumerate(values.killed.items()):
             for symbol in symbols if edge.target != EXIT else ():
                 self._killing.setdefault(symbol, {})[edge] = number
         self.repeated = frozenset(node for loop in loops_of(values.forest) for node in loop.nodes)

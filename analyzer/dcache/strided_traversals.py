@@ -38,7 +38,7 @@ from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBl
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.model.target import CacheConfig
@@ -127,7 +127,7 @@ def _find(values: Values, lines: SymbolicBlocks, config: CacheConfig) -> Iterato
         point: [edge.target for edge in edges if edge.target != EXIT] for point, edges in values.leaving.items()
     }
     above = dominators(successors, 0)
-    killed = killed_bindings(values)
+    killed = values.killed
     accessing = _accessing(values, lines)
     speaking = lines.groups_by_symbol()
     for loop in loops_of(values.forest):

@@ -48,10 +48,10 @@ from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.congruences import Congruences
 from wcet_probe.analyzer.values.linear import Linear, combined
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.model.target import CacheConfig

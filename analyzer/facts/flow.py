@@ -23,8 +23,8 @@ from wcet_probe.analyzer.graph.supergraph import Context, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.image import variable_locations
 from wcet_probe.errors import UsageError
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact

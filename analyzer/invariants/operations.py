@@ -18,12 +18,12 @@ from wcet_probe.analyzer.loops.counters import counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.transfer import Transfer

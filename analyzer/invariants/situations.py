@@ -6,7 +6,7 @@ carried on behind that, it is known to be one. Numbers of a loop are known toget
 Words: lemma, killed binding (docs/explanation/glossary.md).
 
 *Soundness:* what is known of a symbol holds until it may have another value: where it is defined, and behind an edge
-that kills it (`values.killed_bindings`). Where paths meet it must hold on all of them.
+that kills it (`Values.killed`). Where paths meet it must hold on all of them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import least
-from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.invariants.rounds import Rounds, header_symbols, rounds_of
 from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.analysis import Values, killed_bindings
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
@@ -143,7 +142,7 @@ def _carried(
     values: Values, behind: Callable[[int, frozenset[Token]], frozenset[Token]], symbol: Callable[[Token], Term]
 ) -> Mapping[int, frozenset[Token]]:
     """What holds where each point is entered, if ``behind`` is what a point makes of it; ``symbol`` is that of each."""
-    killed = killed_bindings(values)
+    killed = values.killed
 
     def along(edge: Edge, held: frozenset[Token]) -> frozenset[Token]:
         names = values.terms
@@ -156,5 +155,4 @@ def _carried(
     def common(one: frozenset[Token], other: frozenset[Token]) -> frozenset[Token]:
         return one & other
 
-    order = FlowOrder(values.states, (edge for edge in values.edges if edge.target != EXIT))
-    return least(order, Joined(common), {0: frozenset()}, behind, along)
+    return least(values.order, Joined(common), {0: frozenset()}, behind, along)

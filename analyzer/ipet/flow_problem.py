@@ -22,7 +22,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
     FlowProblem,
     leave,
 )
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 
 Unit = Literal["instructions", "cycles"]
 UNITS: tuple[Unit, ...] = ("instructions", "cycles")

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants, Leaving
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.result import Values
 
 MOST_INSTRUCTIONS = 400_000
 """Most instructions that are followed in one nest: some 2 CPU seconds; in all of a function twice as many."""

@@ -24,8 +24,8 @@ from wcet_probe.analyzer.loops.counting import counted_loops
 from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter
 from wcet_probe.analyzer.loops.type_bounds import type_bound
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound

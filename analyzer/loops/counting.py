@@ -28,13 +28,13 @@ from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.analysis import EdgeValues, Values, killed_bindings
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.conditions import relations, repetitions
 from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
@@ -68,7 +68,7 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
     shared: list[tuple[LoopShape, SharedCounter]] = []
     counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
-    killed = killed_bindings(values)
+    killed = values.killed
     for shape in shapes:
         counters[shape.loop.header] = counters_of(values, shape)
         loop = _Counter(values, shape, counters, counts, ranges, killed)

@@ -27,11 +27,12 @@ from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.analysis import Values, analyze_values, killed_bindings
+from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.model.image import Image
 
@@ -119,7 +120,7 @@ def _killed(values: Values, ranges: Ranges) -> set[SymbolName]:
     """
     nodes = {loop.header: loop.nodes for loop in loops_of(values.forest)}
     inside = {one for point, asserted in ranges.items() for one in asserted if _header(one) != point}
-    killed = killed_bindings(values)
+    killed = values.killed
     found = set()
     for one in inside:
         symbol, loop = values.terms.symbol(one.name, one.bits), nodes[_header(one)]

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.term_table import Term

@@ -21,11 +21,11 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
-from wcet_probe.analyzer.values.analysis import EdgeValues, Values
 from wcet_probe.analyzer.values.conditions import relations
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.term_table import Term

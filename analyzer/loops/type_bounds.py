@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.loops.counts import Count
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.model.image import Image

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, restricted
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
 

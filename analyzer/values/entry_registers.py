@@ -21,8 +21,8 @@ from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Varnode
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.result import Values
 
 RegisterBytes = frozenset[int]
 """Offsets in the space of registers."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.loop_forest import Loop, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import Term
 
 _MOST_COPIES = 8

@@ -11,9 +11,9 @@ from collections.abc import Collection, Container, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
 from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 

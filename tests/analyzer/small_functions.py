@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from tests.support import Guest, assembler, guest_of
 from wcet_probe.analyzer.graph.supergraph import Supergraph, build_supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
-from wcet_probe.analyzer.values.analysis import Values, analyze_values
+from wcet_probe.analyzer.values.analysis import analyze_values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.image import Image

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.catalog.lookup import load_target
 
 MODULES = sorted(module.name for module in pkgutil.iter_modules(dcache.__path__))

@@ -9,7 +9,7 @@ from tests.support import Guest
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
-from wcet_probe.analyzer.values.analysis import Values
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Segment, Symbol
 
 CODE, DATA = 0x40000, 0x200000
