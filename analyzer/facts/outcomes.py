@@ -123,18 +123,10 @@ def follow_each_other(values: Values, points: Sequence[int], others: Sequence[in
     *Soundness:* over every edge that can be taken.
     """
     headers = {shape.loop.header for shape in loop_shapes(values)}
-    after: dict[int, list[int]] = {}
-    for edge in values.edges:
-        after.setdefault(edge.source, []).append(edge.target)
-    todo, seen = list(points), set[int]()
-    while todo:
-        for target in after.get(todo.pop(), ()):
-            if target in others and target not in headers:
-                return True
-            if target not in headers and target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return False
+    behind = values.order.behind(points, lambda edge: edge.target not in headers)
+    return any(
+        edge.target in others and edge.target not in headers for point in behind for edge in values.leaving[point]
+    )
 
 
 def _outcome(

@@ -219,17 +219,13 @@ def surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> I
         if one.transfer.is_store and one.is_certain and target.is_constant and one.transfer.size_bytes == _WORD_BYTES:
             places.setdefault(target.value, set()).add(one.transfer.place)
     failing = _failing(values, result)
-    before: dict[int, list[int]] = {}
-    for edge in values.edges:
-        if edge not in failing:
-            before.setdefault(edge.target, []).append(edge.source)
     for address, own in places.items():
         avoiding, todo = set[int](), [EXIT]
         while todo:
-            for source in before.get(todo.pop(), ()):
-                if source not in own and source not in avoiding:
-                    avoiding.add(source)
-                    todo.append(source)
+            for edge in values.arriving.get(todo.pop(), ()):
+                if edge not in failing and edge.source not in own and edge.source not in avoiding:
+                    avoiding.add(edge.source)
+                    todo.append(edge.source)
         if 0 not in avoiding:
             yield address
 
@@ -239,13 +235,10 @@ def _failing(values: Values, result: Location) -> set[Edge]:
 
     *Soundness:* on every way behind such an edge nothing changes the register, which is not 0 there.
     """
-    outgoing: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        outgoing.setdefault(edge.source, []).append(edge)
     carrying = {edge: result for edge in values.edges if edge.target == EXIT}
-    todo = set(outgoing)
+    todo = set(values.leaving)
     while True:
-        held = {index: at for index in todo if (at := _held(values, index, outgoing[index], carrying)) is not None}
+        held = {index: at for index in todo if (at := _held(values, index, carrying)) is not None}
         if not held:
             break
         todo -= held.keys()
@@ -259,8 +252,9 @@ def _failing(values: Values, result: Location) -> set[Edge]:
     return found
 
 
-def _held(values: Values, index: int, leaving: Sequence[Edge], carrying: Mapping[Edge, Location]) -> Location | None:
+def _held(values: Values, index: int, carrying: Mapping[Edge, Location]) -> Location | None:
     """The location that holds at the entry of point ``index`` what is the result behind every edge out of it."""
+    leaving = values.leaving[index]
     if not all(edge in carrying for edge in leaving):
         return None
     results = {values.edges[edge].state.read(carrying[edge]) for edge in leaving}

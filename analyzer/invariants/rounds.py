@@ -90,17 +90,14 @@ def rounds_of(values: Values, bound: Mapping[int, frozenset[Term]]) -> Mapping[i
 
     *Soundness:* as said of the module.
     """
-    arriving: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        arriving.setdefault(edge.target, []).append(edge)
     symbols = header_symbols(values)
     found = {}
     for loop in loops_of(values.forest):
         places = symbols.get(loop.header)
         if not places:
             continue
-        entering = [edge for edge in arriving[loop.header] if edge.source not in loop.nodes]
-        back = [edge for edge in arriving[loop.header] if edge.source in loop.nodes]
+        entering = [edge for edge in values.arriving[loop.header] if edge.source not in loop.nodes]
+        back = [edge for edge in values.arriving[loop.header] if edge.source in loop.nodes]
         inside = _inside(values, places, bound, entering, back)
         if inside:
             leaving = [edge for edge in values.edges if edge.source in loop.nodes and edge.target not in loop.nodes]

@@ -489,7 +489,7 @@ def _entry_addresses(values: Values, shape: LoopShape, body: Collection[int]) ->
         edge = todo.pop()
         source = points[edge.source]
         if source.context == header.context and source.block.address in body:
-            before = [other for other in values.edges if other.target == edge.source and other not in seen]
+            before = [other for other in values.arriving[edge.source] if other not in seen]
             seen.update(before)
             todo += before
         elif source.context == header.context:

@@ -22,7 +22,7 @@ from typing import Any
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import loops_of
-from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph
+from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
@@ -240,17 +240,6 @@ def _surely_repeated(values: Values, shape: LoopShape) -> Iterator[int]:
     *Soundness:* an execution that comes to such a point and returns comes to the header again.
     """
     nodes, header = shape.loop.nodes, shape.loop.header
-    before: dict[int, list[int]] = {}
-    leaving: list[int] = []
-    for edge in values.edges:
-        if edge.source in nodes and edge.target != header:
-            if edge.target == EXIT or edge.target not in nodes:
-                leaving.append(edge.source)
-            else:
-                before.setdefault(edge.target, []).append(edge.source)
-    reaching = {header, *leaving}
-    while leaving:
-        new = [node for node in before.get(leaving.pop(), ()) if node not in reaching]
-        reaching.update(new)
-        leaving += new
-    yield from sorted(node for node in nodes - reaching if node in values.states)
+    leaving = {node for node in nodes if any(edge.target not in nodes for edge in values.leaving.get(node, ()))}
+    reaching = values.order.before(leaving, lambda edge: edge.source in nodes and edge.target != header)
+    yield from sorted(node for node in nodes - reaching - {header} if node in values.states)

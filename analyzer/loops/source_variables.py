@@ -49,9 +49,6 @@ class Variables:
         for one in locations:
             self._by_name.setdefault((one.function, one.name, one.line), []).append(one)
         self._registers = dwarf_registers(values)
-        self._leaving: dict[int, list[Edge]] = {}
-        for edge in values.edges:
-            self._leaving.setdefault(edge.source, []).append(edge)
 
     def iterations(self, shape: LoopShape, loop: SourceLoop, counter: SourceCounter) -> frozenset[int]:
         """By how many iterations each of the ways round ``shape`` moves ``counter``; empty where that is not known."""
@@ -91,13 +88,8 @@ class Variables:
 
         *Soundness:* of values that are not the same sum nothing is said.
         """
-        behind, end = {former.loop.header}, shape.parent.header if shape.parent is not None else None
-        todo = [former.loop.header]
-        while todo:
-            for edge in self._leaving.get(todo.pop(), ()):
-                if edge.target not in behind and edge.target != end:
-                    behind.add(edge.target)
-                    todo.append(edge.target)
+        end = shape.parent.header if shape.parent is not None else None
+        behind = self.values.order.behind((former.loop.header,), lambda edge: edge.target != end)
         first = self._at_entry(former, former.entry_edges, loop, counter)
         again = [edge for edge in shape.entry_edges if edge.source in behind]
         return not first.isdisjoint(self._at_entry(shape, again, loop, counter))

@@ -19,7 +19,6 @@ from wcet_probe.analyzer.domains.congruences import Congruence, CongruenceLattic
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
-from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.result import Values
@@ -42,9 +41,6 @@ class Congruences:
 
     def __init__(self, values: Values, most: int) -> None:
         self._values, self._most = values, most
-        self._arriving: dict[int, list[Edge]] = {}
-        for edge in values.edges:
-            self._arriving.setdefault(edge.target, []).append(edge)
         self._found: dict[tuple[Term, Congruence], Congruence] = {}
 
     def of_number(self, number: StridedInterval) -> Congruence:
@@ -104,7 +100,7 @@ class Congruences:
             case "symbol", ("phi", (int(point),), location):
                 # What is there at entry comes in without an edge.
                 parts: list[Congruence | None] = [asserted] if point == 0 else []
-                for edge in self._arriving.get(point, ()):
+                for edge in self._values.arriving.get(point, ()):
                     state = self._values.edges[edge].state
                     part = state.read(location)  # type: ignore[arg-type]
                     if part is None:

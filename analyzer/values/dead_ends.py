@@ -21,9 +21,6 @@ from wcet_probe.model.proof import Assumption
 
 def returning_part(values: Values) -> Supergraph:
     """The graph without what values can come to and not return from; the same graph where there is no such thing."""
-    before: dict[int, list[int]] = {}
-    for edge in values.edges:
-        before.setdefault(edge.target, []).append(edge.source)
     points = values.graph.points
     calling = {edge.source for edge in values.graph.edges if edge.way == "call"}
     # Where a fact says that recursion goes no deeper, a call has no edge: that no flow comes there is the fact's.
@@ -31,7 +28,7 @@ def returning_part(values: Values) -> Supergraph:
     kept.update(values.unchecked_returns)
     todo = [EXIT, *kept]
     while todo:
-        new = set(before.get(todo.pop(), ())) - kept
+        new = {edge.source for edge in values.arriving.get(todo.pop(), ())} - kept
         kept |= new
         todo += new
     if kept >= values.states.keys():

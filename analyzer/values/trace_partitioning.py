@@ -40,12 +40,9 @@ def pointer_paths(values: Values) -> Mapping[Edge, int]:
     *Soundness:* it decides what is copied, not what is true.
     """
     headers = {loop.header for loop in loops_of(values.forest)}
-    arriving: dict[int, list[Edge]] = {}
-    for edge in values.edges:
-        arriving.setdefault(edge.target, []).append(edge)
-    addends = _pointers(values, headers, arriving)
+    addends = _pointers(values, headers)
     paths: dict[Edge, int] = {}
-    for point, edges in arriving.items():
+    for point, edges in values.arriving.items():
         if point == EXIT or point in headers or len(edges) < 2:
             continue
         held = [location for location, term in values.states[point].locations.items() if term in addends]
@@ -56,7 +53,7 @@ def pointer_paths(values: Values) -> Mapping[Edge, int]:
     return paths
 
 
-def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, Sequence[Edge]]) -> set[Term]:
+def _pointers(values: Values, headers: Collection[int]) -> set[Term]:
     """The terms that addresses are the sums of, and those that they are where a loop's next round begins."""
     terms, found = values.terms, set[Term]()
     waiting = [one.pointer for own in values.accesses.values() for one in own if one.pointer is not None]
@@ -66,7 +63,7 @@ def _pointers(values: Values, headers: Collection[int], arriving: Mapping[int, S
         for term in addends:
             match terms[term].arguments:
                 case ("phi", (int(point),), Location() as location) if point in headers:
-                    brought = (values.edges[edge].state.read(location) for edge in arriving.get(point, ()))
+                    brought = (values.edges[edge].state.read(location) for edge in values.arriving.get(point, ()))
                     waiting += [part for part in brought if part is not None]
     return found
 

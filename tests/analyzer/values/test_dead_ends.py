@@ -8,6 +8,7 @@ import pytest
 from tests.analyzer.small_functions import analysed, small_guest
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
+from wcet_probe.analyzer.values.result import Values
 
 TRAPPED = "movs r1, #1\ncmp r0, #0\nbeq 2f\nbx lr\n2: adds r2, r2, #1\ncmp r1, #0\nbne 2b\nbx lr"
 
@@ -26,10 +27,9 @@ def values_of(count, graph_edges, taken, calling=(), unchecked=()):
     while reached != before:
         before = set(reached)
         reached |= {edge.target for edge in taken if edge.source in reached and edge.target != EXIT}
-    edges = [edge for edge in taken if edge.source in reached]
+    edges = dict.fromkeys(edge for edge in taken if edge.source in reached)
     states = dict.fromkeys(sorted(reached))
-    graph = Supergraph(points, tuple(graph_edges), ())
-    return SimpleNamespace(graph=graph, states=states, edges=edges, unchecked_returns=unchecked)
+    return Values(Supergraph(points, tuple(graph_edges), ()), None, states, edges, {}, {}, unchecked, (), {})
 
 
 def returns(edges, start):
