@@ -1,6 +1,6 @@
 """The result of the value analysis: what is known at each point and on each edge that can be taken.
 
-Words: abstract state, killed bindings (docs/explanation/glossary.md).
+Words: abstract state, killed binding (docs/explanation/glossary.md).
 
 *Soundness:* as of `analyzer.values.analysis`: what is not here is not taken.
 """
