@@ -227,14 +227,17 @@ _NOT_COUNTED = (
 
 def _expected(work: ProofWork, function: str) -> int | None:
     """How many calls of a function somebody speaks of."""
-    facts = work.request.facts
-    return expected_calls(facts, work.index, parameter_values(facts, work.request.parameters), function)
+    return expected_calls(work.request.facts, work.index, _parameters(work.request), function)
+
+
+def _parameters(request: BoundRequest) -> Mapping[str, int]:
+    return parameter_values(request.facts, request.parameters, request.image)
 
 
 def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: Callable[[str], None]) -> Prepared:
     request, index = work.request, work.index
     progress(f"following the values of {entry.name}")
-    parameters = parameter_values(request.facts, request.parameters)
+    parameters = _parameters(request)
     values = resolved_values(work, entry, called, parameters)
     progress("bounding the loops")
     infeasible_pairs = tuple(
@@ -313,7 +316,7 @@ def _given(work: ProofWork, key: CallKey, given: GivenBound, progress: Callable[
     request = work.request
     entry = function_from(request.image, key.target)
     progress(f"following the values of {entry.name}, whose bound is given")
-    values = resolved_values(work, entry, key, parameter_values(request.facts, request.parameters))
+    values = resolved_values(work, entry, key, _parameters(request))
     inner = work.calls.of(values).values()
     own = assumptions(request.facts, request.image, request.target, values, None)
     return CallSummary(

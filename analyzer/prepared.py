@@ -159,7 +159,7 @@ class Prepared:
         *Soundness:* as said of `loops.bounds` and `facts.flow`.
         """
         facts, values = self.request.facts, self.values
-        parameters = parameter_values(facts, given)
+        parameters = parameter_values(facts, given, self.request.image)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
         loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)

@@ -2,7 +2,7 @@
 /* Best-fit after P02 section 2.2 (see README.md). The manual is best_fit.h. */
 #include "best_fit.h"
 
-_Alignas(BT_OVERHEAD) struct list_fit best_fit_control; /* as payloads are, and so is the list's head */
+struct list_fit best_fit_control;
 
 /* The block of the list with the least to spare, the first of several such, NULL if none is large enough. */
 static struct bt_block *find(size_t size)

@@ -2,7 +2,7 @@
 /* First-fit after P02 section 2.2 (see README.md). The manual is first_fit.h. */
 #include "first_fit.h"
 
-_Alignas(BT_OVERHEAD) struct list_fit first_fit_control; /* as payloads are, and so is the list's head */
+struct list_fit first_fit_control;
 
 /* The first block of the list that is large enough, NULL if there is none. */
 static struct bt_block *find(size_t size)

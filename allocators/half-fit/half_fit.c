@@ -8,7 +8,7 @@ _Static_assert(HALF_FIT_ALIGNMENT == 4 || HALF_FIT_ALIGNMENT == 8, "HALF_FIT_ALI
 _Static_assert(HALF_FIT_MINIMUM_BLOCK % HALF_FIT_ALIGNMENT == 0, "the least block keeps the alignment");
 _Static_assert(HALF_FIT_MINIMUM >= BT_OVERHEAD + sizeof(struct dlist), "the least block holds the links");
 
-_Alignas(BT_OVERHEAD) struct half_fit_control half_fit_control; /* as payloads are, and so are the heads of lists */
+struct half_fit_control half_fit_control;
 
 /* ---------------------------------------------------------------------------------------------------------- classes */
 

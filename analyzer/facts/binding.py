@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wcet_probe.analyzer.facts.expressions import Expression, evaluate
+from wcet_probe.analyzer.facts.expressions import Expression, evaluate, symbols
 from wcet_probe.analyzer.facts.language import Facts, LoopFact, Place
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -69,11 +69,11 @@ class BoundFact:
     within: tuple[int, ...] = ()
 
 
-def parameter_values(facts: Facts, given: Mapping[str, int]) -> Mapping[str, int]:
+def parameter_values(facts: Facts, given: Mapping[str, int], image: Image) -> Mapping[str, int]:
     """The parameters of the run and those that the facts declare, in the order of the file.
 
     Raises:
-        UsageError: a parameter is declared twice, or its expression has no value.
+        UsageError: a parameter is declared twice, or its expression has no value or names no symbol of ``image``.
 
     Soundness: exact.
     """
@@ -81,7 +81,12 @@ def parameter_values(facts: Facts, given: Mapping[str, int]) -> Mapping[str, int
     for name, expression in facts.parameters.items():
         if name in values:
             raise UsageError(f"{facts.file}: [parameters] key {name}: is a parameter of the run; choose another name.")
-        values[name] = _value(f"{facts.file}: [parameters] key {name}", expression, values)
+        where = f"{facts.file}: [parameters] key {name}"
+        try:
+            places = {one: require_symbol(image, one).address for one in sorted(symbols(expression))}
+            values[name] = evaluate(expression, values, places)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from error
     return values
 
 

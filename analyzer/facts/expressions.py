@@ -1,7 +1,8 @@
 """Whole-number expressions in declared parameters: the bounds of flow facts, ``H // (2*M)`` for instance.
 
 An expression consists of decimal or hexadecimal numbers, names of parameters, ``+ - * // %``, parentheses and the
-functions ``min``, ``max``, ``ceil_log2``, ``floor_log2`` and ``isqrt``. It is evaluated exactly.
+functions ``min``, ``max``, ``gcd``, ``ceil_log2``, ``floor_log2`` and ``isqrt``, and ``address(NAME)``, the address of
+a symbol. It is evaluated exactly.
 
 Words: flow fact, loop bound (docs/explanation/glossary.md).
 """
@@ -12,12 +13,13 @@ import ast
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from math import isqrt
+from math import gcd, isqrt
 from types import MappingProxyType
 
 from wcet_probe.errors import UsageError, unknown_name
 
 _LONGEST = 300
+_ADDRESS = "address"
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProxyType(
     {
         ast.Add: lambda left, right: left + right,
@@ -31,6 +33,7 @@ _FUNCTIONS: Mapping[str, tuple[Callable[..., int], int | None]] = MappingProxyTy
     {
         "min": (min, None),
         "max": (max, None),
+        "gcd": (lambda values: gcd(*values), None),
         "ceil_log2": (lambda value: (value - 1).bit_length(), 1),
         "floor_log2": (lambda value: value.bit_length() - 1, 1),
         "isqrt": (isqrt, 0),
@@ -66,19 +69,33 @@ def parse(text: str) -> Expression:
 
 
 def names(expression: Expression) -> frozenset[str]:
-    """The parameters in ``expression``.
+    """The parameters in ``expression``; addresses of symbols are none.
 
     Soundness: none is claimed; a function's name is no parameter.
     """
-    found = {node.id for node in ast.walk(_tree(expression.text)) if isinstance(node, ast.Name)}
-    return frozenset(found - _FUNCTIONS.keys())
+    nodes = list(ast.walk(_tree(expression.text)))
+    symbol_names = {id(part) for node in nodes if _is_address(node) for part in ast.iter_child_nodes(node)}
+    found = {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in symbol_names}
+    return frozenset(found - _FUNCTIONS.keys() - {_ADDRESS})
 
 
-def evaluate(expression: Expression, parameters: Mapping[str, int]) -> int:
+def symbols(expression: Expression) -> frozenset[str]:
+    """The symbols whose addresses are in ``expression``.
+
+    Soundness: none is claimed.
+    """
+    return frozenset(_symbol(node) for node in ast.walk(_tree(expression.text)) if _is_address(node))
+
+
+def evaluate(
+    expression: Expression, parameters: Mapping[str, int], addresses: Mapping[str, int] = MappingProxyType({})
+) -> int:
     """The value of ``expression`` with ``parameters``. ``//`` rounds down and ``%`` has the divisor's sign.
 
+    ``addresses`` are those of symbols, by name.
+
     Raises:
-        UsageError: a parameter is unknown, or a division or function is not defined there.
+        UsageError: a parameter or an address is unknown, or a division or function is not defined there.
 
     Soundness: exact, in integers of any size.
     """
@@ -87,7 +104,23 @@ def evaluate(expression: Expression, parameters: Mapping[str, int]) -> int:
             hint = str(unknown_name("parameter", name, parameters)) if parameters else f"unknown parameter {name!r}."
             known = f" Known are: {', '.join(sorted(parameters)) or 'none'}."
             raise UsageError(f"in {expression.text!r}: {hint}{'' if 'known are' in hint else known}")
-    return _value(_tree(expression.text), expression.text, parameters)
+    if unknown := sorted(symbols(expression) - addresses.keys()):
+        raise UsageError(
+            f"in {expression.text!r}: {_ADDRESS}({unknown[0]}) can be used in [parameters] only; declare one there."
+        )
+    told = {f"{_ADDRESS}({name})": address for name, address in addresses.items()}
+    return _value(_tree(expression.text), expression.text, {**parameters, **told})
+
+
+def _is_address(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _ADDRESS
+
+
+def _symbol(node: ast.AST) -> str:
+    match node:
+        case ast.Call(args=[ast.Name(id=name)], keywords=[]):
+            return name
+    raise UsageError(f"{ast.unparse(node)!r}: {_ADDRESS} takes the name of a symbol; write {_ADDRESS}(NAME).")
 
 
 @cache
@@ -104,7 +137,10 @@ def _check(node: ast.expr, text: str) -> None:
     match node:
         case ast.Constant(value=value) if type(value) is int:
             return
-        case ast.Name(id=name) if name not in _FUNCTIONS:
+        case ast.Name(id=name) if name not in _FUNCTIONS and name != _ADDRESS:
+            return
+        case ast.Call() if _is_address(node):
+            _symbol(node)
             return
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _OPERATORS:
             parts = [left, right]
@@ -136,6 +172,8 @@ def _value(node: ast.expr, text: str, parameters: Mapping[str, int]) -> int:
             if isinstance(operator, ast.FloorDiv | ast.Mod) and operands[1] == 0:
                 raise UsageError(f"in {text!r}: {ast.unparse(right)!r} is 0 and divides; correct fact or parameter.")
             return _OPERATORS[type(operator)](*operands)
+        case ast.Call() if _is_address(node):
+            return parameters[f"{_ADDRESS}({_symbol(node)})"]
         case ast.Call(func=ast.Name(id=name), args=arguments):
             function, least = _FUNCTIONS[name]
             values = [_value(argument, text, parameters) for argument in arguments]

@@ -215,7 +215,7 @@ def false_bound(name: str, role: str, heap_bytes: int, number: Number, setting: 
     request, prepared, bound = _true(name, role, heap_bytes, setting)
     facts = falsified(request.facts, number)
     changed = replace(request, facts=facts)
-    parameters = parameter_values(facts, request.parameters)
+    parameters = parameter_values(facts, request.parameters, request.image)
     if number.kind == "pointers":
         cache_config = request.target.dcache
         told = pointer_facts(facts, prepared.index, prepared.analysed, parameters, cache_config.line_bytes)

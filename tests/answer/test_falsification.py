@@ -84,7 +84,7 @@ def test_the_first_row_of_tlsf_is_marked_on_the_least_heaps(heap_bytes):
     for small_limit in (0, 128, 256):
         for sl_bits in (4, 5):
             told = {"H": heap_bytes, "small_limit": small_limit, "sl_bits": sl_bits, "alignment_bytes": 8}
-            assert evaluate(facts.words[0].maximum, parameter_values(facts, told)) >= 1
+            assert evaluate(facts.words[0].maximum, parameter_values(facts, told, None)) >= 1
 
 
 @pytest.mark.parametrize("name", SAMPLE)

@@ -91,8 +91,8 @@ DOCUMENTS = {
     ),
     "fact left out": (
         "first-fit",
-        lambda d: d["bound"]["assumptions"].remove(listed(d, "fact first-fit/facts.toml:9")),
-        "fact first-fit/facts.toml:9 is used and not listed",
+        lambda d: d["bound"]["assumptions"].remove(listed(d, "fact first-fit/facts.toml:12")),
+        "fact first-fit/facts.toml:12 is used and not listed",
     ),
     "lemma left out": (
         "first-fit",
@@ -106,7 +106,7 @@ DOCUMENTS = {
     ),
     "fact reworded": (
         "first-fit",
-        lambda d: listed(d, "fact first-fit/facts.toml:9").update(statement="it ends"),
+        lambda d: listed(d, "fact first-fit/facts.toml:12").update(statement="it ends"),
         "has other words than its file",
     ),
     "a fact that is none": (
@@ -140,6 +140,11 @@ DOCUMENTS = {
         lambda d: d["bound"]["parameters"].update(free_blocks=1),
         "the parameters are not those",
     ),
+    "another address": (
+        "first-fit",
+        lambda d: d["bound"]["parameters"].update(head_alignment=16),
+        "the parameters are not those",
+    ),
     "a path outside the graph": (
         "tlsf",
         lambda d: d["observed"]["runs"][0].update(address=d["observed"]["runs"][1]["address"]),
@@ -152,7 +157,7 @@ DOCUMENTS = {
     ),
     "the fact of another place": (
         "first-fit",
-        lambda d: d["bound"]["loops"][0].update(where="first-fit/facts.toml:16"),
+        lambda d: d["bound"]["loops"][0].update(where="first-fit/facts.toml:19"),
         "no fact stands at",
     ),
 }

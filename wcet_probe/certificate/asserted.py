@@ -19,6 +19,7 @@ from typing import Any
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import demand
 from wcet_probe.errors import VerificationError
+from wcet_probe.model.image import Image
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
 _LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
@@ -28,6 +29,7 @@ _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.
 _HIDING = re.compile(r"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b|\b(?:__)?asm(?:__)?\b")
 _NO_HEADS = {"for", "while", "if", "switch", "return", "sizeof", "alignas", "typeof", "asm", "volatile"}
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_ADDRESS = re.compile(r"\baddress\s*\(\s*(\w+)\s*\)")
 _NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
 
 
@@ -102,8 +104,8 @@ def _entries(shown: str, text: str, document: Mapping[str, Any]) -> Iterator[Fac
             yield Fact(where, kind, table)
 
 
-def parameters_of(asserted: Asserted, given: Mapping[str, int]) -> dict[str, int]:
-    """The parameters of the run and those that the facts declare.
+def parameters_of(asserted: Asserted, given: Mapping[str, int], image: Image) -> dict[str, int]:
+    """The parameters of the run and those that the facts declare, which may speak of addresses of symbols of ``image``.
 
     Raises:
         VerificationError: one has no value, or is declared over another.
@@ -111,7 +113,10 @@ def parameters_of(asserted: Asserted, given: Mapping[str, int]) -> dict[str, int
     values = dict(given)
     for name, expression in asserted.declared:
         demand(name not in values, f"the parameter {name} is declared twice")
-        values[name] = value_of(expression, values)
+        unknown = [match[1] for match in _ADDRESS.finditer(expression) if match[1] not in image.symbols]
+        demand(not unknown, f"the parameter {name} speaks of symbols that the binary has not: {', '.join(unknown)}")
+        places = {f"address({match[1]})": image.symbols[match[1]].address for match in _ADDRESS.finditer(expression)}
+        values[name] = value_of(expression, {**values, **places})
     return values
 
 

@@ -204,7 +204,7 @@ class _Check:
         declared = {name for name, _ in self._binary.asserted.declared}
         given = self._binary.parameters
         own = {name: value for name, value in said.items() if name not in declared} if given is None else dict(given)
-        found = parameters_of(self._binary.asserted, own)
+        found = parameters_of(self._binary.asserted, own, self._binary.image)
         demand(found == said, "the parameters are not those of the question and of the files of facts")
         self._parameters = found
         note = "as the question and the files of facts give them"

@@ -10,7 +10,7 @@ import ast
 import json
 import operator
 from collections.abc import Callable, Mapping
-from math import isqrt
+from math import gcd, isqrt
 from typing import Any
 
 from wcet_probe.certificate.records import demand
@@ -98,7 +98,7 @@ _LARGEST_VALUE = 1 << 128
 
 
 def value_of(expression: object, parameters: Mapping[str, int]) -> int:
-    """The value of an expression of facts.
+    """The value of an expression of facts; ``address(NAME)`` is a parameter of that name.
 
     Raises:
         VerificationError: it is none, or has no value.
@@ -142,6 +142,7 @@ def _no_logarithm() -> int:
 _FUNCTIONS: dict[str, Callable[..., int]] = {
     "min": min,
     "max": max,
+    "gcd": gcd,
     "floor_log2": _floor_log2,
     "ceil_log2": _ceil_log2,
     "isqrt": isqrt,
@@ -155,6 +156,8 @@ def _evaluate(node: ast.expr, parameters: Mapping[str, int]) -> int:
             return value
         case ast.Name(id=name) if type(parameters[name]) is int:
             return parameters[name]
+        case ast.Call(func=ast.Name(id="address"), args=[ast.Name(id=name)], keywords=[]):
+            return parameters[f"address({name})"]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             return _bounded(_OPERATORS[type(op)](_evaluate(left, parameters), _evaluate(right, parameters)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):

@@ -184,4 +184,19 @@ def test_a_source_loop_that_became_two_nested_ones_is_bounded_as_one(target):
 
 def test_a_parameter_is_declared_once():
     with pytest.raises(UsageError, match="key M: is a parameter of the run"):
-        parameter_values(parse_facts("facts.toml", "[parameters]\nM = 1"), {"M": 2})
+        parameter_values(parse_facts("facts.toml", "[parameters]\nM = 1"), {"M": 2}, None)
+
+
+def test_a_parameter_speaks_of_the_address_of_a_symbol(guest):
+    facts = parse_facts("facts.toml", '[parameters]\nplace = "address(sink) + n"\nalignment = "gcd(place - n, 64)"')
+    address = guest.image.symbols["sink"].address
+    assert parameter_values(facts, {"n": 5}, guest.image) == {
+        "n": 5,
+        "place": address + 5,
+        "alignment": min(64, address & -address),
+    }
+
+
+def test_a_parameter_speaks_of_symbols_of_the_image_only(guest):
+    with pytest.raises(UsageError, match=r"\[parameters\] key place: unknown symbol of the image 'sync'.*sink"):
+        parameter_values(parse_facts("facts.toml", '[parameters]\nplace = "address(sync)"'), {}, guest.image)

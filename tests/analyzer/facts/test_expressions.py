@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.facts.expressions import evaluate, names, parse
+from wcet_probe.analyzer.facts.expressions import evaluate, names, parse, symbols
 from wcet_probe.errors import UsageError
 
 
@@ -18,6 +18,7 @@ from wcet_probe.errors import UsageError
         ("ceil_log2(H + 1)", 23),
         ("floor_log2(H - 1)", 21),
         ("isqrt(99)", 9),
+        ("gcd(H, 48, 24)", 8),
         ("0x10", 16),
         ("10 ** 2", None),
     ],
@@ -32,6 +33,18 @@ def test_values(text, value):
 
 def test_names_are_parameters_only():
     assert names(parse("max(H, minimum_block) // 2")) == {"H", "minimum_block"}
+    assert names(parse("gcd(H, address(H), address(control))")) == {"H"}
+
+
+def test_an_address_is_that_of_the_symbol():
+    expression = parse("gcd(H, address(H)) + address( control ) % 3")
+    assert symbols(expression) == {"H", "control"}
+    assert evaluate(expression, {"H": 64}, {"H": 0x2008, "control": 0x2004}) == 8 + 0x2004 % 3
+
+
+def test_an_address_that_nobody_tells_is_an_error():
+    with pytest.raises(UsageError, match=r"address\(H\) can be used in \[parameters\] only; declare one there"):
+        evaluate(parse("1 + address(H)"), {"H": 64})
 
 
 def test_an_expression_says_what_was_written():
@@ -40,7 +53,26 @@ def test_an_expression_says_what_was_written():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "(", "H.real", "__import__('os')", "f(1)", "True", "1.5", "'a'", "max()", "max", "isqrt(1, 2)", "min(*H)"],
+    [
+        "",
+        "(",
+        "H.real",
+        "__import__('os')",
+        "f(1)",
+        "True",
+        "1.5",
+        "'a'",
+        "max()",
+        "max",
+        "isqrt(1, 2)",
+        "min(*H)",
+        "address",
+        "address()",
+        "address(1)",
+        "address(H, H)",
+        "address(H + 1)",
+        "address(H, x=1)",
+    ],
 )
 @pytest.mark.parametrize("form", ["{}", "1 + {}"])
 def test_everything_else_is_refused(text, form):

@@ -79,7 +79,12 @@ def test_every_kind_of_fact_is_read():
     assert facts.infeasible[0].place == Place("find", name="impossible")
     assert [str(term) for term in facts.flows[0].terms] == ["1 * point a of find", "-2 * loop b of find"]
     assert (facts.lemmas[0].check, facts.lemmas[0].loops) == ("heap-walk", ("find:scan",))
-    assert parameter_values(facts, {"H": 64, "minimum_block": 24}) == {"H": 64, "minimum_block": 24, "M": 24, "N": 3}
+    assert parameter_values(facts, {"H": 64, "minimum_block": 24}, None) == {
+        "H": 64,
+        "minimum_block": 24,
+        "M": 24,
+        "N": 3,
+    }
 
 
 LOOP = f'[[loop]]\nfunction = "f"\nline = 3\nmax = 1\n{REASON}\n'
