@@ -46,8 +46,9 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
-_ROUNDS_WITH_OWN = 4
-_ROUNDS_WITH_THRESHOLDS = 5
+_ROUNDS_WITH_COMPARED = 4
+_ROUNDS_WITH_HELD = 5
+_ROUNDS_WITH_THRESHOLDS = 6
 _ROUNDS_BEFORE_SETTLING = 12
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
@@ -183,7 +184,8 @@ class _Analysis:
         states = [one.state for one in arriving]
         if len(states) == 1 and former is None:
             return self._within_ranges(node, states[0])
-        return self._within_ranges(node, join(states, (node,), former, gated=node not in self._headers)).freeze()
+        is_header = node in self._headers
+        return self._within_ranges(node, join(states, (node,), former, gated=not is_header, related=is_header)).freeze()
 
     def _within_ranges(self, node: int, state: State) -> State:
         ranges = self._ranges.get(node, ())
@@ -198,12 +200,16 @@ class _Analysis:
         return resumed([one.state for one in entering], (node,), former, in_haste=number > 0).freeze()
 
     def widened(self, node: int, former: State, grown: State, number: int) -> State:
-        """With thresholds of the loop at first, then with all, then without, then so that all settles."""
+        """To constants that the loop compares with; later to those that it holds, to any, to none; then all settles."""
         if number >= _ROUNDS_BEFORE_SETTLING:
             return settled(former, grown, (node,)).freeze()
         stops: tuple[int, ...] = ()
-        if number < _ROUNDS_WITH_THRESHOLDS:
-            stops = self._thresholds.of(node, former) if number < _ROUNDS_WITH_OWN else self._thresholds.all
+        if number < _ROUNDS_WITH_COMPARED:
+            stops = self._thresholds.compared(node, former)
+        elif number < _ROUNDS_WITH_HELD:
+            stops = self._thresholds.held(node, former)
+        elif number < _ROUNDS_WITH_THRESHOLDS:
+            stops = self._thresholds.all
         return self._within_ranges(node, widened(former, grown, stops)).freeze()
 
     def leq(self, one: State, other: State) -> bool:

@@ -34,6 +34,7 @@ def join(
     former: State | None = None,
     *,
     gated: bool = False,
+    related: bool = False,
     fork: State | None = None,
 ) -> State:
     """The least state of this form that holds wherever one of ``states`` does.
@@ -43,6 +44,8 @@ def join(
         place: names where the paths meet; the symbols that are made here carry it.
         former: the result of an earlier join here: what was a symbol of this place stays one.
         gated: whether two states that know the opposite of one condition make gamma nodes of it, and no symbols.
+        related: whether locations that differ by a constant, the same in all states, are to do so in the result. At a
+            loop's header: a pointer and a counter that advance together.
         fork: a state that all are like, from which the result is made by changes; the first where there is none.
             It tells nothing, and saves that what it has evaluated is evaluated again.
 
@@ -55,7 +58,7 @@ def join(
         return states[0].copy()
     merged = (fork or states[0]).copy()
     predicate = _predicate(states, place) if gated and former is None else None
-    made = _merge_locations(merged, states, place, former, predicate)
+    made = _merge_locations(merged, states, place, former, predicate, related=related)
     _keep_common(merged, states, place, predicate, made)
     return merged
 
@@ -75,7 +78,13 @@ class _Made(NamedTuple):
 
 
 def _merge_locations(
-    merged: State, states: Sequence[State], place: SymbolName, former: State | None, predicate: Term | None
+    merged: State,
+    states: Sequence[State],
+    place: SymbolName,
+    former: State | None,
+    predicate: Term | None,
+    *,
+    related: bool,
 ) -> _Made:
     """Let ``merged`` hold what all ``states`` do; only where they differ from it is it looked at."""
     terms = merged.terms
@@ -83,6 +92,7 @@ def _merge_locations(
     earlier = former.locations if former else {}
     made = _Made({}, {}, [])
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
+    sums = _Sums(terms, own, states) if related else None
     for location in _to_merge(merged, states, place, earlier):
         held = [state.read(location) for state in states]
         if None in held:
@@ -96,24 +106,96 @@ def _merge_locations(
             continue
         parts: tuple[Term, ...] = tuple(held)  # type: ignore[arg-type]
         before = earlier.get(location)
-        before = before if before in own else None
+        is_symbol = before in own
         speaks = not speaking.isdisjoint(parts)
-        if before is None and not speaks and len(set(parts)) == 1:
-            merged.set_location(location, parts[0])
-            continue
-        term = classes.get((before, parts))
-        if term is None and predicate is not None and not speaks:
-            term = terms.gamma(predicate, *parts)
-            if term is None:
-                term = _gamma_by_name(states, place, predicate, parts, made)
-            if term is not None:
-                made.gammas[term] = parts
+        term = sums.kept(before, parts) if sums and before is not None and not is_symbol else None
+        if term is None and not is_symbol and not speaks and len(set(parts)) == 1:
+            term = parts[0]
         if term is None:
-            term = terms.symbol(("phi", place, location), 8 * location.size_bytes)
-            made.symbols[term] = parts
-        classes[before, parts] = term
+            key = before if is_symbol else None, parts
+            if key not in classes:
+                classes[key] = (sums and sums.found(parts, is_symbol=is_symbol)) or _made_term(
+                    states, place, None if speaks else predicate, location, parts, made=made
+                )
+                if sums:
+                    sums.add(classes[key], parts)
+            term = classes[key]
         merged.set_location(location, term)
     return made
+
+
+def _made_term(
+    states: Sequence[State],
+    place: SymbolName,
+    predicate: Term | None,
+    location: Location,
+    parts: tuple[Term, ...],
+    *,
+    made: _Made,
+) -> Term:
+    """A gamma node, if ``predicate`` is one that can choose, or else a symbol of the place."""
+    terms = states[0].terms
+    if predicate is not None:
+        term = terms.gamma(predicate, *parts)
+        if term is None:
+            term = _gamma_by_name(states, place, predicate, parts, made)
+        if term is not None:
+            made.gammas[term] = parts
+            return term
+    term = terms.symbol(("phi", place, location), 8 * location.size_bytes)
+    made.symbols[term] = parts
+    return term
+
+
+class _Sums:
+    """Locations that are the sum of a symbol of the place and a constant: pointers and counters that advance together.
+
+    *Soundness:* a location is told as such a sum where it is that in each of the states, by the laws of `linear`.
+    """
+
+    def __init__(self, terms: Terms, own: Collection[Term], states: Sequence[State]) -> None:
+        self._terms, self._own, self._states = terms, own, states
+        self._symbols: dict[object, tuple[Term, Term]] = {}
+        """A symbol and its first part by what its other parts are more than that."""
+
+    def add(self, symbol: Term, parts: Sequence[Term]) -> None:
+        """``symbol`` stands for one of ``parts``."""
+        if len(parts) > 1:
+            self._symbols.setdefault(self._changes(parts), (symbol, parts[0]))
+
+    def found(self, parts: Sequence[Term], *, is_symbol: bool) -> Term | None:
+        """``parts`` as a sum; of what was a symbol before, none is made."""
+        known = None if is_symbol or len(parts) == 1 else self._symbols.get(self._changes(parts))
+        if known is None:
+            return None
+        symbol, first = known
+        more = self._terms.difference(parts[0], first)
+        if more.coefficients:
+            return None
+        return self._terms.apply("INT_ADD", (symbol, self._terms.constant(more.constant, more.bits)), more.bits)
+
+    def kept(self, before: Term, parts: Sequence[Term]) -> Term | None:
+        """``before``, where it is such a sum and ``parts`` are."""
+        form = self._terms.linear(before)
+        symbol, factor = next(iter(form.coefficients.items()), (before, 0))
+        if len(form.coefficients) != 1 or factor != 1 or symbol not in self._own:
+            return None
+        match self._terms[symbol].arguments:
+            case ("phi", _, Location() as location):
+                others = [state.read(location) for state in self._states]
+            case _:
+                return None
+        for part, other in zip(parts, others, strict=True):
+            if other is None or self._terms[other].bits != form.bits:
+                return None
+            more = self._terms.difference(part, other)
+            if more.coefficients or more.constant != form.constant:
+                return None
+        return before
+
+    def _changes(self, parts: Sequence[Term]) -> object:
+        changes = [self._terms.difference(part, parts[0]) for part in parts[1:]]
+        return tuple((tuple(one.coefficients.items()), one.constant, one.bits) for one in changes)
 
 
 def _gamma_by_name(
@@ -143,11 +225,11 @@ def _to_merge(
 ) -> Sequence[Location]:
     """The locations of ``states`` that ``merged`` cannot keep as they are."""
     terms = merged.terms
-    own = terms.meeting(place)
+    speaking = terms.speaking(place)
     found = merged.differing_locations(states)
-    found.update(merged.holding(terms.speaking(place)))
-    if own:
-        found.update(at for at, term in earlier.items() if term in own)
+    found.update(merged.holding(speaking))
+    if speaking:
+        found.update(at for at, term in earlier.items() if term in speaking)
     gone = [at for at in found if not any(at in one.locations for one in states)]
     merged.forget([at for at in gone if at in merged.locations])
     return sorted(found.difference(gone))
@@ -330,8 +412,8 @@ def resumed(entering: Sequence[State], place: SymbolName, former: State, *, in_h
     *Soundness:* it covers ``entering``.
     """
     if in_haste:
-        return settled(former, join([former, *entering], place, former), place)
-    result = join(entering, place, former)
+        return settled(former, join([former, *entering], place, former, related=True), place)
+    result = join(entering, place, former, related=True)
     terms = result.terms
     result.forget([at for at in result.locations if at.space != "register" and at not in former.locations])
     held = set(result.locations.values())

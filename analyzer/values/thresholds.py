@@ -7,12 +7,14 @@ Words: threshold, widening (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.pcode.lift import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.truths import RELATIONS
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 
 _BITS = 32
@@ -30,34 +32,65 @@ class Thresholds:
     def __init__(self, graph: Supergraph, loops: Iterable[Loop]) -> None:
         self._graph = graph
         self._nodes = {loop.header: loop.nodes for loop in loops}
-        self._own: dict[int, frozenset[int]] = {}
+        self._compared: dict[int, tuple[frozenset[int], frozenset[Varnode]]] = {}
 
     @cached_property
     def all(self) -> tuple[int, ...]:
         """The constants of all code, and their neighbours."""
-        return _with_neighbours(self._constants(range(len(self._graph.points)), lambda _: True))
+        constants, _ = self._used(range(len(self._graph.points)), lambda _: True)
+        return _with_neighbours(constants)
 
-    def of(self, header: int, state: State) -> tuple[int, ...]:
-        """What a loop's code compares with and what ``state`` holds of constants at its header, and their neighbours.
+    def compared(self, header: int, state: State) -> tuple[int, ...]:
+        """The constants that a loop's code compares with, also where registers hold them at its header in ``state``.
 
         Among all constants of the code are the small ones, and a counter would stop at each of them.
         """
-        if header not in self._own:
-            self._own[header] = self._constants(self._nodes[header], lambda opcode: opcode in _COMPARING)
-        held = {state.terms.value(term) for term in state.locations.values() if state.terms[term].bits == _BITS}
-        return _with_neighbours(self._own[header].union(value for value in held if value is not None))
+        constants, registers = self._of(header)
+        held = (state.read(Location("register", one.offset, one.size_bytes)) for one in registers)
+        values = (state.terms.value(term) for term in held if term is not None)
+        return _with_neighbours(constants.union(value for value in values if value is not None))
 
-    def _constants(self, nodes: Iterable[int], is_asked: Callable[[str], bool]) -> frozenset[int]:
+    def held(self, header: int, state: State) -> tuple[int, ...]:
+        """What a loop's code compares with, and what ``state`` holds of constants at its header."""
+        held = {state.terms.value(term) for term in state.locations.values() if state.terms[term].bits == _BITS}
+        return _with_neighbours(self._of(header)[0].union(value for value in held if value is not None))
+
+    def _of(self, header: int) -> tuple[frozenset[int], frozenset[Varnode]]:
+        if header not in self._compared:
+            self._compared[header] = self._used(self._nodes[header], lambda opcode: opcode in _COMPARING)
+        return self._compared[header]
+
+    def _used(self, nodes: Iterable[int], is_asked: Callable[[str], bool]) -> tuple[frozenset[int], frozenset[Varnode]]:
+        """The constants and the registers that operations use of which ``is_asked``."""
         blocks = {id(block): block for block in (self._graph.points[node].block for node in nodes)}
-        return frozenset(
-            varnode.offset
-            for block in blocks.values()
-            for instruction in block.instructions
-            for op in instruction.ops
-            if is_asked(op.opcode)
-            for varnode in op.inputs
-            if varnode.space == "const" and varnode.size_bytes == _BITS // 8
-        )
+        constants, registers = set[int](), set[Varnode]()
+        for block in blocks.values():
+            for instruction in block.instructions:
+                for one in _used(instruction.ops, is_asked):
+                    if isinstance(one, Varnode):
+                        registers.add(one)
+                    else:
+                        constants.add(one)
+        return frozenset(constants), frozenset(registers)
+
+
+def _used(ops: Iterable[PcodeOp], is_asked: Callable[[str], bool]) -> Iterator[int | Varnode]:
+    """The constants and registers that operations of one instruction use.
+
+    Constants are followed through copies: an immediate of Thumb is copied before it is used.
+    """
+    copied: dict[Varnode, int] = {}
+    for op in ops:
+        constants = [one.offset if one.space == "const" else copied.get(one) for one in op.inputs]
+        if op.opcode == "COPY" and op.output is not None and constants[0] is not None:
+            copied[op.output] = constants[0]
+        for one, value in zip(op.inputs, constants, strict=True):
+            if not is_asked(op.opcode) or one.size_bytes != _BITS // 8:
+                continue
+            if value is not None:
+                yield value
+            elif one.space == "register":
+                yield one
 
 
 def _with_neighbours(constants: Iterable[int]) -> tuple[int, ...]:

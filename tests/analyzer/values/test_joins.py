@@ -68,15 +68,16 @@ def check_admits(state, runs):
                 assert evaluated(terms, term, known) in value
 
 
+@pytest.mark.parametrize("related", [False, True])
 @pytest.mark.parametrize("part", range(4))
-def test_behind_a_join_holds_what_held_on_each_path(part):
+def test_behind_a_join_holds_what_held_on_each_path(part, related):
     for number in range(60):
         paths = Paths(f"join {part} {number}")
         states, runs = zip(*(paths.path() for _ in range(paths.draw.randint(2, 3))), strict=True)
         together = [run for one in runs for run in one]
-        merged = join(states, PLACE)
+        merged = join(states, PLACE, related=related)
         check_admits(merged, together)
-        again = join([merged, *states], PLACE, merged)
+        again = join([merged, *states], PLACE, merged, related=related)
         check_admits(again, together)
         for in_haste in (False, True):
             check_admits(resumed(states[:1], PLACE, merged, in_haste=in_haste), runs[0])
@@ -154,6 +155,40 @@ def test_equal_values_on_each_path_are_one_symbol():
     assert merged.read(REGISTERS[0]) == merged.read(REGISTERS[1])
     assert merged.value(merged.read(REGISTERS[0])) == strided.between(32, 3, 9, 6)
     assert live_symbols(merged) == {merged.read(REGISTERS[0])}
+
+
+def test_what_advances_together_differs_by_a_constant():
+    terms = Terms()
+    pointer, counter, other = REGISTERS[:3]
+
+    def of(*values):
+        state = State(terms, big_endian=False)
+        for location, value in zip((pointer, counter, other), values, strict=True):
+            state.set_location(location, terms.constant(value, 32))
+        return state
+
+    merged = join([of(96, 0, 5), of(97, 1, 7)], PLACE, related=True)
+    symbol = merged.read(pointer)
+    assert terms[symbol].opcode == "symbol"
+    assert merged.read(counter) == terms.apply("INT_ADD", (symbol, terms.constant(-96 & 0xFFFFFFFF, 32)), 32)
+    assert terms[merged.read(other)].opcode == "symbol"
+
+    def behind(state, amount):
+        result = state.copy()
+        result.set_location(pointer, terms.apply("INT_ADD", (state.read(pointer), terms.constant(1, 32)), 32))
+        result.set_location(counter, terms.apply("INT_ADD", (state.read(counter), terms.constant(amount, 32)), 32))
+        return result
+
+    again = join([of(96, 0, 5), behind(merged, 1)], PLACE, merged, related=True)
+    assert (again.read(pointer), again.read(counter)) == (symbol, merged.read(counter))
+    entered = resumed([of(96, 0, 9)], PLACE, again, in_haste=False)
+    assert (entered.read(pointer), entered.read(counter)) == (symbol, merged.read(counter))
+    for lost in (
+        join([of(96, 0, 5), behind(merged, 2)], PLACE, merged, related=True),
+        resumed([of(96, 1, 5)], PLACE, again, in_haste=False),
+    ):
+        assert lost.read(pointer) == symbol
+        assert not terms.linear(lost.read(counter)).coefficients.keys() & {symbol}
 
 
 def test_a_decided_gamma_node_may_be_term_0():

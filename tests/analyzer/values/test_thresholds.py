@@ -6,7 +6,8 @@ from wcet_probe.analyzer.values.thresholds import Thresholds
 
 LOOPS = (
     "movs r0, #0\nmovw r5, #500\n1: add.w r2, r0, #200\nadds r0, #1\ncmp r0, #77\nbne 1b\n"
-    "2: subs r5, #1\ncmp r5, #40\nbhi 2b\nbx lr"
+    "2: subs r5, #1\ncmp r5, #40\nbhi 2b\nmovw r3, #900\n3: adds r0, #1\ncmp r0, r3\nbne 3b\n"
+    "4: adds r0, #1\ncmp.w r0, #1000\nbne 4b\nbx lr"
 )
 
 
@@ -14,9 +15,13 @@ def test_the_constants_of_a_loop_come_first():
     _, values = of_text(LOOPS)
     order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
     found = Thresholds(values.graph, order.loops)
-    first, second = sorted(order.loops, key=lambda loop: values.graph.points[loop.header].block.address)
-    own = set(found.of(first.header, values.states[first.header]))
-    assert {0, 76, 77, 78, 499, 500, 501} <= own
-    assert own.isdisjoint({200, 39, 40, 41})
-    assert {39, 40, 41} <= set(found.of(second.header, values.states[second.header]))
-    assert {200, 39, 40, 41, 77} <= set(found.all)
+    headers = sorted((loop.header for loop in order.loops), key=lambda one: values.graph.points[one].block.address)
+    compared = [set(found.compared(one, values.states[one])) for one in headers]
+    assert {0, 76, 77, 78} <= compared[0]
+    assert compared[0].isdisjoint({39, 40, 41, 500})
+    assert {39, 40, 41} <= compared[1]
+    assert {899, 900, 901} <= compared[2]  # which a register holds
+    assert {999, 1000, 1001} <= compared[3]  # which Thumb copies first
+    assert compared[3].isdisjoint({40, 77, 900})
+    assert {76, 77, 78, 0, 499, 500, 501} <= set(found.held(headers[0], values.states[headers[0]]))
+    assert {200, 39, 40, 41, 77, 1000} <= set(found.all)
