@@ -7,7 +7,7 @@ space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_literal_pair`, `_branch_if_false`), and traps end what is executed (`_trap`); tests compare them with another engine.
+`_literal_pair`, `_branch_if_false`, `Lifter._guarded_ops`), and traps end what is executed (`_trap`); tests compare them with another engine.
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
 `Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
@@ -42,6 +42,8 @@ _POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
 _JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
 _SEMIHOSTING = 0xAB
 """Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
+_ALWAYS = 14
+"""From this condition on an instruction of Arm is executed whatever the flags are."""
 _TRAP_ALWAYS = 31
 """The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
@@ -213,7 +215,9 @@ class Lifter:
             opcode = _name(op.opcode)
             if opcode == "IMARK":
                 mark = op.inputs[0]
-                corrected = tuple(self._correct(mark.offset, body[::-1]))
+                condition = self._condition(code, count - 1 - len(lifted))
+                guarded = self._guarded_ops(mark.offset + mark.size, condition, body[::-1])
+                corrected = tuple(self._correct(mark.offset, guarded))
                 same = self._ops.setdefault(corrected, corrected)
                 lifted.append(LiftedInstruction(mark.offset, mark.size, same))
                 body.clear()
@@ -225,6 +229,26 @@ class Lifter:
             )
         lifted.reverse()
         return lifted
+
+    def _condition(self, code: bytes, place: int) -> int:
+        """The condition of an instruction by its encoding, or by that of the IT that is ``place`` instructions before it."""
+        if self.isa is Isa.POWERPC or len(code) < 4 or (self.isa is Isa.THUMB and place == 0):
+            return _ALWAYS
+        if self.isa is Isa.ARM:
+            return code[0 if self.big_endian else 3] >> 4
+        it = code[self.big_endian]
+        return it >> 4 if place == 1 else it >> 4 & 0xE | it >> 5 - place & 1
+
+    def _guarded_ops(self, following: int, condition: int, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """``ops`` under a condition: SLEIGH forgets it of some (``ssat`` and ``usat`` of Thumb, ``strht`` of ARM).
+
+        *Soundness:* what SLEIGH computes of the flags for another instruction under the same condition.
+        """
+        if condition >= _ALWAYS or not ops or any(op.opcode == "CBRANCH" for op in ops):
+            return ops
+        *computed, branch = _guard(self._language, self.isa, condition)
+        target = branch.inputs[0]._replace(offset=following)
+        return [*computed, branch._replace(inputs=(target, *branch.inputs[1:])), *ops]
 
     def _is_unconditional_float(self, code: bytes) -> bool:
         """Whether ``code`` begins with VSEL, VMAXNM, VRINT or the like of ARMv8, which SLEIGH's languages do not know.
@@ -275,6 +299,18 @@ def image_lifter(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lift
     *Soundness:* as said of `Lifter.another`.
     """
     return _first_lifter(language, isa, segments).another()
+
+
+@cache
+def _guard(language: str, isa: Isa, condition: int) -> tuple[PcodeOp, ...]:
+    """What SLEIGH does before ``mvn r0, r0`` under ``condition``: the last operation branches where it does not hold."""
+    order: Literal["little", "big"] = "big" if ":BE:" in language else "little"
+    units = ((0xBF08 | condition << 4, 2), (0x43C0, 2)) if isa is Isa.THUMB else ((condition << 28 | 0x01E0_0000, 4),)
+    code = b"".join(unit.to_bytes(size_bytes, order) for unit, size_bytes in units)
+    lifter = Lifter(language, isa, lambda address, size_bytes: code[address : address + size_bytes])
+    lifter.lift(0)
+    ops = lifter.lift(len(code) - units[-1][1]).ops
+    return ops[: [op.opcode for op in ops].index("CBRANCH") + 1]
 
 
 def _trap(op: PcodeOp) -> PcodeOp:

@@ -442,3 +442,10 @@ def test_a_quotient_is_any_value_where_the_architecture_leaves_it_undefined(core
     assert checked(proof, (127, 0), (127, 16)) <= proof.bound.instructions
     (loop,) = proof.bound.loops
     assert (loop.max < 10) == (core == "cortex-m4")
+
+
+def test_a_saturation_that_is_skipped_saturates_nothing():
+    """SLEIGH leaves the condition of an IT block out of `ssat` and `usat`: at most 5 rounds were proved, 101 run."""
+    body = "movs r1, #100\n cmp r0, #9\n it ls\n usatls r1, #2, r0\n adds r1, #1\n1: subs r1, #1\n bne 1b\n bx lr"
+    proof = of("cortex-m4", assembler({"f": body}, load_target("cortex-m4")))
+    assert checked(proof, (3,), (10,)) == proof.bound.instructions

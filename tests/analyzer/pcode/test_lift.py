@@ -53,6 +53,32 @@ def test_an_it_mask_predicates_as_many(mask, count):
     assert [is_guarded(lift(BASE + 2 * n)) for n in range(1, 7)] == [True] * count + [False] * (6 - count)
 
 
+SATURATED = (0xF381, 0x0203), (0xF301, 0x0203), (0xF3A1, 0x0203)  # usat, ssat, usat16 r2, #…, r1
+
+
+@pytest.mark.parametrize("condition", [1, 10])
+def test_what_sleigh_leaves_without_a_guard_has_that_of_its_neighbour(condition):
+    """Saturation was taken to be executed whatever the condition of its IT block: its result was a bound of rounds."""
+    itte = 0xBF06 ^ (condition << 4 | (condition & 1) * 0xC)
+    lift = thumb(*(half for wide in SATURATED for half in (itte, ADDEQ, *wide, SUBNE))).lift
+    for start in range(BASE, BASE + 10 * len(SATURATED), 10):
+        lift(start)
+        blocks = [lift(start + offset) for offset in (2, 4, 8)]
+        assert all(map(is_guarded, blocks))
+        met, own, other = (
+            [(op.opcode, *(one for one in op.inputs if one.space == "register")) for op in block.ops[: 1 + branch]]
+            for block in blocks
+            for branch in [[op.opcode for op in block.ops].index("CBRANCH")]
+        )
+        assert own == met != other
+
+
+def test_a_conditional_store_that_sleigh_leaves_without_a_guard_has_one():
+    code = 0xB0E510B4.to_bytes(4, "little")  # strhtlt r1, [r5], #4
+    segment = Segment(BASE, code, len(code), writable=False, executable=True)
+    assert is_guarded(Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment])).lift(BASE))
+
+
 def test_nop_is_no_it_instruction():
     lift = thumb(0xBF00, ADDEQ).lift
     assert lift(BASE).ops == ()
