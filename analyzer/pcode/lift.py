@@ -7,7 +7,8 @@ space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_literal_pair`, `_branch_if_false`, `Lifter._guarded_ops`), and traps end what is executed (`_trap`); tests compare them with another engine.
+`_branch_if_false`, and of `Lifter` `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`), and traps end what
+is executed (`_trap`); tests compare them with another engine.
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
 `Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
@@ -44,6 +45,8 @@ _SEMIHOSTING = 0xAB
 """Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
 _ALWAYS = 14
 """From this condition on an instruction of Arm is executed whatever the flags are."""
+_STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
+"""First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
 _TRAP_ALWAYS = 31
 """The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
@@ -231,7 +234,7 @@ class Lifter:
         return lifted
 
     def _condition(self, code: bytes, place: int) -> int:
-        """The condition of an instruction by its encoding, or by that of the IT that is ``place`` instructions before it."""
+        """The condition of an instruction, by its encoding or that of the IT ``place`` instructions before it."""
         if self.isa is Isa.POWERPC or len(code) < 4 or (self.isa is Isa.THUMB and place == 0):
             return _ALWAYS
         if self.isa is Isa.ARM:
@@ -262,6 +265,48 @@ class Lifter:
         first, second = halves if self.isa is Isa.THUMB or self.big_endian else halves[::-1]
         return first >> 8 == 0xFE and second >> 9 & 0b111 == 0b101 and not second >> 4 & 1
 
+    def _literal_pair(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """Literal ``ldrd`` of Thumb: two loads of a word, as all other ``ldrd`` are.
+
+        SLEIGH swaps the words, and adds a distance that is to be subtracted.
+        """
+        for index, op in enumerate(ops):
+            if op.inputs and op.inputs[0].space == "ram" and op.inputs[0].size_bytes == 8:
+                first, distance = op.inputs[0].offset, self._read_code(address, 4)
+                order: Literal["little", "big"] = "big" if self.big_endian else "little"
+                if int.from_bytes(distance[:2], order) == _LDRD_BEHIND:
+                    first -= 8 * (int.from_bytes(distance[2:], order) & 0xFF)
+                words = [Varnode("ram", first + offset, 4) for offset in (0, 4)]
+                pair = zip(ops[index + 1 : index + 3], words, strict=True)
+                return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
+        return ops
+
+    def _with_carry(self, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """``ands``, ``bics``, ``mvns`` of Thumb in 32 bits: SLEIGH computes their carry, and leaves it where it is."""
+        written = {op.output for op in ops}
+        computed, carry = self.registers.get("shift_carry"), self.registers["cy"]
+        is_lost = computed in written and self.registers["zr"] in written and carry not in written
+        return [*ops, PcodeOp("COPY", carry, (computed,))] if computed and is_lost else ops
+
+    def _written_back(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """``stm`` of Thumb in 16 bits writes its base back, which SLEIGH leaves out of one that is in the list.
+
+        Raises:
+            DecodeError: the base is not the first of the list: what is stored of it is unknown (ARM DDI 0403E,
+                A7.7.159); or it is the stack pointer, of which SLEIGH takes ``stm`` for a ``push``.
+        """
+        half = int.from_bytes(self._read_code(address, 2), "big" if self.big_endian else "little")
+        if self.isa is Isa.THUMB and half == _STM_OF_SP:
+            raise DecodeError(f"the stm sp! at {address:#010x} is not known: store by another register.")
+        if self.isa is not Isa.THUMB or half >> 11 != 0b11000 or not half >> (half >> 8 & 7) & 1:
+            return ops
+        if half & (1 << (half >> 8 & 7)) - 1:
+            raise DecodeError(
+                f"the instruction at {address:#010x} stores a base that it writes back, and not first: what it "
+                "stores is unknown; store another register."
+            )
+        return [*ops, PcodeOp("COPY", self.registers[f"r{half >> 8 & 7}"], (self.registers["mult_addr"],))]
+
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
         """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
         if any(self._flags in (op.output, *op.inputs) for op in ops):
@@ -271,7 +316,8 @@ class Lifter:
             )
         ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
-            return _literal_pair(_pointers(ops))
+            ops = self._literal_pair(address, _pointers(ops))
+            return self._written_back(address, self._with_carry(ops))
         ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
         word = int.from_bytes(self._read_code(address, 4), "big")
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
@@ -303,7 +349,7 @@ def image_lifter(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lift
 
 @cache
 def _guard(language: str, isa: Isa, condition: int) -> tuple[PcodeOp, ...]:
-    """What SLEIGH does before ``mvn r0, r0`` under ``condition``: the last operation branches where it does not hold."""
+    """What SLEIGH does before ``mvn r0, r0`` under ``condition``: it ends with a branch, taken where that is false."""
     order: Literal["little", "big"] = "big" if ":BE:" in language else "little"
     units = ((0xBF08 | condition << 4, 2), (0x43C0, 2)) if isa is Isa.THUMB else ((condition << 28 | 0x01E0_0000, 4),)
     code = b"".join(unit.to_bytes(size_bytes, order) for unit, size_bytes in units)
@@ -340,16 +386,6 @@ def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:
 
 def _address(varnode: Varnode) -> Varnode:
     return varnode._replace(space="const") if varnode.space == "ram" else varnode
-
-
-def _literal_pair(ops: list[PcodeOp]) -> list[PcodeOp]:
-    """Literal ``ldrd`` of Thumb, where SLEIGH swaps the words: two loads of a word, as all other ``ldrd`` are."""
-    for index, op in enumerate(ops):
-        if op.inputs and op.inputs[0].space == "ram" and op.inputs[0].size_bytes == 8:
-            words = [Varnode("ram", op.inputs[0].offset + offset, 4) for offset in (0, 4)]
-            pair = zip(ops[index + 1 : index + 3], words, strict=True)
-            return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
-    return ops
 
 
 def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:

@@ -189,6 +189,21 @@ def test_literal_ldrd_of_thumb_is_two_words_in_order():
     assert ops == tuple(PcodeOp("COPY", half, (Varnode("ram", address, 4),)) for half, address in expected)
 
 
+def test_literal_ldrd_of_thumb_from_before_it():
+    """SLEIGH added the distance."""
+    ops = thumb(0xE95F, 0x0102).lift(BASE).ops  # ldrd r0, r1, [pc, #-8]
+    assert [op.inputs[0] for op in ops] == [Varnode("ram", 0xFFC, 4), Varnode("ram", 0x1000, 4)]
+
+
+def test_a_base_that_is_stored_is_written_back():
+    """SLEIGH left that out of `stm` in 16 bits, and took the one of the stack pointer for `push`."""
+    base = Varnode("register", 0x28, 4)
+    assert thumb(0xC21C).lift(BASE).ops[-1].output == base  # stm r2!, {r2, r3, r4}
+    for halves, reason in (((0xC21E,), "not first"), ((0xE8AD, 0x0006), "stm sp!")):  # r1 before r2
+        with pytest.raises(DecodeError, match=reason):
+            thumb(*halves).lift(BASE)
+
+
 @pytest.mark.parametrize(("word", "negated"), [(0x4002FFF8, True), (0x4042FFF8, True), (0x4102FFF8, False)])
 def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdnzt eq
     lifted = powerpc(word).lift(BASE)
