@@ -59,6 +59,14 @@ class Inlining:
                 latch, every, directly = lines
                 yield LoopLines(latch, every, frozenset(directly))
 
+    def calls(self, address: int) -> Iterator[Line]:
+        """The lines of the inlined calls around ``address``, the outermost first.
+
+        Raises:
+            ImageError: damaged debug information.
+        """
+        yield from ((one.file, one.line) for one in self._chain(address))
+
     def _lines(self, addresses: Sequence[int], depth: int) -> Iterator[Line]:
         for address in addresses:
             chain = self._chain(address)

@@ -1,48 +1,48 @@
 """Pragmas ``marker`` and ``flowrestriction`` of the TACLeBench suite: sums of executions in one call of the entry.
 
 ``flowrestriction 1*inside <= 6*outside`` relates markers, which name the statements behind them, and calls of
-functions. Such a pragma is dropped, and it is said why, wherever it is not clear which code it speaks of: where the
-function that a marker stands in has several copies or none, where the statement has no block of its own or several, or
-nothing in it that the compiler must leave where it is; and in a loop, which may be unrolled, where that is not one
-branch or one call. On the side that must not be less a branch tells nothing, nor does in a loop a call of what only
-computes: in a copy of the statement its operands may be constants, and then it is left out (`_Places._lasts`). A name
-that is no function's may lack the prefix that the suite's functions have, the name of the pragma's file: then that
-function is meant, and the assumption says so.
+functions. What is on the side that must not be less is counted by the source (`source_executions`): compilers leave
+out executions of any statement, in copies whose operands are constants, where another store follows, or altogether.
+On the other side the binary counts. There a marker is the one call in its statement; of branches and stores it is not
+clear that they are not executed where the source does not say so. Such a pragma is dropped, and it is said why,
+wherever it is not clear which code it speaks of: where the function that a marker stands in has several copies or
+none, or the call has become several or none. A name that is no function's may lack the prefix that the suite's
+functions have, the name of the pragma's file: then that function is meant, and the assumption says so.
 
 Words: flow restriction, marker, linear constraint (docs/explanation/glossary.md).
 
-*Soundness:* executions of what is on the right are counted at least as often, and of what is on the left at most as
-often, as the source executes them: a store, a call or a branch of the source is executed where its line says, and
-nowhere else, but for those that need not last; a function that is called is entered at its first block, unless it is
-inlined, which counts nothing.
+*Soundness:* executions of what is on the right are at most as many as the source says, and of what is on the left
+counted at most as often as the source executes them: a call of a function that stores is executed where its line says,
+and nowhere else; a function that is called is entered at its first block, unless it is inlined, which counts nothing.
+GCC makes one call of two, and one function of two, and gives it the line and the name of one: there a marker's call
+must be the only one of its function, and other functions must be there that could have become the one that is counted.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.binding import Analysed
+from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
+from wcet_probe.analyzer.facts.source_loops import PASTING
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
-from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.lift import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.build.image import require_symbol, source_copies
+from wcet_probe.build.compilers import functions_of_clang
+from wcet_probe.build.image import require_symbol
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 
 _TERM = re.compile(r"(?:([0-9]+)\s*\*\s*)?([A-Za-z_][\w.-]*)")
-_LIBRARY = re.compile(
-    r"_*(?:mem|str|stp|wcs|wmem|bcopy|bzero|f?put|fwrite|free|\w*(?:printf|alloc|sin|cos|tan|sqrt|pow|exp|log|gamma|mod)\w*$)"
-)
-"""Functions of C's library that a compiler knows and that may store, were it ``errno`` only."""
+_JUMP_BYTES = 8
+"""A function of no more bytes may be a jump to another one."""
 _CHECKED = "every emulated run holds the sum of each call against it"
 
 
@@ -135,21 +135,26 @@ def _restricted(places: _Places, one: SourceRestriction, where: str, number: int
         weights: dict[int, int] = {}
         variables: dict[str, int] = {}
         edges: dict[Edge | None, int] = {}
-        for sign, terms in ((1, less), (-1, more)):
-            for factor, said in terms:
-                name = meant.get(said, said)
-                variable = places.variable(name, is_upper=sign < 0)
-                if variable is not None:
-                    variables[variable[0]] = variables.get(variable[0], 0) + sign * factor
-                    edges |= {edge: edges.get(edge, 0) + sign * factor for edge in variable[1]}
-                for address in places.blocks(name, is_upper=sign < 0):
-                    weights[address] = weights.get(address, 0) + sign * factor
+        for factor, said in less:
+            name = meant.get(said, said)
+            variable = places.variable(name)
+            if variable is not None:
+                variables[variable[0]] = variables.get(variable[0], 0) + factor
+                edges |= {edge: edges.get(edge, 0) + factor for edge in variable[1]}
+            for address in places.blocks(name):
+                weights[address] = weights.get(address, 0) + factor
+        most = sum(factor * places.most(meant.get(said, said)) for factor, said in more)
         points = places.values.states
         own = ((i, weights.get(places.values.graph.points[i].block.address, 0)) for i in sorted(points))
         name = f"restriction:{2 * number + row}"
         counted = tuple((i, weight) for i, weight in own if weight)
-        constraints.append(LinearConstraint(name, counted, tuple(edges.items()), 0, tuple(sorted(variables.items()))))
-        claims.append(FlowClaim(where, statement, tuple(sorted((a, w) for a, w in weights.items() if w)), (), 0))
+        constraints.append(
+            LinearConstraint(name, counted, tuple(edges.items()), most, tuple(sorted(variables.items())))
+        )
+        claims.append(FlowClaim(where, statement, tuple(sorted(weights.items())), (), most))
+    for name in dict.fromkeys(meant.get(said, said) for _, more in ways for _, said in more):
+        statement += f"; {name} at most {places.most(name):,} times by the source and its pragmas of loops"
+    claims = [replace(claim, statement=statement) for claim in claims]
     return Restricted(tuple(constraints), tuple(claims), Assumption(f"pragma {where}", statement, _CHECKED))
 
 
@@ -161,27 +166,27 @@ def _sum(text: str) -> Sequence[tuple[int, str]]:
 
 
 class _Places:
-    """The blocks of markers and functions in the analysed code."""
+    """What counts markers and functions: blocks of the analysed code, or the source."""
 
     def __init__(self, values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded) -> None:
-        self.values, self.index, self._analysed, self._unexpanded = values, index, analysed, unexpanded
-        self._copies = source_copies(analysed.image, {*analysed.functions, *unexpanded.functions})
+        self.values, self.index, self._image, self._unexpanded = values, index, analysed.image, unexpanded
+        self._source = SourceExecutions(index, values.graph.entry.name)
+        self._of_clang = functions_of_clang(analysed.image)
 
-    def variable(self, name: str, *, is_upper: bool) -> tuple[str, tuple[Edge, ...]] | None:
-        """What counts the executions of the function ``name`` that are no points of the graph; None without any.
+    def most(self, name: str) -> int:
+        """How often ``name`` is executed at most, by the source.
 
         Raises:
-            _DroppedError: it is executed in calls that are not expanded, and nothing counts it there.
+            _DroppedError: that is not clear.
         """
-        if name not in self._unexpanded.functions:
-            return None
-        variable = self._unexpanded.counted.get(name)
-        if variable is None or is_upper:
-            raise _DroppedError(f"some calls are not expanded, whose executions of {name} the sum would lack")
-        return variable
+        marker = self._named(name)
+        try:
+            return self._source.at(marker.file, marker.line) if marker else self._source.of_function(name)
+        except UncountedError as error:
+            raise _DroppedError(f"how often {name!r} is executed at most is not clear: {error}") from error
 
-    def blocks(self, name: str, *, is_upper: bool) -> Collection[int]:
-        """The block that counts ``name``; none of a function that is not there, on the side that must not be less.
+    def _named(self, name: str) -> SourcePoint | None:
+        """The one marker that is meant; None where that is a function.
 
         Raises:
             _DroppedError: it is not clear which it is.
@@ -191,20 +196,44 @@ class _Places:
         if len(markers) + len(functions) != 1:
             number = "no" if not markers + functions else "more than one"
             raise _DroppedError(f"there is {number} marker or function {name!r}")
-        if functions:
-            return self._entry(functions[0], is_upper=is_upper)
-        return [self._marked(markers[0], is_upper=is_upper)]
+        return markers[0] if markers else None
 
-    def _entry(self, function: SourceFunction, *, is_upper: bool) -> Collection[int]:
-        name, points = function.name, self.values.graph.points
-        firsts = [i for i in self.values.states if self._is_entry(i, function.name)]
-        inside = {i for edge in self.values.edges for i in (edge.target,) if self._is_round(edge.source, edge.target)}
+    def variable(self, name: str) -> tuple[str, tuple[Edge, ...]] | None:
+        """What counts the executions of the function ``name`` that are no points of the graph; None without any.
+
+        Raises:
+            _DroppedError: it is executed in calls that are not expanded, and nothing counts it there.
+        """
+        if name not in self._unexpanded.functions:
+            return None
+        variable = self._unexpanded.counted.get(name)
+        if variable is None:
+            raise _DroppedError(f"some calls are not expanded, whose executions of {name} the sum would lack")
+        return variable
+
+    def blocks(self, name: str) -> Collection[int]:
+        """The blocks that count ``name``, no more often than it is executed.
+
+        Raises:
+            _DroppedError: it is not clear which they are.
+        """
+        marker = self._named(name)
+        return self._entry(name) if marker is None else [self._marked(marker)]
+
+    # ---------------------------------------------------------------------------------------------------- functions
+
+    def _entry(self, name: str) -> Collection[int]:
+        points = self.values.graph.points
+        firsts = [i for i in self.values.states if self._is_entry(i, name)]
+        inside = {edge.target for edge in self.values.edges if self._is_round(edge.source, edge.target)}
         if inside & set(firsts):
-            raise _DroppedError(f"{function.name} has become a loop that starts at its first block")
-        if is_upper and (not firsts or self._copies.get(function.name, 0) != 1):
-            raise _DroppedError(f"{function.name} is inlined, or is not called")
-        first = require_symbol(self._analysed.image, name).address if name in self._unexpanded.counted else None
-        return {points[i].block.address for i in firsts} | ({first} if first is not None else set())
+            raise _DroppedError(f"{name} has become a loop that starts at its first block")
+        is_counted = name in self._unexpanded.counted
+        found = {points[i].block.address for i in firsts}
+        found |= {require_symbol(self._image, name).address} if is_counted else set()
+        if any(self._may_be_another(name, address) for address in found):
+            raise _DroppedError(f"{name} may have become one with another function, whose calls it would count")
+        return found
 
     def _is_entry(self, index: int, name: str) -> bool:
         point = self.values.graph.points[index]
@@ -215,95 +244,82 @@ class _Places:
         points = self.values.graph.points
         return target >= 0 and points[source].context == points[target].context
 
-    def _marked(self, marker: SourcePoint, *, is_upper: bool) -> int:
-        """The block of a marker's statement.
+    def _may_be_another(self, name: str, address: int) -> bool:
+        """Whether some executions of the function at ``address`` may be those of another function than ``name``.
 
-        *Soundness:* blocks of it that follow each other over a call and its return, and not else, are executed equally
-        often; the first is taken.
+        *Soundness:* a function that GCC has replaced by an equal one has no symbol, that of the other one's address, or
+        is a jump to the other one. Of calls that are not expanded the lines are not looked at: there any function that
+        could be equal to one that calls itself has to be there.
         """
-        name, copies = marker.name, self._copies.get(marker.function, 0)
+        symbols = self._image.symbols
+        if any(one.is_function and one.address == address and one.name != name for one in symbols.values()):
+            return True
+        if address in self._of_clang:
+            return False
+        functions = [one for source in self.index.files.values() for one in source.functions if one.name != name]
+        gone = {one.name for one in functions if not self._is_apart(one.name)}
+        if name in self._unexpanded.functions:
+            return any(one.name in gone and not one.calls.isdisjoint({name, one.name}) for one in functions)
+        points = self.values.graph.points
+        sites = {
+            points[edge.source].block.last_address
+            for edge in self.values.edges
+            if edge.target >= 0 and points[edge.target].block.address == address
+        }
+        return any(name not in (called := self._called_at(site)) or not gone.isdisjoint(called) for site in sites)
+
+    def _is_apart(self, name: str) -> bool:
+        symbol = self._image.symbols.get(name)
+        return symbol is not None and symbol.size_bytes > _JUMP_BYTES
+
+    def _called_at(self, site: int) -> Collection[str]:
+        """The names that the source calls on the line of an instruction."""
+        file, line = self._image.lines.find(site) or ("", 0)
+        return {name for name, at in self.index.files[file].calls if at == line} if file in self.index.files else ()
+
+    # ------------------------------------------------------------------------------------------------------ markers
+
+    def _marked(self, marker: SourcePoint) -> int:
+        """The block that ends with the one call of a marker's statement."""
+        name = marker.name
         if marker.function in self._unexpanded.functions:
             raise _DroppedError(f"some calls are not expanded, whose executions of marker {name!r} the sum would lack")
-        if copies != 1:
-            raise _DroppedError(f"{marker.function}, in which marker {name!r} stands, has {copies} copies in the code")
-        found: dict[int, Block] = {}
-        acting: dict[int, LiftedInstruction] = {}
-        calls = set[int]()
-        for index in sorted(self.values.states):
-            block = self.values.graph.points[index].block
-            own = [one for one in block.instructions if self._is_at(one.address, marker)]
-            if own:
-                found[block.address] = block
-                acting |= {one.address: one for one in own if _stays(one, block)}
-                calls |= {one.address for one in own if _calls(one)}
-        firsts = {address for address, block in found.items() if not self._is_behind_call(block, found)}
-        if len(firsts) != 1:
-            number = "no block" if not found else f"{len(firsts)} blocks"
-            raise _DroppedError(f"the statement of marker {name!r} has {number} of its own")
-        if not acting:
-            raise _DroppedError(f"nothing in the statement of marker {name!r} stores, calls or branches in any case")
-        loops = self.index.files[marker.file].loops
-        if any(marker.line in loop.header_lines for loop in loops):
+        if any(marker.line in loop.header_lines for loop in self.index.files[marker.file].loops):
             raise _DroppedError(f"the statement of marker {name!r} is a loop, or on the line of one")
-        deciding = {address for address, one in acting.items() if not _stores(one)}
-        is_one = len(deciding) == 1 and (len(acting) == 1 or deciding == calls)
-        is_in_loop = any(marker.line in loop for loop in loops) or self._is_in_loop(firsts)
-        if is_in_loop and not is_one:
-            raise _DroppedError(f"the loop around marker {name!r} may be unrolled, and nothing in its statement tells")
-        if is_upper and not (any(map(self._lasts, calls)) if is_in_loop else calls or acting.keys() - deciding):
-            raise _DroppedError(f"a copy of the statement of marker {name!r} may be without its branch or call")
-        return firsts.pop()
+        blocks = {
+            point.block.address: point.block for point in map(self.values.graph.points.__getitem__, self.values.states)
+        }
+        calls = {
+            one.address: block
+            for block in blocks.values()
+            for one in block.instructions
+            if _calls(one) and self._image.lines.find(one.address) == (marker.file, marker.line)
+        }
+        if len(calls) != 1:
+            raise _DroppedError(f"the statement of marker {name!r} has {len(calls) or 'no'} calls, and not one")
+        ((call, block),) = calls.items()
+        if may_be_skipped(block.instructions[-1]) or not self._stays(call, block.address, marker):
+            raise _DroppedError(f"the call of marker {name!r} may be executed where the source does not say so")
+        return block.address
 
-    def _is_in_loop(self, addresses: Collection[int]) -> bool:
-        points = self.values.graph.points
-        nodes = {i for i in self.values.states if points[i].block.address in addresses}
-        return any(
-            shape.loop.nodes & nodes and points[shape.loop.header].context in {points[i].context for i in nodes}
-            for shape in loop_shapes(self.values)
-        )
+    def _stays(self, call: int, address: int, marker: SourcePoint) -> bool:
+        """Whether the call at ``call`` is executed where the source says so, and nowhere else.
 
-    def _lasts(self, call: int) -> bool:
-        """Whether each copy of a statement has its own call, if it has the one at ``call``.
-
-        *Soundness:* a compiler folds or shares a call of what only computes, of its own library, and of what it knows
-        as C's; or has it inlined in one copy. It keeps a call of another function of the source that stores.
+        *Soundness:* no compiler executes a call of a function that stores where the source has none. GCC makes one of
+        two that end two ways, with the line of one.
         """
         points, told = self.values.graph.points, self.values.accesses
         inside = [i for i in self.values.states if call in points[i].context]
         called = {points[i].function.name for i in inside if points[i].context[-1] == call}
-        functions = {one.name for source in self.index.files.values() for one in source.functions}
-        return all(
-            name in functions and self._copies.get(name) == 1 and not _LIBRARY.match(name) for name in called
-        ) and any(one.is_store and one.base is Base.NUMBER for i in inside for one in told.get(i, ()))
-
-    def _is_at(self, address: int, marker: SourcePoint) -> bool:
-        return self._analysed.image.lines.find(address) == (marker.file, marker.line)
-
-    def _is_behind_call(self, block: Block, others: dict[int, Block]) -> bool:
-        """Whether control comes to ``block`` only from a call at the end of another block of the same statement."""
-        calls = [one for one in others.values() if one.falls_to == block.address and one.calls and not one.falls]
-        points = self.values.graph.points
-        jumps = [
-            edge
-            for edge in self.values.edges
-            if edge.target >= 0
-            and points[edge.target].block.address == block.address
-            and points[edge.source].context == points[edge.target].context
-            and not self.values.graph.is_summary(edge)
-        ]
-        return bool(calls) and not jumps
-
-
-def _stays(instruction: LiftedInstruction, block: Block) -> bool:
-    """Whether the compiler must leave the instruction where the source has it, and it is executed in any case."""
-    opcodes = {op.opcode for op in instruction.ops}
-    is_last = instruction.address == block.last_address
-    branches = is_last and ((block.falls and bool(block.jumps)) or (bool(block.tail_calls) and not block.falls))
-    return branches or (bool(opcodes & {"STORE", "CALL", "CALLIND"}) and not may_be_skipped(instruction))
-
-
-def _stores(instruction: LiftedInstruction) -> bool:
-    return any(op.opcode == "STORE" for op in instruction.ops)
+        stores = any(one.is_store and one.base is Base.NUMBER for i in inside for one in told.get(i, ()))
+        function = self._image.function_at(address)
+        if function is not None and function.address in self._of_clang:
+            return stores
+        files = self.index.files
+        sites = [(file, line) for file, one in files.items() for name, line in one.calls if name in called]
+        mentioned = any(not called.isdisjoint(one.mentioned) for one in files.values())
+        is_hidden = any(not called.isdisjoint(words) or PASTING in words for words in self.index.macros.values())
+        return stores and not mentioned and not is_hidden and sites == [(marker.file, marker.line)]
 
 
 def _calls(instruction: LiftedInstruction) -> bool:

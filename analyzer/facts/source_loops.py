@@ -56,6 +56,8 @@ _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
+PASTING = "##"
+"""Of a macro's text that makes a name of two: which one, nobody sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,34 @@ def parse_source(
         for mark in marks
         if mark.kind == "flowrestriction"
     )
-    return SourceFile(functions, loops, points, markers, restrictions)
+    not_parsed = (one.name for one, node in zip(functions, defined, strict=True) if not _is_parsed(node))
+    return SourceFile(functions, loops, points, markers, restrictions, *_names(nodes), frozenset(not_parsed))
+
+
+def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozenset[str]]:
+    """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared."""
+    calls, others = list[tuple[str, int]](), set[str]()
+    for node in nodes:
+        parent = node.parent
+        if node.type != "identifier" or parent is None:
+            continue
+        if parent.type == "call_expression" and parent.child_by_field_name("function") == node:
+            calls.append((_text(node), _first_line(node)))
+        elif parent.type != "function_declarator" or _is_in_body(parent):
+            others.add(_text(node))
+    return tuple(calls), frozenset(others)
+
+
+def _is_in_body(node: Node) -> bool:
+    """Whether a declaration stands in a function: ``MACRO(x) f(1);`` is parsed as one."""
+    parent = node.parent
+    return parent is not None and (parent.type == "compound_statement" or _is_in_body(parent))
+
+
+def _is_parsed(definition: Node) -> bool:
+    """Whether all of a function is understood: ``MACRO(x) { … }`` is parsed as a function in it."""
+    inside = sum(node.type == "function_definition" for node in _walk(definition))
+    return not definition.has_error and inside == 1
 
 
 def macro_words(texts: Iterable[str]) -> frozenset[str]:
@@ -139,13 +168,15 @@ def _macros(texts: Iterable[str]) -> Iterator[tuple[str, bytes]]:
 
 
 def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
-    """The words in the text of each macro of the sources: what uses it may call these.
+    """The words in the text of each macro of the sources: what uses it may call these; and ``##`` where it joins words.
 
     Soundness: as of `macro_words`.
     """
     found: dict[str, set[str]] = {}
     for name, body in _macros(texts):
         found.setdefault(name, set()).update(word.decode() for word in _WORD.findall(body))
+        if PASTING.encode() in body:
+            found[name].add(PASTING)
     return {name: frozenset(words) for name, words in found.items()}
 
 

@@ -293,7 +293,21 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     split = [loop for loop in said if len(said) == 1 and loop in votes and all(_encloses(loop, one) for one in votes)]
     if split or len(most) != 1:
         return split[0] if split else None
-    return most[0] if most[0] not in claimed else None
+    is_clear = all(_is_around(most[0], loop, site, index) for loop in {*said, *votes})
+    return most[0] if is_clear and most[0] not in claimed else None
+
+
+def _is_around(found: SourceLoop, other: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:
+    """Whether a loop of another function, of which code is in the site, was inlined into that found for it.
+
+    Else the one that was found may be inlined into the other, be no loop any more, and have the more lines here. Of
+    loops of one function, see `_may_be_around`.
+    """
+    if site.inlining is None or (other.file, other.function) == (found.file, found.function):
+        return True
+    lines = site.inlining.image.lines
+    own = (at for at in {*site.own, *site.latches} if other in index.loops_at(*(lines.find(at) or ("", 0))))
+    return all(any(file == found.file and line in found for file, line in site.inlining.calls(at)) for at in own)
 
 
 def _around_claimed(

@@ -127,10 +127,17 @@ class SourceRestriction:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """What a source text holds, each in the order of the text; ``markers`` are points that pragmas name."""
+    """What a source text holds, each in the order of the text; ``markers`` are points that pragmas name.
+
+    ``calls`` are names and lines of calls by name, ``mentioned`` the names that stand elsewhere than there and where
+    functions are declared, and ``not_parsed`` the functions with code that the parser does not understand.
+    """
 
     functions: tuple[SourceFunction, ...]
     loops: tuple[SourceLoop, ...]
     points: tuple[SourcePoint, ...]
     markers: tuple[SourcePoint, ...] = ()
     restrictions: tuple[SourceRestriction, ...] = ()
+    calls: tuple[tuple[str, int], ...] = ()
+    mentioned: frozenset[str] = frozenset()
+    not_parsed: frozenset[str] = frozenset()

@@ -84,6 +84,34 @@ def test_a_loop_with_rounds_of_those_inside_is_the_one_around_them():
     assert match([6, 4], [3, 7, 5, 5, 5, 11, 11], [INNER, CALLEE], header=3) is None
 
 
+class Inlined:
+    """Calls that are inlined, on an image whose lines are its addresses."""
+
+    def __init__(self, *inlined):
+        self.inlined, self.image, self.lines = inlined, self, self
+
+    def find(self, address):
+        return "a.c", address
+
+    def calls(self, address):
+        return lines(*(call for call, first, last in self.inlined if first <= address <= last))
+
+    def seen_from_callers(self, latches, own):  # noqa: ARG002  nothing that decides
+        return iter(())
+
+
+def test_a_loop_that_is_inlined_and_unrolled_is_not_the_one_around_it_for_its_many_lines():
+    def found(own, *inlined, claimed=()):
+        site = LoopSite("f", 0, 0, lines(99), lines(*own), latches=(99,), own=own, inlining=Inlined(*inlined))
+        return match_loop(site, INDEX, frozenset(claimed))
+
+    # The callee's loop has most lines, of which one call brings all: the loop is that of the caller.
+    assert found((3, 7, 10, 11, 11), (3, 10, 11)) is None
+    assert found((3, 7, 11, 10, 10), (3, 10, 11), claimed=[OUTER]) is None
+    assert found((3, 7, 7, 10, 11), (3, 10, 11)) == OUTER
+    assert found((10, 11, 11), (3, 10, 11)) == CALLEE
+
+
 def test_the_latch_decides_where_nothing_contradicts():
     assert match([4], [4, 5, 6]) == INNER
     assert match([2], [3, 7]) == OUTER

@@ -1,0 +1,90 @@
+"""How often a place of a source is executed at most in one call of the analysed function, by the source alone.
+
+Compilers leave out executions of a statement, move it, or make one of two; what the source says of it stays. A place
+is executed once for each call of its function, times the counts of the loops around it; a function is called once for
+each execution of the places that call it.
+
+Words: flow fact, marker, loop bound (docs/explanation/glossary.md).
+
+*Soundness:* the counts of loops are those of pragmas, which are assumed. No number is told of a function that calls
+itself or whose address is taken, nor where code is not parsed, a loop has no pragma, or calls are hidden in macros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.facts.source_loops import PASTING
+from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_parts import SourceFunction
+
+_HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})
+"""Attributes and functions by which code is executed that no call names, or again."""
+
+
+class UncountedError(Exception):
+    """It does not follow from the sources how often a place is executed; the message says why."""
+
+
+@dataclass(slots=True)
+class SourceExecutions:
+    """The numbers for calls of the function ``entry`` of the sources ``index``."""
+
+    index: SourceIndex
+    entry: str
+    _open: list[str] = field(default_factory=list)
+
+    def of_function(self, name: str) -> int:
+        """How often the function ``name`` is called at most, the call of the entry among them.
+
+        Raises:
+            UncountedError: that does not follow.
+        """
+        self._function(name)
+        if name in self._open:
+            raise UncountedError(f"{name} calls itself")
+        files = self.index.files
+        if any(name in one.mentioned for one in files.values()):
+            raise UncountedError(f"the address of {name} may be taken")
+        if any(name in words or PASTING in words for words in self.index.macros.values()):
+            raise UncountedError(f"macros may call {name}")
+        self._open.append(name)
+        sites = [(file, line) for file, one in files.items() for called, line in one.calls if called == name]
+        total = sum((self.at(*site) for site in sites), int(name == self.entry))
+        self._open.pop()
+        return total
+
+    def at(self, file: str, line: int) -> int:
+        """How often the statement at a line is executed at most.
+
+        Raises:
+            UncountedError: that does not follow.
+        """
+        source = self.index.files[file]
+        around = [one for one in source.functions if one.first_line <= line <= one.last_line]
+        if len(around) != 1:
+            raise UncountedError(f"{file}:{line} is in no function")
+        (function,) = around
+        if function.name in source.not_parsed:
+            raise UncountedError(f"not all of {function.name} is understood")
+        names = {
+            name for one in self.index.files.values() for name in one.mentioned | {called for called, _ in one.calls}
+        }
+        if not _HIDING.isdisjoint(names):
+            raise UncountedError(f"{min(_HIDING & names)} may have code executed that no call names")
+        rounds = 1
+        for loop in source.loops:
+            is_before = function.first_line <= loop.first_line <= line
+            # Of a loop in a macro, or that is not parsed, only the line is known where it begins.
+            if not is_before or (line not in loop and loop.first_line < loop.last_line):
+                continue
+            if loop.pragma is None or loop.first_line == loop.last_line:
+                raise UncountedError(f"no pragma says how often the loop at {file}:{loop.first_line} is repeated")
+            rounds *= loop.pragma[1] + (line in loop.header_lines)
+        return rounds * self.of_function(function.name)
+
+    def _function(self, name: str) -> SourceFunction:
+        found = [one for source in self.index.files.values() for one in source.functions if one.name == name]
+        if len(found) != 1:
+            raise UncountedError(f"the sources have {len(found) or 'no'} functions {name}")
+        return found[0]

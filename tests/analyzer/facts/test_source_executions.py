@@ -1,0 +1,82 @@
+"""How often places of sources are executed at most, by the sources alone."""
+
+import re
+
+import pytest
+
+from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
+from wcet_probe.analyzer.facts.source_match import index_sources
+
+SOURCE = """\
+static int helper(int n)
+{
+    return n; /* helper */
+}
+static void twice(void)
+{
+    helper(1); helper(2);
+    _Pragma("loopbound min 0 max 3")
+    for (int i = 0; i < 3; i++) {
+        helper(i); /* inner */
+    }
+}
+static void in_test(void) { }
+static void unused(void)
+{
+    helper(9);
+}
+int entry(void)
+{
+    _Pragma("loopbound min 4 max 4")
+    for (int i = 0; i < helper(4); i++) {
+        _Pragma("loopbound min 0 max 5")
+        while (i)
+            twice(); /* nest */
+    }
+    twice();
+    return 0; /* end */
+}
+"""
+
+
+def executions(source, place, entry="entry"):
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if place in text)
+    return SourceExecutions(index_sources({"a.c": source}), entry).at("a.c", line)
+
+
+def test_loops_and_calls_multiply_and_places_add_up():
+    assert executions(SOURCE, "/* end */") == 1
+    assert executions(SOURCE, "/* nest */") == 4 * 5
+    assert executions(SOURCE, "/* inner */") == (20 + 1) * 3
+    # two and three in each of 21 calls, and the test of the outer loop once more than its body
+    assert executions(SOURCE, "/* helper */") == 21 * 5 + (4 + 1)
+    assert executions(SOURCE, "helper(9)") == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("helper(9);", "int (*p)(int) = helper;", "the address of helper may be taken"),
+        ("static void in_test(void) { }", "int (*table[])(int) = {helper};", "the address of helper may be taken"),
+        ("return n;", "return helper(n);", "helper calls itself"),
+        ("return n;", "twice(); return n;", "(helper|twice) calls itself"),
+        ("static void in_test(void) { }", "#define AGAIN(n) helper(n)", "macros may call helper"),
+        ("static void in_test(void) { }", "#define JOIN(a, b) a##b", "macros may call"),
+        ("helper(1); helper(2);", "while (n) helper(1);", r"no pragma says how often the loop at a.c:\\d+"),
+        ("helper(1); helper(2);", "again: helper(1); if (x) goto again;", "no pragma says"),
+        ("helper(1); helper(2);", "FOREACH(x) { helper(1); }", "not all of twice is understood"),
+        ("helper(1); helper(2);", "FOREACH(x) helper(1);", "the address of helper may be taken"),
+        ("helper(9);", "setjmp(buffer);", "setjmp may have code executed"),
+        ("static void in_test(void) { }", 'void other(void) __attribute__((alias("twice")));', "alias may have code"),
+        ("static void in_test(void) { }", "int helper(int n) { return n; }", "the sources have 2 functions helper"),
+    ],
+)
+def test_what_is_not_clear_is_not_counted(before, after, why):
+    assert before in SOURCE
+    with pytest.raises(UncountedError, match=why.replace("\\\\", "\\")):
+        executions(SOURCE.replace(before, after), "/* helper */")
+
+
+def test_a_place_outside_of_functions_has_no_number():
+    with pytest.raises(UncountedError, match=re.escape("a.c:2 is in no function")):
+        SourceExecutions(index_sources({"a.c": "int a;\nint b;\n"}), "entry").at("a.c", 2)
