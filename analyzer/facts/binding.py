@@ -358,5 +358,6 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         because="",
         max_expression=str(most),
         offset=int(loop.test_first),
-        max_header=most + int(loop.test_first),
+        # Whether the round that a `break` ends is counted, pragmas do not say.
+        max_header=most + int(loop.test_first or loop.left_inside),
     )

@@ -80,7 +80,7 @@ class SourceExecutions:
                 continue
             if loop.pragma is None or loop.first_line == loop.last_line:
                 raise UncountedError(f"no pragma says how often the loop at {file}:{loop.first_line} is repeated")
-            rounds *= loop.pragma[1] + (line in loop.header_lines)
+            rounds *= loop.pragma[1] + (line in loop.header_lines or loop.left_inside)
         return rounds * self.of_function(function.name)
 
     def _function(self, name: str) -> SourceFunction:

@@ -292,6 +292,19 @@ def _has_test_in_front(node: Node) -> bool:
     return condition is not None and (condition.text or b"").strip(b"() \t\r\n") not in (b"", b"1", b"true")
 
 
+_LEAVING = frozenset({"return_statement", "goto_statement"})
+
+
+def _may_be_left(node: Node) -> bool:
+    """Whether the body may end the loop: where nothing else does, or by a statement; in ``do``, not by a macro."""
+    if node.type != "do_statement":
+        return node.type in _LOOPS and not _has_test_in_front(node)
+    nodes = list(_walk(node))
+    nearer = [one for one in nodes if one != node and (one.type in _LOOPS or one.type == "switch_statement")]
+    breaks = (one for one in nodes if one.type == "break_statement" and not any(_is_in(one, each) for each in nearer))
+    return node.has_error or any(one.type in _LEAVING for one in nodes) or any(breaks)
+
+
 def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Found:
     condition = node.child_by_field_name("condition")
     if node.type == "for_statement":
@@ -311,6 +324,7 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         _last_line(node),
         tuple(sorted(lines)),
         test_first=_has_test_in_front(node),
+        left_inside=_may_be_left(node),
     )
     return _Found(loop, node.start_byte, head_end.end_byte)
 

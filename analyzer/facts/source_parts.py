@@ -39,6 +39,7 @@ class SourceLoop:
         pragma: least and most executions of the body for each entry, from a pragma, or None.
         pragma_line: where that pragma stands, or 0.
         test_first: whether its test may be executed once more than its body: not so where there is no test in front.
+        left_inside: whether it may be left within its body, in a round that is not executed to its end.
         number: its place among the loops of the file, from 0, which tells loops on one line apart.
         counters: variables that count its iterations.
     """
@@ -52,6 +53,7 @@ class SourceLoop:
     pragma: tuple[int, int] | None = None
     pragma_line: int = 0
     test_first: bool = True
+    left_inside: bool = False
     number: int = 0
     counters: tuple[SourceCounter, ...] = ()
 

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.analyzer.natural_loops import TARGETS, program, sites_of
-from tests.support import image_of
+from tests.path_check import attack, check_emulated, proved
+from tests.support import guest_of, image_of
 from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, code_sha256, parameter_values
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Place
@@ -200,3 +201,32 @@ def test_a_parameter_speaks_of_the_address_of_a_symbol(guest):
 def test_a_parameter_speaks_of_symbols_of_the_image_only(guest):
     with pytest.raises(UsageError, match=r"\[parameters\] key place: unknown symbol of the image 'sync'.*sink"):
         parameter_values(parse_facts("facts.toml", '[parameters]\nplace = "address(sync)"'), {}, guest.image)
+
+
+LEFT_INSIDE = """volatile unsigned left = 3, sink;
+unsigned f(unsigned n)
+{
+    _Pragma("loopbound min 3 max 3")
+    %s {
+        sink = n;
+        if (left == 0)
+            break;
+        left = left - 1;
+        sink = 2;
+    } %s
+    return n;
+}
+"""
+
+
+@pytest.mark.parametrize("loop", [("while (1)", ""), ("do", "while (n != 9);")])
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_round_that_a_break_ends_may_be_one_more_than_a_pragma_counts(target, loop):
+    # Given: three rounds to the end, and a fourth one that is left
+    source = LEFT_INSIDE % loop
+    proof = proved(guest_of(source, load_target(target), ".c"), "f", sources={"guest.c": source})
+
+    # When, Then: its header is executed four times
+    assert attack(proof, 5) <= proof.bound.instructions
+    check_emulated(proof, 5)
+    assert [claim.max_header for claim in proof.bound.loop_claims] == [4]

@@ -37,6 +37,22 @@ def test_extent_head_and_test(body, extent, head, tested):
     assert (loop.header_lines, loop.test_first) == (head, tested)
 
 
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("while (1) { STOP(a) }", True),
+        ("for (;;) { if (a++ > 9) break; }", True),
+        ("while (a--) { if (a > 9) break; }", False),
+        ("do { if (a > 9) break; } while (a--);", True),
+        ("do { if (a > 9) return 1; } while (a--);", True),
+        ("do { switch (a) { case 1: break; } } while (a--);", False),
+        ("do a--; while (a);", False),
+    ],
+)
+def test_loops_that_are_left_within_a_round(body, left):
+    assert loop_of(body).left_inside == left
+
+
 def test_what_runs_once_or_jumps_down_is_no_loop():
     assert loops("void f(int a) { do { a--; } while (0); if (a) goto end; a = 1; end: ; }") == ()
 
