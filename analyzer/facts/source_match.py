@@ -284,7 +284,11 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     most = [loop for loop, count in votes.items() if count == max(votes.values())]
     if len(latch) == 1:
         (loop,) = latch
-        return loop if not most or loop in most or any(_encloses(loop, other) for other in most) else None
+        is_told = not most or loop in most or any(_encloses(loop, other) for other in most)
+        # The line of a latch may be that of a condition in a callee, of whose loop nothing else is left.
+        heads = {one for file, line in site.own_lines for one in index.loops_at(file, line) if line in one.header_lines}
+        is_clear = all(_is_around(loop, other, site, index) for other in heads - claimed)
+        return loop if is_told and is_clear else None
     if latch:
         return None
     around = _around_claimed(site, index, votes, claimed)

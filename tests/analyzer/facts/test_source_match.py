@@ -101,8 +101,9 @@ class Inlined:
 
 
 def test_a_loop_that_is_inlined_and_unrolled_is_not_the_one_around_it_for_its_many_lines():
-    def found(own, *inlined, claimed=()):
-        site = LoopSite("f", 0, 0, lines(99), lines(*own), latches=(99,), own=own, inlining=Inlined(*inlined))
+    def found(own, *inlined, claimed=(), latch=99):
+        inlining = Inlined(*inlined)
+        site = LoopSite("f", 0, 0, lines(latch), lines(*own), latches=(latch,), own=own, inlining=inlining)
         return match_loop(site, INDEX, frozenset(claimed))
 
     # The callee's loop has most lines, of which one call brings all: the loop is that of the caller.
@@ -110,6 +111,9 @@ def test_a_loop_that_is_inlined_and_unrolled_is_not_the_one_around_it_for_its_ma
     assert found((3, 7, 11, 10, 10), (3, 10, 11), claimed=[OUTER]) is None
     assert found((3, 7, 7, 10, 11), (3, 10, 11)) == OUTER
     assert found((10, 11, 11), (3, 10, 11)) == CALLEE
+    # So it is where the latch is on a line of the callee's loop, and what counts the caller's rounds is here.
+    assert found((4, 6, 10, 11), (6, 10, 11), latch=11) is None
+    assert found((5, 6, 10, 11), (6, 10, 11), latch=11) == CALLEE
 
 
 def test_the_latch_decides_where_nothing_contradicts():
