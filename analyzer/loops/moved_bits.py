@@ -21,6 +21,7 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.conditions import relations
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
@@ -249,7 +250,7 @@ def _zero_bits(spread: Spread, state: State, comparison: tuple[str, bool, Term, 
     """The bits that a comparison tells to be 0."""
     terms, (relation, is_signed, first, second) = state.terms, comparison
     bits, least, most = terms[first].bits, terms.value(first), terms.value(second)
-    if not (_is_number(state, first) and _is_number(state, second)):
+    if not (_is_word(state, first) and _is_word(state, second)):
         return _NONE
     if relation == "==" and most == 0:
         return _union(spread(first))
@@ -263,9 +264,18 @@ def _zero_bits(spread: Spread, state: State, comparison: tuple[str, bool, Term, 
     return _NONE
 
 
-def _is_number(state: State, term: Term) -> bool:
-    """Whether nothing that ``term`` is made of may be a stack address, which is known by its offset only."""
-    return state.bases.keys().isdisjoint(state.terms.symbols(term))
+def _is_word(state: State, term: Term) -> bool:
+    """Whether ``term`` speaks of words as they are: nothing that it is made of is known as an offset in the stack.
+
+    *Soundness:* of what may be an address or a number nothing is known but truth values, which are those of the words.
+    """
+    symbols = state.terms.symbols(term)
+    return state.bases.keys().isdisjoint(symbols) or all(state.bases.get(one) is not Base.STACK for one in symbols)
+
+
+def _has_value(state: State, term: Term) -> bool:
+    """Whether what is known of ``term`` is so of the word itself."""
+    return _is_word(state, term) and state.base(term) is Base.NUMBER
 
 
 def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[Bit, int]:
@@ -317,7 +327,7 @@ class _Iteration:
         """The bits that set the bits of ``location`` on ``edge``."""
         state = self._values.edges[edge].state
         term = state.read(location)
-        if term is None or not _is_number(state, term) or self._values.terms[term].bits > _MOST_BITS:
+        if term is None or not _is_word(state, term) or self._values.terms[term].bits > _MOST_BITS:
             return None
         if edge not in self._on_edges:
             passed = self._passed(edge.source)
@@ -360,7 +370,7 @@ class _Iteration:
                 return []
         return [
             Kept(state, lambda one: self._of_join(one, passed, before))(term)
-            if _is_number(state, term) and self._values.terms[term].bits <= _MOST_BITS
+            if _is_word(state, term) and self._values.terms[term].bits <= _MOST_BITS
             else None
             for state, term in self._values.meetings(node).get(symbol, ())
         ]
@@ -381,7 +391,7 @@ def _rounds_from(
     from_bit: dict[Bit, int] = {}
     for symbol, location in symbols.items():
         term = state.read(location)
-        if term is None or not _is_number(state, term):
+        if term is None or not _is_word(state, term):
             continue
         for place, sources in enumerate(spread(term)):
             for source in sources if (symbol, place) in rounds else ():
@@ -409,8 +419,8 @@ def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) 
         term, told = state.read(location), going_on.value(symbol)
         if term is None or not told.is_constant or told.value > 1:
             continue
-        is_number = _is_number(state, term) and _is_number(going_on, symbol)
-        if is_number and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
+        has_value = _has_value(state, term) and _has_value(going_on, symbol)
+        if has_value and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
             return False
     return True
 
@@ -418,7 +428,7 @@ def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) 
 def _known_zeros(state: State, spread: Spread) -> Iterator[frozenset[Bit]]:
     """Bits that are 0, by what is known of terms: a value below 2**n has n bits, a multiple of 2**n ends in zeros."""
     for term, value in state.known.items():
-        if _is_number(state, term) and not value.is_bottom and state.terms[term].bits <= _MOST_BITS:
+        if _has_value(state, term) and not value.is_bottom and state.terms[term].bits <= _MOST_BITS:
             high, low = _high_zeros(value), _low_zeros(value)
             if high < value.bits or low:
                 parts = spread(term)
@@ -438,9 +448,11 @@ def _known_nonzero(values: Values, state: State, spread: Spread, wanted: Mapping
     """Sets of bits one of which is set at least: those of terms that are not 0."""
     leaves = {bit[0] for bit in wanted if bit != _ONE}
     for term in dict.fromkeys((*state.known, *sorted(leaves))):
-        if state.terms[term].bits > _MOST_BITS or not _is_number(state, term):
+        if state.terms[term].bits > _MOST_BITS or not _is_word(state, term):
             continue
-        if 0 not in state.value(term) or (term in leaves and _stays_nonzero(values, term)):
+        if (_has_value(state, term) and 0 not in state.value(term)) or (
+            term in leaves and _stays_nonzero(values, term)
+        ):
             yield _union(spread(term))
 
 
@@ -458,7 +470,7 @@ def _stays_nonzero(values: Values, symbol: Term) -> bool:
         if edge.target != header:
             continue
         state, term = found.state, found.state.read(location)
-        if term is None or not _is_number(state, term):
+        if term is None or not _has_value(state, term):
             return False
         spread = Spread(state)
         own = {(symbol, place) for place in range(values.terms[symbol].bits)}

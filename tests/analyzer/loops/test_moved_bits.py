@@ -38,6 +38,14 @@ TWO_WORDS = """
 """
 """The halves of a double, moved together."""
 
+MAY_BE_AN_ADDRESS = f"""
+    str sp, [r1]
+    str r0, [r1, #4]
+    ldr r0, [r1, #4]
+    {ONE_WORD}
+"""
+"""A word of memory that may be an address of the stack, for all that is known, as one was stored."""
+
 ONE_OR_THE_OTHER = """
     lsrs r2, r0, #24
     lsrs r3, r1, #24
@@ -199,3 +207,12 @@ def test_a_bit_that_is_set_ends_the_loop(name):
 def test_bits_that_need_not_arrive_bound_nothing(name):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(ENDLESS[name]), "f")
+
+
+def test_words_that_may_be_addresses_move_their_bits_as_well():
+    proof = proved(guest(MAY_BE_AN_ADDRESS), "f")
+    assert proof.values.stack_escapes
+    assert [loop.max for loop in proof.bound.loops] == [23]
+    heap = load_target("cortex-m4").memory_map.heap_address
+    for word in (0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x80000001, 0xFFFFFFFF):
+        attack(proof, word, heap)
