@@ -167,10 +167,12 @@ def _statement(image: Image, where: str, addresses: Iterable[int]) -> str:
 
 
 def _claim(image: Image, own: Sequence[_Limited]) -> FlowClaim:
-    one, most = own[0], _most(own[0].fact)
+    one = own[0]
     blocks = () if one.edges else ((one.address, 1),)
     inside = ((f"{one.address:#010x}", 1),) if one.edges else ()
-    entries = (*inside, (f"{one.fact.header_address:#010x}", -most))
+    # A compiler may have made several loops of one, in each of which the code stands.
+    around = {each.fact.header_address: -_most(each.fact) for each in own}
+    entries = (*inside, *((f"{address:#010x}", most) for address, most in sorted(around.items())))
     return FlowClaim(one.fact.where, _statement(image, one.fact.where, [one.address]), blocks, entries, 0)
 
 

@@ -1,11 +1,14 @@
 """Pragmas' counts of code that is surely of the body: it is executed as often as they say, and not once more."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer.facts.binding import BoundFact
+from wcet_probe.analyzer.loops import body_counts
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -171,3 +174,11 @@ def test_two_loops_that_have_become_one_have_no_bound_of_either():
     guest = guest_of(TWO_IN_ONE, load_target("cortex-m4"), ".c", "-Os")
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest, "f", sources={"guest.c": TWO_IN_ONE})
+
+
+def test_what_runs_are_held_against_speaks_of_all_loops_that_one_has_become():
+    image = SimpleNamespace(location=hex)
+    facts = [BoundFact("f", header, None, "pragma", "a.c:3", "", "7", 8, offset=1) for header in (16, 32)]
+    own = [body_counts._Limited(fact, None, 48, (), ("an edge",)) for fact in facts]
+    claim = body_counts._claim(image, own)
+    assert claim.entries == (("0x00000030", 1), ("0x00000010", -7), ("0x00000020", -7))
