@@ -290,7 +290,7 @@ def test_facts_and_lemmas_stand_with_their_numbers():
 
 
 def test_a_loop_in_several_contexts_stands_once():
-    found = result("dlmalloc27")
+    found = result("quick-fit")
     (table, *_) = tables(section(build_dossier([found]), "Flow facts"), "Loop bounds")
     contexts = [int(match[1]) if (match := re.search(r", in (\d+) contexts$", row[0])) else 1 for row in table.rows]
     assert max(contexts) > 1

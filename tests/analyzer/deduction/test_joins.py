@@ -1,5 +1,7 @@
 """Joins: the first instruction that all ways behind a branch execute."""
 
+from functools import cache
+
 import pytest
 
 from tests.analyzer.deduction.cama_builds import program
@@ -46,16 +48,17 @@ def has_store(lifter, addresses):
     return any(op.opcode == "STORE" for one in addresses for op in lifter.lift(one).ops)
 
 
+@cache
 def successors(lifter, address):
     ops = lifter.lift(address).ops
     jumps = [op.inputs[0].offset for op in ops if op.opcode in {"BRANCH", "CBRANCH"}]
     goes_on = ops[-1].opcode not in {"BRANCH", "RETURN"}
-    return [*jumps, *([address + 4] if goes_on else [])]
+    return (*jumps, *((address + 4,) if goes_on else ()))
 
 
 def walked(lifter, address, avoiding):
     """The instructions behind ``address`` that are reached without those to avoid."""
-    seen, todo = set(), successors(lifter, address)
+    seen, todo = set(), [*successors(lifter, address)]
     while todo:
         one = todo.pop()
         if one not in seen and one not in avoiding:
