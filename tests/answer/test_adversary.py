@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bench.adversary import HEAPS, RANDOM_UNITS, UNITS, attacked, combinations, read_tally
+from tests.covering import one_of
 from tests.support import images_dir
 from wcet_probe.answer import adversary
 from wcet_probe.answer.adversary import Unit, attack
@@ -104,7 +105,20 @@ def test_nothing_to_evaluate_is_refused():
         attack(request("tlsf", FREE, evaluations=0), Unit.CYCLES)
 
 
-@pytest.mark.parametrize("key", [key for key in TALLY if key[2] == "5008"], ids=" ".join)
+def quick() -> list[object]:
+    """What is attacked in the ordinary run: each operation on one of the cores; the others are marked as campaigns."""
+    cores: dict[tuple[str, str], list[tuple[str, ...]]] = {}
+    for key in TALLY:
+        if key[2] == "5008":
+            cores.setdefault(key[:2], []).append(key)
+    return [
+        pytest.param(key, marks=() if number in one_of(keys, " ".join(of)) else pytest.mark.slow)
+        for of, keys in cores.items()
+        for number, key in enumerate(keys)
+    ]
+
+
+@pytest.mark.parametrize("key", quick(), ids=" ".join)
 def test_no_quick_attack_finds_more_than_the_tally_knows(key):
     _, known, most = TALLY[key]
     found = attacked(key, 6, 7, prove=False)

@@ -12,7 +12,12 @@ from wcet_probe.cli import main
 from wcet_probe.cli.run import run
 from wcet_probe.reports.formats.document import allocator_document, target_document
 
-CASES = [("tlsf", "mpc603e"), ("cama", "cortex-m4"), ("best-fit", "arm926ej-s"), ("djgpp-tags", "mpc603e")]
+CASES = [
+    ("tlsf", "mpc603e"),
+    ("cama", "cortex-m4"),
+    ("best-fit", "arm926ej-s"),
+    pytest.param(("djgpp-tags", "mpc603e"), marks=pytest.mark.slow),  # its certificate alone takes seconds
+]
 
 
 def instructions_in(document, block):

@@ -106,6 +106,7 @@ def test_no_bound_of_packed_data_is_below_what_the_machine_takes(tmp_path, capsy
                 assert machine.measure(entry, words[0], COLD).cycles < bound["cycles"]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m3", "cortex-m4"])
 def test_random_packed_programs_stay_within_their_bounds(target):
     unaligned = 0

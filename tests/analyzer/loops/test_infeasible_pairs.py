@@ -56,6 +56,7 @@ CHANGED = """
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_no_run_takes_both_edges(target):
     bodies = {"once": ONCE, "in_a_loop": IN_A_LOOP, "changed": CHANGED}
@@ -185,6 +186,7 @@ def check_pairs(seed, target, functions, runs):
     return asked, found
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
 def test_pairs_are_those_that_each_question_by_itself_gives(target):
     asked, found = check_pairs(6, target, functions=4, runs=2)
