@@ -153,6 +153,7 @@ def test_an_uninstrumented_failure_leaves_the_last_observation_alone(target):
         assert machine.observation() == before
 
 
+@pytest.mark.covering
 def test_a_failing_replay_is_not_the_next_ones(target):
     with tlsf_guest(target).machine() as machine:
         machine.call("tlsf_init", machine.heap.base_address, 4096)

@@ -1,20 +1,15 @@
 """The dossier as a tree: its sections, what they claim, and that they claim nothing that a document does not prove."""
 
 import copy
-import json
 import re
-from functools import cache
 
 import pytest
 
-from tests.support import images_dir
-from wcet_probe.answer import probe
-from wcet_probe.catalog.lookup import load_allocator, load_target
+from tests.results import result as real_result
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier.blocks import Blank, Code, KeyValues, Paragraph, Section, Table
 from wcet_probe.reports.dossier.dossier import build_dossier
 from wcet_probe.reports.dossier.numbered import numbered
-from wcet_probe.reports.formats.document import document, dumps
 
 SIXTEEN = [
     "Identification",
@@ -38,25 +33,8 @@ LATER_KEYS = ("request", "command", "allocator_manifest", "target_configuration"
 LATER_BOUND_KEYS = ("graph", "flow_claims", "worst_path_cycles")
 
 
-@cache
-def text_of(allocator, target="cortex-m4", scenario="worst-alloc", *, prove=True):
-    request = probe.ProbeRequest(
-        allocator=load_allocator(allocator),
-        target=load_target(target),
-        scenario=scenario,
-        heap_bytes=65536,
-        seed=0,
-        initial_cache=None,
-        compiler="zig",
-        cross_check=False,
-        cache_dir=images_dir(),
-        prove=prove,
-    )
-    return dumps(document(probe.observe(request)))
-
-
-def result(*arguments, **options):
-    return json.loads(text_of(*arguments, **options))
+def result(allocator, target="cortex-m4", scenario="worst-alloc", *, prove=True):
+    return real_result(allocator, target, scenario, prove=prove)
 
 
 def all_sections(parts):
