@@ -25,6 +25,7 @@ def test_the_least_case_need_not_be_zero(target, count, first, kind):
     checked(proof, *[(number & 0xFFFFFFFF,) for number in range(max(first - 1, -4), first + count + 1)])
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_tables_of_more_than_64_cases(target):
     proof = of(target, cases(130, 3), suffix=".c")

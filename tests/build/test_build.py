@@ -108,6 +108,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("number", "words"), FAILURES)
 @pytest.mark.parametrize("where", ["mkdir", "write_text", "replace"])
+@pytest.mark.covering(1)
 def test_a_cache_that_cannot_be_written(number, words, where, tmp_path, monkeypatch):
     def fail(*_: object, **__: object) -> None:
         raise OSError(number, os.strerror(number))

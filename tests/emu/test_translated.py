@@ -135,6 +135,7 @@ def test_a_host_that_reserves_no_addresses(monkeypatch):
         assert translated.measure("apart", (7,), COLD) == engine.measure("apart", (7,), COLD)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("name", ["arm926ej-s", "cortex-m4"])
 @pytest.mark.parametrize(
     ("functions", "replayed"),
