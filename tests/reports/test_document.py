@@ -16,6 +16,7 @@ CASES = [
     ("tlsf", "mpc603e"),
     ("cama", "cortex-m4"),
     ("best-fit", "arm926ej-s"),
+    ("kingsley", "mpc603e"),
     pytest.param(("djgpp-tags", "mpc603e"), marks=pytest.mark.slow),  # its certificate alone takes seconds
 ]
 
