@@ -32,6 +32,9 @@ settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+# To collect tests makes containers that live: look at them as seldom as the command line, see `wcet_probe.cli.main`.
+gc.set_threshold(COLLECTED_EVERY)
+
 # Made here, before workers are started, so that they share it.
 run_folder("images")
 
@@ -79,14 +82,9 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish():
-    """What was collected lives as long as the run: the collector need not go through it again and again.
-
-    And it looks as seldom as in a run of the command line, of which see `wcet_probe.cli.main`: an answer makes many
-    containers that live, and hardly a cycle.
-    """
+    """What was collected lives as long as the run: the collector need not go through it again and again."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(COLLECTED_EVERY)
 
 
 # Last, when all parameters are known; of the whole matrix, whichever of its cases were asked for.
