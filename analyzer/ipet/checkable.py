@@ -11,8 +11,10 @@ Words: certificate, abstract state, fixpoint (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.decided_flags import decided_flags
@@ -32,6 +34,9 @@ _ROUNDS_WITH_THRESHOLDS = 120
 _NARROWING_ROUNDS = 3
 
 Values = dict[Place, Value]
+Limits = tuple[Sequence[int], Sequence[int]]
+"""Thresholds as numbers without sign and with it, each in order."""
+_NO_LIMITS: Limits = ((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +130,12 @@ class _Search:
     def _ascend(self, entry: State) -> dict[str, Values]:
         states = {self._graph.entry: dict(entry.values)}
         visits: dict[str, int] = {}
-        waiting = {self._graph.entry}
+        waiting = [self._place_of[self._graph.entry]]  # a heap: the first in order comes next
         while waiting:
-            node = min(waiting, key=self._place_of.__getitem__)
-            waiting.discard(node)
+            place = heappop(waiting)
+            if waiting and waiting[0] == place:
+                continue
+            node = self._order[place]
             for target, state in self._out(node, states[node]):
                 old = states.get(target)
                 new = _joined(old, state)
@@ -138,9 +145,9 @@ class _Search:
                     visits[target] = visits.get(target, 0) + 1
                     if visits[target] > _ROUNDS_BEFORE_WIDENING:
                         with_thresholds = visits[target] <= _ROUNDS_WITH_THRESHOLDS
-                        new = self._widened(old, new, self._thresholds if with_thresholds else ())
+                        new = self._widened(old, new, self._thresholds if with_thresholds else _NO_LIMITS)
                 states[target] = new
-                waiting.add(target)
+                heappush(waiting, self._place_of[target])
         return states
 
     def _flow(self, states: Mapping[str, Values], entry: State) -> tuple[dict[str, Values], bool]:
@@ -182,7 +189,7 @@ class _Search:
         )
 
     @staticmethod
-    def _widened(old: Values, new: Values, thresholds: Sequence[int]) -> Values:
+    def _widened(old: Values, new: Values, thresholds: Limits) -> Values:
         result: Values = {}
         for place, value in new.items():
             before = _read(old, place)
@@ -195,20 +202,22 @@ class _Search:
         return result
 
 
-def _outwards(before: Value, value: Value, thresholds: Sequence[int]) -> Value:
+def _outwards(before: Value, value: Value, thresholds: Limits) -> Value:
     """``value`` as far as the next thresholds on the sides that it has grown to since ``before``."""
     is_signed = value.low < 0
     if is_signed != (before.low < 0):
-        if not thresholds:
+        if thresholds is _NO_LIMITS:
             return TOP
         before = value  # the rounds to come tell which way it grows
-    limits = [t - WORD if t >= WORD // 2 else t for t in thresholds] if is_signed else thresholds
+    limits = thresholds[is_signed]
     low, high = value.low, value.high
     least, most = (-WORD // 2, WORD // 2 - 1) if is_signed else (0, WORD - 1)
     if low < before.low:
-        low = max((t for t in limits if t <= low), default=least)
+        place = bisect_right(limits, low)
+        low = limits[place - 1] if place else least
     if high > before.high:
-        high = min((t for t in limits if t >= high), default=most)
+        place = bisect_left(limits, high)
+        high = limits[place] if place < len(limits) else most
     if (low, high) == (-WORD // 2, WORD // 2 - 1):
         low, high = 0, WORD - 1
     stride = value.stride or 1
@@ -242,7 +251,7 @@ def _reverse_postorder(graph: Graph) -> list[str]:
     return order[::-1] + [node for node in graph.nodes if node not in seen]
 
 
-def _thresholds(code: Code, graph: Graph) -> tuple[int, ...]:
+def _thresholds(code: Code, graph: Graph) -> Limits:
     """Numbers in the texts of the instructions: where values that grow are likely to stop."""
     found = {0, WORD // 2 - 1, WORD - 1}
     functions = {address for address, _ in graph.nodes.values()}
@@ -255,4 +264,4 @@ def _thresholds(code: Code, graph: Graph) -> tuple[int, ...]:
                 except ValueError:
                     continue
                 found.update(((constant - 1) % WORD, constant, (constant + 1) % WORD))
-    return tuple(sorted(found))
+    return sorted(found), sorted(one - WORD if one >= WORD // 2 else one for one in found)

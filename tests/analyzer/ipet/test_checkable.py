@@ -2,12 +2,14 @@
 
 import json
 
+import pytest
+
 from tests.support import image_of
-from wcet_probe.analyzer.ipet.checkable import _Search
+from wcet_probe.analyzer.ipet.checkable import _NO_LIMITS, _outwards, _Search
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.coverage import Code
 from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.numbers import Value, join, within
+from wcet_probe.certificate.numbers import WORD, Value, join, number, within
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import State
 from wcet_probe.cli import main
@@ -49,3 +51,29 @@ def test_parts_may_lie_in_what_their_join_does_not_lie_in():
     states = {"a": {}, "b": {"r0": said}}
     assert search._flow(states, State({}))[1]
     assert not search._flow({"a": {}, "b": {"r0": low}}, State({}))[1]
+
+
+LIMITS = [0, 10, 20, WORD - 1], [-20, -1, 0, 10]
+SIGNED = -WORD // 2, WORD // 2 - 1
+
+
+@pytest.mark.parametrize(
+    ("before", "grown", "limits", "widened"),
+    [
+        ((12, 15), (12, 16), LIMITS, (12, 20)),
+        ((12, 15), (12, 20), LIMITS, (12, 20)),
+        ((12, 15), (12, 21), LIMITS, (12, WORD - 1)),
+        ((12, 15), (11, 15), LIMITS, (10, 15)),
+        ((12, 15), (10, 15), LIMITS, (10, 15)),
+        ((12, 15), (9, 15), LIMITS, (0, 15)),
+        ((-3, 3), (-5, 4), LIMITS, (-20, 10)),
+        ((-3, 3), (-21, 3), LIMITS, (SIGNED[0], 3)),
+        ((-3, 3), (-3, 11), LIMITS, (-3, SIGNED[1])),
+        ((12, 15), (11, 16), _NO_LIMITS, (0, WORD - 1)),
+        ((-3, 3), (-3, 4), _NO_LIMITS, (-3, SIGNED[1])),
+        ((1, 3), (-1, 3), LIMITS, (-1, 3)),
+        ((1, 3), (-1, 3), _NO_LIMITS, (0, WORD - 1)),
+    ],
+)
+def test_a_range_that_grows_goes_to_the_next_limit_on_the_sides_that_it_grows_to(before, grown, limits, widened):
+    assert _outwards(number(*before), number(*grown), limits) == number(*widened)
