@@ -71,9 +71,10 @@ def check_flows(bound: Bound, counts: Iterable[LoopCount], executions: Execution
     """
     entries = {count.name: count.entries for count in counts}
     sums: list[int] = []
+    addresses = list(dict.fromkeys(address for claim in bound.flow_claims for address, _ in claim.blocks))
+    executed = dict(zip(addresses, executions(addresses), strict=True)) if addresses else {}
     for claim in bound.flow_claims:
-        executed = executions([address for address, _ in claim.blocks])
-        total = sum(weight * number for (_, weight), number in zip(claim.blocks, executed, strict=True))
+        total = sum(weight * executed[address] for address, weight in claim.blocks)
         total += sum(weight * entries.get(name, 0) for name, weight in claim.entries)
         if total > claim.constant:
             raise _contradiction(
