@@ -134,3 +134,14 @@ def test_what_is_shifted_left_by_few_bits_keeps_the_steps_of_the_fewest():
     assert numbers.shift_left(number(0, 6, 3), number(1, 2)) == number(0, 24, 6)
     assert numbers.shift_left(number(1), number(4, 31)) == number(16, 1 << 31, 16)
     assert numbers.shift_left(number(3), number(8, 31)) == number(0, WORD - 256, 256)
+
+
+def test_what_is_computed_of_a_stack_address_is_derived_from_it():
+    """But a distance of two; of how many bits are 0 an address can be made that is the same one."""
+    stack = Value("stack", 0, 0, 0)
+    assert numbers.leading_zeros(stack).may_be_stack
+    binary = (numbers.add, numbers.multiply, numbers.divide, numbers.exclusive, numbers.shift_right)
+    for compute in (*binary, numbers.shift_left, numbers.conjunction, numbers.disjunction):
+        assert compute(stack, number(1, 7)).may_be_stack
+        assert compute(number(1, 7), stack).may_be_stack
+    assert subtract(stack, stack) == number(0)

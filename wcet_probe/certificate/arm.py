@@ -492,8 +492,8 @@ def _write_back(machine: Machine, instruction: Instruction, name: str, state: St
             new = machine.address_of(access, state)
         elif operands[-1].startswith("#"):
             new = numbers.add(old, constant(_immediate(operands[-1])))
-        else:
-            new = ANY if old.may_be_stack else TOP
+        else:  # by another register
+            new = numbers.unknown(*map(state.read, instruction.reads))
         state.write(register, new, machine.fresh())
 
 

@@ -243,9 +243,11 @@ class Machine:
         is_hidden = not instruction.accesses and not (instruction.writes if is_tainted else instruction.reads)
         self.found_escape |= (bool(others) or is_hidden) and is_tainted
         is_tainted |= self.escapes and (is_hidden or any(not _GENERAL.fullmatch(one) for one in instruction.reads))
+        moved = set[str | None]()
         for access in instruction.accesses:
             for each in range(access.count):
                 address = self.address_of(access, state, each)
+                moved |= {access.base} if address.may_be_stack else set()
                 if access.kind != AccessKind.STORE:
                     self._note_copies(is_far=self._is_far(address))
                     is_tainted |= address.may_be_stack or self.escapes
@@ -257,7 +259,7 @@ class Machine:
                         for place in {address.low, STATIC + address.low} & state.values.keys():
                             state.drop(place)
         for register in instruction.writes - others:
-            known = state.read(register).may_be_stack or is_tainted
+            known = state.read(register).may_be_stack or is_tainted or register in moved
             state.write(register, ANY if known else TOP, self.fresh())
         state.flags.clear()
 

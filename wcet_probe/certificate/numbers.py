@@ -345,7 +345,7 @@ def extended(a: Value, bits: int, *, is_signed: bool) -> Value:
 def leading_zeros(a: Value) -> Value:
     """How many of the highest bits are 0."""
     word = unsigned(a)
-    return number(32 - word.high.bit_length(), 32 - word.low.bit_length())
+    return _derived(number(32 - word.high.bit_length(), 32 - word.low.bit_length()), a)
 
 
 def divide(a: Value, b: Value) -> Value:
