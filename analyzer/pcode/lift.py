@@ -47,6 +47,8 @@ _ALWAYS = 14
 """From this condition on an instruction of Arm is executed whatever the flags are."""
 _STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
 """First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
+_STRHT = 0x0060_00B0
+"""Of A32 by a number, but its sign, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere."""
 _TRAP_ALWAYS = 31
 """The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
@@ -243,7 +245,7 @@ class Lifter:
         return it >> 4 if place == 1 else it >> 4 & 0xE | it >> 5 - place & 1
 
     def _guarded_ops(self, following: int, condition: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """``ops`` under a condition: SLEIGH forgets it of some (``ssat`` and ``usat`` of Thumb, ``strht`` of ARM).
+        """``ops`` under a condition: SLEIGH forgets it of some (``ssat`` and ``usat`` of Thumb).
 
         *Soundness:* what SLEIGH computes of the flags for another instruction under the same condition.
         """
@@ -307,6 +309,10 @@ class Lifter:
             )
         return [*ops, PcodeOp("COPY", self.registers[f"r{half >> 8 & 7}"], (self.registers["mult_addr"],))]
 
+    def _word(self, address: int) -> int:
+        """The instruction at ``address`` as a word."""
+        return int.from_bytes(self._read_code(address, 4), "big" if self.big_endian else "little")
+
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
         """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
         if any(self._flags in (op.output, *op.inputs) for op in ops):
@@ -316,10 +322,12 @@ class Lifter:
             )
         ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
+            if self.isa is Isa.ARM and self._word(address) & 0x0F70_00F0 == _STRHT:
+                raise DecodeError(f"the strht at {address:#010x} is not known: store by strh.")
             ops = self._literal_pair(address, _pointers(ops))
             return self._written_back(address, self._with_carry(ops))
         ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
-        word = int.from_bytes(self._read_code(address, 4), "big")
+        word = self._word(address)
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
         decrement_and_if_false = word >> 23 & 0b111 == 0
         return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops

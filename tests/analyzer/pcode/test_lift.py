@@ -73,10 +73,12 @@ def test_what_sleigh_leaves_without_a_guard_has_that_of_its_neighbour(condition)
         assert own == met != other
 
 
-def test_a_conditional_store_that_sleigh_leaves_without_a_guard_has_one():
-    code = 0xB0E510B4.to_bytes(4, "little")  # strhtlt r1, [r5], #4
+@pytest.mark.parametrize("word", [0xB0E510B4, 0xE06510B4])  # strhtlt r1, [r5], #4; strht r1, [r5], #-4
+def test_a_store_that_sleigh_takes_for_one_elsewhere_is_refused(word):
+    code = word.to_bytes(4, "little")
     segment = Segment(BASE, code, len(code), writable=False, executable=True)
-    assert is_guarded(Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment])).lift(BASE))
+    with pytest.raises(DecodeError, match="the strht at 0x00001000 is not known: store by strh"):
+        Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment])).lift(BASE)
 
 
 def test_nop_is_no_it_instruction():

@@ -1,0 +1,117 @@
+"""What the checker makes of memory and of single instructions, and what of it rests on an assumption."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate import arm, powerpc
+from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, within
+from wcet_probe.certificate.state import STATIC, Comparison, State, assume
+
+POINTER = Value("stack", 0, 0, 0)
+
+
+def guest(body, core="cortex-m4"):
+    target = load_target(core)
+    return guest_of(assembler({"f": body}, target), target)
+
+
+def machine(**options):
+    return Machine(guest("bx lr\n").image, **options)
+
+
+@pytest.mark.parametrize(
+    ("address", "escapes"), [(Value("stack", -16, -8, 4), True), (Value("stack", -8, -8, 0), False)]
+)
+def test_a_stack_address_escapes_where_it_is_not_known_which_word_holds_it(address, escapes):
+    running = machine()
+    running.store(address, 4, POINTER, None, State({}))
+    assert running.found_escape == escapes
+
+
+def test_a_store_by_a_number_rests_on_an_assumption():
+    running = machine()
+    running.store(TOP, 4, number(1), None, State({}))
+    assert running.used == {"stack-separation"}
+
+
+def test_a_load_by_a_number_rests_on_an_assumption_where_the_stack_holds_its_address():
+    running, state = machine(), State({})
+    running.load(TOP, 4, state)
+    assert not running.used
+    running.store(Value("stack", -8, -8, 0), 4, POINTER, None, state)
+    running.load(TOP, 4, state)
+    assert running.used == {"stack-separation"}
+
+
+def test_a_store_across_the_end_of_memory_goes_on_at_its_beginning():
+    state = State({STATIC: number(5), STATIC + 8: number(6)})
+    machine().store(number(WORD - 2), 4, number(1), None, state)
+    assert STATIC not in state.values
+
+
+def test_a_stack_address_in_a_register_of_floating_point_escapes():
+    on = guest("vmov s0, r0\n bx lr\n", "cortex-m4f")
+    for value, escapes in ((POINTER, True), (number(7), False)):
+        running = Machine(on.image)
+        arm.execute(running, on.instructions[0], State({"r0": value}))
+        assert running.found_escape == escapes
+
+
+@pytest.mark.parametrize(("entry", "is_assumed"), [(17, False), (16, True)])
+def test_a_table_that_leads_into_the_other_instruction_set_is_not_followed(entry, is_assumed):
+    on = guest(f"ldr pc, [r1, r0, lsl #2]\n .balign 4\n table: .word {entry}\n")
+    instruction = on.instructions[0]
+    known = State({"r0": number(0), "r1": number(instruction.address + instruction.size_bytes)})
+    (outcome,) = arm.execute(Machine(on.image), instruction, known)
+    assert (outcome.is_assumed, outcome.address) == (is_assumed, None if is_assumed else 16)
+
+
+def test_a_relation_of_signed_numbers_tells_nothing_of_unsigned_ones():
+    state = State({}, {}, {"nzcv": Comparison("r0", TOP, "r1", TOP, holding=frozenset({("<", True)}))})
+    assert assume(state, "nzcv", ">=", is_signed=True) is None
+    assert assume(state, "nzcv", ">=", is_signed=False) is not None
+
+
+def test_an_instruction_of_an_it_block_whose_condition_is_not_read_may_be_skipped():
+    on = guest("adds r0, r0, #1\n bx lr\n")
+    instruction = replace(on.instructions[0], in_it_block=True)
+    skipped = [way.state.read("r0") for way in arm.ways(Machine(on.image), instruction, State({"r0": number(4)}))]
+    assert skipped == [TOP, number(4)]
+
+
+def test_the_flags_of_a_sum_with_the_least_number_are_no_comparison_with_its_opposite():
+    """0 + -2**31 is negative, and 0 is not less than 2**31 taken for -2**31."""
+    on = guest("adds r0, r0, #0x80000000\n bx lr\n", "arm926ej-s")
+    (outcome,) = arm.execute(Machine(on.image), on.instructions[0], State({"r0": number(0)}))
+    assert assume(outcome.state, "nzcv", "<", is_signed=True) is not None
+
+
+def stepped(body, known):
+    """The ways out of the first instruction of ``body``, on PowerPC."""
+    on = guest(body, "mpc603e")
+    return powerpc.execute(Machine(on.image), on.instructions[0], known)
+
+
+def test_a_base_that_is_loaded_in_a_list_is_unknown():
+    (outcome,) = stepped(".long 0xbbdf0000\n blr\n", State({"r31": POINTER, 4: number(3)}))  # lmw 30, 0(31)
+    assert outcome.state.read("r31") == ANY
+
+
+def test_an_overflow_is_no_relation_of_what_was_compared():
+    compared = Comparison("r3", number(1), "r4", number(2), is_signed=True)
+    known = State({"r3": number(1), "r4": number(2)}, {}, {"cr0": compared})
+    assert {way.way for way in stepped("bso 1f\n nop\n 1: blr\n", known)} == {"jump", "fall"}
+
+
+def test_a_counter_need_not_be_0_where_another_condition_falls_through():
+    ways = {way.way for way in stepped("bdnzt 2, 1f\n nop\n 1: blr\n", State({"ctr": number(5)}))}
+    assert ways == {"jump", "fall"}
+
+
+def test_a_shift_by_64_is_one_by_0():
+    (outcome,) = stepped("slw 3, 4, 5\n blr\n", State({"r4": number(5), "r5": number(64)}))
+    assert within(number(5), outcome.state.read("r3"))
