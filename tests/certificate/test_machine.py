@@ -112,6 +112,7 @@ def test_a_counter_need_not_be_0_where_another_condition_falls_through():
     assert ways == {"jump", "fall"}
 
 
-def test_a_shift_by_64_is_one_by_0():
-    (outcome,) = stepped("slw 3, 4, 5\n blr\n", State({"r4": number(5), "r5": number(64)}))
+@pytest.mark.parametrize("name", ["slw", "srw"])
+def test_a_shift_by_64_is_one_by_0(name):
+    (outcome,) = stepped(f"{name} 3, 4, 5\n blr\n", State({"r4": number(5), "r5": number(64)}))
     assert within(number(5), outcome.state.read("r3"))
