@@ -8,7 +8,7 @@ Words: IPET, flow problem, set (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.bound import prepare
@@ -48,20 +48,27 @@ def most_accesses(request: BoundRequest, progress: Callable[[str], None] = lambd
     return most_accesses_of(prepare(request, progress), progress)
 
 
-def most_accesses_of(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> AccessBound:
+def most_accesses_of(
+    prepared: Prepared,
+    progress: Callable[[str], None] = lambda _: None,
+    shown: Mapping[int, frozenset[int]] | None = None,
+) -> AccessBound:
     """As `most_accesses`, of what is prepared.
+
+    Parameters:
+        shown: of instructions, by their addresses, the sets that all of their accesses were shown to be to otherwise.
 
     Raises:
         AnalysisError, UsageError: as `most_accesses`.
 
-    *Soundness:* as said of `most_accesses`.
+    *Soundness:* as said of `most_accesses`; whoever tells what is ``shown`` is believed.
     """
     request, cache = prepared.request, prepared.request.target.dcache
     if cache is None:
         raise UsageError(f"{request.target.name} has no data cache, and so no sets; choose another target.")
     stage = prepared.bounded(request.parameters)
     values, lines = prepared.values, prepared.data.lines
-    found = {point: _sets(values, lines, point) for point in values.states}
+    found = {point: _sets(values, lines, point, shown or {}) for point in values.states}
     progress("counting accesses")
     total = _solved(stage, {point: len(each) for point, each in found.items()})
     by_costs: dict[tuple[int, ...], int] = {}
@@ -75,11 +82,14 @@ def most_accesses_of(prepared: Prepared, progress: Callable[[str], None] = lambd
     return AccessBound(total, tuple(by_set))
 
 
-def _sets(values: Values, lines: SymbolicBlocks | None, point: int) -> list[frozenset[int] | None]:
+def _sets(
+    values: Values, lines: SymbolicBlocks | None, point: int, shown: Mapping[int, frozenset[int]]
+) -> list[frozenset[int] | None]:
     """The sets that each access at ``point`` may be to; one that may go to two lines counts as two."""
     if lines is None:
-        return [None] * len(values.accesses[point])
-    return [lines.places.sets_of(access) for access in lines.accesses(point)]
+        return [shown.get(access.instruction_address) for access in values.accesses[point]]
+    known = ((lines.places.sets_of(access), shown.get(access.instruction_address)) for access in lines.accesses(point))
+    return [own if other is None else other if own is None else own & other for own, other in known]
 
 
 def _solved(stage: Bounded, costs: dict[int, int]) -> int:

@@ -120,7 +120,8 @@ class _Clauses:
         return implies(conjunction(n >= 1, n <= v.used), v.number(v.at(n)).equals(n))
 
     def places(self, v: View, u: Node) -> Node:
-        inside = conjunction(STARTS_PER_PLACE * u >= v.arena, u < v.fresh, u.differs(v.newest))
+        is_behind = u >= self.geometry.page_places * page(u) + 1
+        inside = conjunction(STARTS_PER_PLACE * u >= v.arena, u < v.fresh, u.differs(v.newest), is_behind)
         return implies(is_taken(v, u), is_reserved(u, self.geometry), inside)
 
     def spare_list(self, v: View, u: Node) -> Node:
@@ -164,13 +165,9 @@ class _Clauses:
         return implies(is_chained(v, u), apart_from_places(v.start(u), v.size(u), v.newest, area_end(v, self.geometry)))
 
     def small_blocks(self, v: View, s: Node) -> Node:
+        own = self.geometry.small_sizes.items()
         sizes = disjunction(
-            *(
-                conjunction(
-                    v.tag_class(s).equals(one), v.small_size(s).equals(self.geometry.least_size(one) // START_BYTES)
-                )
-                for one in range(self.geometry.first_large)
-            )
+            *(conjunction(v.tag_class(s).equals(one), v.small_size(s).equals(size)) for one, size in own)
         )
         inside = conjunction(s >= v.arena + 1, s + v.small_size(s) <= v.top)
         return implies(is_small(v, s), v.tag_low(s).equals(1), sizes, inside)

@@ -8,6 +8,7 @@ computes the same is asked of the solver wherever a word of the tables is access
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.deduction.formulas import Node, condition
@@ -78,6 +79,12 @@ class Geometry:
     def first_large(self) -> int:
         """The least class of large blocks."""
         return next(one for one in range(self.classes) if self.least_size(one) >= self.threshold)
+
+    @property
+    def small_sizes(self) -> Mapping[int, int]:
+        """The sizes of small blocks divided by 8, by classes; none of a class whose least size 8 does not divide."""
+        sizes = {one: self.least_size(one) for one in range(self.first_large)}
+        return {one: size // START_BYTES for one, size in sizes.items() if size % START_BYTES == 0}
 
     @property
     def table_words(self) -> int:

@@ -26,9 +26,23 @@ from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind, without_begin
+from wcet_probe.analyzer.deduction.cama_malloc import (
+    NOTHING_CHANGED,
+    OF_ANOTHER_BLOCK,
+    RETURNED,
+    SIZE,
+    any_request,
+    begun,
+    bits_of,
+    described,
+    grown,
+    size_behind,
+    times,
+    unchanged,
+)
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
-from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced
+from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
@@ -37,7 +51,6 @@ from wcet_probe.analyzer.deduction.formulas import (
     choice,
     condition,
     conjunction,
-    disjunction,
     negation,
     term,
     truth,
@@ -47,13 +60,8 @@ from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
-_MOST_WANTED = 1 << 28
-_MOST_SIZE = _MOST_WANTED // START_BYTES + 2
-_HEADER_BYTES = 4
-NOTHING_CHANGED = "nothing is changed where it fails"
-SIZE, AREA, START = "the size of the block", "where an area would be", "where the block starts"
+AREA, START = "where an area would be", "where the block starts"
 DESCRIPTORS = "descriptors are available"
-OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is returned"
 
 
 def deduce_malloc_grow(
@@ -89,19 +97,6 @@ def _may_be_repeated(lifter: Lifter, address: int, stage: int) -> bool:
     return stage not in {_AREA, _GAP} or not is_begun
 
 
-def _begun(geometry: Geometry, asked_set: Word | None, stops_at: str) -> Deduction:
-    """A part, with nothing known but the claims: of what is before the heap grows where the set is a word."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False)
-    is_entry = asked_set is not None
-    run.rules = replace(
-        run.rules, asked_set=asked_set, leaves_found=is_entry, stops_at=stops_at, makes_block=not is_entry
-    )
-    run.memory.rules = run.rules
-    run.assume_claims()
-    run.load_scalars()
-    return run
-
-
 # --------------------------------------------------------------------------------------------------------------- entry
 
 
@@ -109,18 +104,15 @@ class _Entry:
     """The first part."""
 
     def __init__(self, geometry: Geometry, registers: tuple[str, str, str]) -> None:
-        wanted, asked_set = unknown("wanted bytes"), unknown("asked set")
-        self.given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)))
-        self.run = _begun(geometry, self.given[1], "top")
-        self.run.terms.known(wanted)
-        self.run.terms.known(asked_set)
-        self.run.terms.follow(wanted)
+        self.request = any_request()
+        self.run = begun(geometry, asked_set=self.request.asked_set, leaves_found=BOTH, stops_at="top")
+        self.request.given_to(self.run)
         self.registers = registers
         self.joins: list[Join] = []
 
     def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
         """Follow the part; what was shown of its ways where they stop."""
-        given = dict(zip(self.registers, (*self.given, self.run.stack_pointer), strict=True))
+        given = self.request.registers(self.run, self.registers)
         follow_ways(lifter, self.run.terms, address, given, self.run.memory, self._visit)
         return tuple(self.joins)
 
@@ -133,66 +125,17 @@ class _Entry:
         elif way.reason or way.registers(self.registers[0]) != Word(0):
             run.end_way(replace(way, reason=way.reason or "it returns a block that was not found"), ())
         else:
-            run.end_way(way, [_unchanged(run, way)])
+            run.end_way(way, [unchanged(run, way)])
 
     def _ask_at_stop(self, way: End) -> None:
         run = self.run
-        words = way.words()
-        size = next((one for one in _candidates(words) if self._is_size(one, way)), None)
-        asked = [_unchanged(run, way), (SIZE, truth(size is not None))]
-        asked.append(("the set is one", run.terms.value(self.given[1]) < run.geometry.sets))
+        size = next(self.request.sizes(run, way), None)
+        asked = [unchanged(run, way), (SIZE, truth(size is not None))]
+        asked.append(("the set is one", run.terms.value(self.request.asked_set) < run.geometry.sets))
         if size is not None:
             plain = joined(run, way, {}, (), self.registers[2])
-            held = dict(plain.held)
-            for register, word in words.items():
-                names = {name for name, one in (("size", size), ("asked set", self.given[1])) if word == one}
-                if not names and self._is_class(word, size, way):
-                    names = {f"class {register}"}
-                if names:
-                    held[register] = held.get(register, frozenset()) | names
-            self.joins.append(replace(plain, held=held))
+            self.joins.append(self.request.told_of(run, way, size, plain))
         run.end_way(replace(way, reason=""), asked)
-
-    def _is_size(self, size: Word, way: End) -> bool:
-        terms = self.run.terms
-        bits, wanted = terms.bits(size), terms.bits(self.given[0])
-        least = condition("bits INT_ADD", wanted, _bits(_HEADER_BYTES))
-        premises = tuple(terms.bits_about([size, self.given[0]], way.conditions))
-        is_size = conjunction(
-            condition("bits equal", condition("bits INT_AND", bits, _bits(START_BYTES - 1)), _bits(0)),
-            negation(condition("bits less", bits, _bits(2 * START_BYTES))),
-            negation(condition("bits less", _bits(START_BYTES * _MOST_SIZE), bits)),
-            negation(condition("bits less", bits, least)),
-            negation(condition("bits less", least, wanted)),
-        )
-        return terms.questions.bits_hold(premises, is_size)
-
-    def _is_class(self, number: Word, size: Word, way: End) -> bool:
-        terms, geometry = self.run.terms, self.run.geometry
-        bits, own = terms.bits(size), terms.bits(number)
-        premises = tuple(terms.bits_about([size, number, self.given[0]], way.conditions))
-        is_own = conjunction(
-            condition("bits less", own, _bits(geometry.first_large)),
-            condition("bits equal", geometry.bits_of_least_size(own), bits),
-        )
-        is_large = negation(condition("bits less", bits, _bits(geometry.threshold)))
-        return terms.questions.bits_hold(premises, disjunction(is_large, is_own))
-
-
-def _candidates(words: Mapping[str, Word]) -> Iterator[Word]:
-    """Words that may be the size: what is computed first, then constants from the least on."""
-    found = dict.fromkeys(words.values())
-    yield from (one for one in found if one.parts)
-    yield from sorted((one for one in found if not one.parts), key=lambda one: one.constant)
-
-
-def _bits(value: int) -> Node:
-    return condition("bits constant", value)
-
-
-def _unchanged(run: Deduction, way: End) -> tuple[str, Node]:
-    memory = cast("CamaMemory", way.memory)
-    return NOTHING_CHANGED, truth(not memory.stored and memory.static == run.memory.static)
 
 
 # --------------------------------------------------------------------------------------------------------------- parts
@@ -224,30 +167,24 @@ class _Part:
         asked_set = unknown("asked set")
         self.stage, self.geometry, self.registers = stage, geometry, registers
         stops_at = "available" if stage == _AREA else ""
-        self.run = run = _begun(geometry, None, stops_at)
+        self.run = run = begun(geometry, stops_at=stops_at, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
-        size = terms.known(unknown("size in starts"), _MOST_SIZE)
+        self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)
-        terms.questions.assume(size >= 2)
         place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP else None
         start = terms.known(unknown("start"), _MOST_START) if stage in {_START, _END} else None
-        self.numbers = _Numbers(size, asked_set, place, start)
+        self.numbers = _Numbers(self.size.starts, asked_set, place, start)
         if place is not None:
             memory.name("place", place)
         if start is not None:
             memory.name("start", start)
             memory.name("place", view.owner(start))
-            memory.starts[_times(start, START_BYTES)] = start
+            memory.starts[times(start, START_BYTES)] = start
             for formula in sets(geometry, start, term(0)):
                 terms.questions.assume(formula)
         for _, formula in self._known(view, self.numbers, stage):
             terms.questions.assume(formula)
-        self.classes: dict[str, Node] = {}
-        for name in sorted(frozenset().union(*join.held.values())):
-            if name.startswith("class "):
-                self.classes[name] = terms.known(unknown(name))
-                terms.questions.assume(self._is_class(self.classes[name]))
-        words = {name: _times(node, factor) for name, (node, factor) in self._words(view, self.numbers).items()}
+        words = {name: times(node, factor) for name, (node, factor) in self._words(view, self.numbers).items()}
         for name in ("from", "top", "available"):
             if name in words:
                 node = {"from": view.top, "top": view.top, "available": view.available}[name]
@@ -258,21 +195,11 @@ class _Part:
             memory.static[geometry.control + 8] = owed
         self.joins: list[Join] = []
 
-    def _is_class(self, number: Node) -> Node:
-        """That ``number`` is the class of the size, if that is small."""
-        size, geometry = self.numbers.size, self.geometry
-        own = (
-            conjunction(number.equals(one), size.equals(geometry.least_size(one) // START_BYTES))
-            for one in range(geometry.first_large)
-        )
-        return disjunction(size >= geometry.threshold // START_BYTES, *own)
-
     def _words(self, view: View, numbers: _Numbers) -> Mapping[str, tuple[Node, int]]:
         """What registers may hold where a part begins, by names, as numbers and factors."""
         found = {
-            "size": (numbers.size, START_BYTES),
             "asked set": (numbers.asked_set, 1),
-            **{name: (node, 1) for name, node in self.classes.items()},
+            **self.size.words,
         }
         if numbers.place is not None:
             found |= {"area": (numbers.place, PLACE_BYTES), "top": (view.top, START_BYTES)}
@@ -322,8 +249,8 @@ class _Part:
         elif way.reason:
             run.end_way(way, ())
         elif way.registers(self.registers[0]) == Word(0):
-            unchanged = self.stage in {_AREA, _GAP} and _unchanged(run, way)[1] is TRUE
-            run.end_way(way, [(NOTHING_CHANGED, truth(unchanged))])
+            is_unchanged = self.stage in {_AREA, _GAP} and unchanged(run, way)[1] is TRUE
+            run.end_way(way, [(NOTHING_CHANGED, truth(is_unchanged))])
         elif self.stage == _END:
             self._ask_at_end(way)
         else:
@@ -345,7 +272,7 @@ class _Part:
             run.terms.leave()
             if is_area:
                 self._join(replace(way, reason=""), numbers, view)
-                run.end_way(replace(way, reason=""), [_unchanged(run, way)])
+                run.end_way(replace(way, reason=""), [unchanged(run, way)])
                 return
         run.end_way(replace(way, reason=AREA), ())
 
@@ -375,14 +302,14 @@ class _Part:
 
     def _is_in_set(self, word: Word, way: End) -> bool:
         """Whether the bits tell that ``word`` is in the set that is asked for: of others nothing needs to be asked."""
-        terms, geometry, asked_set = self.run.terms, self.geometry, _times(self.numbers.asked_set, 1)
+        terms, geometry, asked_set = self.run.terms, self.geometry, times(self.numbers.asked_set, 1)
         if not word.parts or word.alignment % START_BYTES:
             return False
         premises = tuple(terms.bits_about([word, asked_set], way.conditions))
-        line = condition("bits INT_RIGHT", terms.bits(word), _bits(geometry.line_bytes.bit_length() - 1))
+        line = condition("bits INT_RIGHT", terms.bits(word), bits_of(geometry.line_bytes.bit_length() - 1))
         is_in_set = condition(
             "bits equal",
-            *(condition("bits INT_AND", one, _bits(geometry.sets - 1)) for one in (line, terms.bits(asked_set))),
+            *(condition("bits INT_AND", one, bits_of(geometry.sets - 1)) for one in (line, terms.bits(asked_set))),
         )
         return terms.questions.bits_hold(premises, is_in_set)
 
@@ -393,7 +320,7 @@ class _Part:
 
     def _owing(self, memory: CamaMemory) -> View:
         """The view behind the stores, with its ghosts and the break that is owed."""
-        after = self._grown(memory)
+        after = grown(memory, self.run.rules.before)
         view = self.run.rules.before
         if self.numbers.start is not None:
             return replace(after, top=self.numbers.start)
@@ -401,41 +328,17 @@ class _Part:
         end = STARTS_PER_PLACE * cama.area_end(after, self.geometry) + 1
         return replace(after, top=end if is_new else view.top)
 
-    def _grown(self, memory: CamaMemory) -> View:
-        """The view behind the stores, with its ghosts: what was taken, and what an area made spare."""
-        view = self.run.rules.before
-        after = stored_view(memory, view)
-        spares, used, number, at = view.spares, view.used, view.number, view.at
-        lefts = [value for argument, value in memory.stored.get("left", ()) if argument is view.spare]
-        if after.newest is not view.newest and lefts and lefts[0] is after.newest + 1:
-            # The last fresh one of the former area becomes spare, if none is: it gets the number 1.
-            none, old = spares <= 0, view.at(term(1))
-            memory.name("number", term(1))
-            memory.name("place", old)
-            moved = conjunction(none, used >= 1)
-            number = cama.changed(number, old, choice(moved, used + 1, number(old)))
-            number = cama.changed(number, view.fresh, choice(none, 1, number(view.fresh)))
-            at = cama.changed(at, used + 1, choice(none, old, at(used + 1)))
-            at = cama.changed(at, term(1), choice(none, view.fresh, at(term(1))))
-            spares, used = choice(none, 1, spares), choice(none, used + 1, used)
-        for place in dict.fromkeys(argument for argument, _ in memory.stored.get("start", ())):
-            none = spares <= 0
-            number = cama.changed(number, place, choice(none, used + 1, number(place)))
-            at = cama.changed(at, used + 1, choice(none, place, at(used + 1)))
-            spares, used = choice(none, spares, spares - 1), choice(none, used + 1, used)
-        return replace(after, spares=spares, used=used, number=number, at=at)
-
     def _ask_at_end(self, way: End) -> None:
         run, memory, start = self.run, cast("CamaMemory", way.memory), cast("Node", self.numbers.start)
         returned = way.registers(self.registers[0])
-        is_start = returned is not None and returned == _times(start, START_BYTES)
+        is_start = returned is not None and returned == times(start, START_BYTES)
 
         def change() -> View:
-            after = self._grown(memory)
-            described = [argument for argument, _ in memory.stored.get("start", ())]
+            after = grown(memory, self.run.rules.before)
+            own = described(memory)
             held = cama.changed(after.held, start, TRUE)
-            if described:
-                return replace(after, held=held, owner=cama.changed(after.owner, start, described[-1]))
+            if own:
+                return replace(after, held=held, owner=cama.changed(after.owner, start, own[-1]))
             return replace(after, held=held, small_size=cama.changed(after.small_size, start, self.numbers.size))
 
         if not run.ask_after(change, memory, way, start):
@@ -448,7 +351,3 @@ class _Part:
             (SIZE, size >= self.numbers.size),
         ]
         run.end_way(way, asked)
-
-
-def _times(node: Node, factor: int) -> Word:
-    return Word(0, ((node, factor),))

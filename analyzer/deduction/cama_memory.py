@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES
-from wcet_probe.analyzer.deduction.cama_stores import word_of
+from wcet_probe.analyzer.deduction.cama_stores import Reached, word_of
 from wcet_probe.analyzer.deduction.cama_tables import Tables, TableWord
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import Astray, Site
@@ -31,6 +31,7 @@ OF_THE_OWN_BLOCK = "of the own block"
 _FIELDS = {0: "left", 4: "right", 8: "prev", 12: "next", 16: "start", 20: "size"}
 _LINKS = frozenset({"left", "right", "prev", "next"})
 _SCALARS = {0: "arena", 4: "end", 8: "top", 12: "spare", 16: "fresh", 20: "available", 24: "newest", 28: "oldest"}
+_NEWEST = 24
 _UNITS = {"arena": 8, "end": 8, "top": 8, "spare": 32, "fresh": 32, "available": 1, "newest": 32, "oldest": 32}
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 
@@ -88,6 +89,7 @@ class CamaMemory(Tables):
             return self._load_static(address.constant, site)
         offset = self._on_stack(address)
         if offset is not None:
+            self.reach(Reached.STACK, site)
             if offset not in self.stack:
                 raise Astray("a load of a word of the stack that was not stored")
             return self.stack[offset]
@@ -96,8 +98,10 @@ class CamaMemory(Tables):
             return self._load_of_block(*own, site)
         found = self.table_word(address, site)
         if found is not None:
+            self.reach(Reached.TABLES, site)
             return self._load_table(found)
         if self.is_vector_of_set(address, site):
+            self.reach(Reached.TABLES, site)
             return self.load_set_word(address)
         return self._load_field(*self._field(address), site)
 
@@ -112,6 +116,7 @@ class CamaMemory(Tables):
             return
         offset = self._on_stack(address)
         if offset is not None:
+            self.reach(Reached.STACK, site)
             self.stack[offset] = value
             return
         own = self.start_at(address)
@@ -120,6 +125,7 @@ class CamaMemory(Tables):
             return
         found = self.table_word(address, site)
         if found is not None:
+            self.reach(Reached.TABLES, site)
             self._store_table(found, value, site)
             return
         self._store_field(*self._field(address), value, site)
@@ -139,10 +145,11 @@ class CamaMemory(Tables):
         offset = address - self.rules.geometry.control
         if offset in range(32, 64):
             return self._load_field(term(self.rules.geometry.sentinel), offset - 32, site)
+        self.reach(Reached.CONTROL, site)
         if address not in self.static:
             raise Astray("a load of static data of which nothing is claimed")
         if self.rules.stops_at and _SCALARS.get(offset) == self.rules.stops_at:
-            raise Astray(AT_STOP)
+            raise Astray("where another part begins, though a list was found" if self.found else AT_STOP)
         return self.static[address]
 
     def _store_static(self, address: int, value: Word, site: Site) -> None:
@@ -151,8 +158,10 @@ class CamaMemory(Tables):
         if offset in range(32, 64):
             self._store_field(term(geometry.sentinel), offset - 32, value, site)
         elif offset in _SCALARS:
+            self.reach(Reached.CONTROL, site)
             self.static[address] = value
         elif self.rules.begins and value == Word(0) and geometry.is_of_tables(address) and not self.has_stored_tables:
+            self.reach(Reached.TABLES, site)
             self.cleared.add(address)
         else:
             raise Astray("a store to static data of which nothing is claimed")
@@ -198,7 +207,15 @@ class CamaMemory(Tables):
             PLACE_BYTES // START_BYTES * (place + 1) <= view.end,
         )
         self.oblige(IN_THE_RESERVED_SETS, site, disjunction(inside, place.equals(geometry.sentinel)))
+        self.reach(Reached.DESCRIPTOR if self._is_behind_first(place) else Reached.AREA, site)
         return _FIELDS[offset]
+
+    def _is_behind_first(self, place: Node) -> bool:
+        """Whether ``place`` is shown not to begin a cache page; of an area's begin, which may, it is not asked."""
+        newest = self.static.get(self.rules.geometry.control + _NEWEST)
+        if place is self.rules.before.newest or (newest is not None and place is self._place_of(newest)):
+            return False
+        return self.rules.terms.questions.holds(place >= self.rules.geometry.page_places * cama.page(place) + 1)
 
     def _load_field(self, place: Node, offset: int, site: Site) -> Word:
         name = self._is_place(place, offset, site)
@@ -278,6 +295,7 @@ class CamaMemory(Tables):
 
     def _load_of_block(self, start: Node, is_header: bool, site: Site) -> Word:  # noqa: FBT001
         view = self.rules.before
+        self.reach(Reached.BLOCK, site)
         self.touched.setdefault(start, site.instruction_address)
         if not is_header:
             self.oblige(STORED_BEFORE_LOADED, site, cama.is_filed(view, start))
@@ -293,6 +311,7 @@ class CamaMemory(Tables):
         return content
 
     def _store_of_block(self, start: Node, is_header: bool, value: Word, site: Site) -> None:  # noqa: FBT001
+        self.reach(Reached.BLOCK, site)
         self.touched.setdefault(start, site.instruction_address)
         if not self.rules.makes_block:
             self.oblige(OF_THE_OWN_BLOCK, site, cama.is_live_header(self.rules.before, start))

@@ -9,7 +9,7 @@ is assumed there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wcet_probe.analyzer.deduction import cama_views as cama
@@ -21,7 +21,7 @@ from wcet_probe.analyzer.deduction.cama_memory import (
     STORED_BEFORE_LOADED,
     CamaMemory,
 )
-from wcet_probe.analyzer.deduction.cama_stores import Rules
+from wcet_probe.analyzer.deduction.cama_stores import Reached, Rules
 from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End
 from wcet_probe.analyzer.deduction.formulas import (
@@ -69,12 +69,14 @@ class Deduced:
         ways: how many were found, to their ends or not.
         obligations: in the order in which they were asked.
         choices: of each way, the branches whose condition is not constant, and whether each was taken.
+        reached: of each instruction that accesses data on a way, what it accesses, if nothing is open.
     """
 
     operation: str
     ways: int
     obligations: tuple[Obligation, ...]
     choices: tuple[tuple[tuple[int, bool], ...], ...]
+    reached: Mapping[int, frozenset[Reached]] = field(default_factory=dict)
 
     @property
     def open(self) -> tuple[Obligation, ...]:
@@ -106,7 +108,17 @@ class Deduced:
         """With what came of another part, whose ways are numbered behind these."""
         behind = tuple(replace(one, way=one.way and one.way + self.ways) for one in part.obligations)
         ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
-        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices))
+        reached = reached_by((self, part))
+        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached)
+
+
+def reached_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Reached]]:
+    """What instructions access on the ways of all ``parts``."""
+    found: dict[int, frozenset[Reached]] = {}
+    for part in parts:
+        for address, own in part.reached.items():
+            found[address] = found.get(address, frozenset()) | own
+    return found
 
 
 class Deduction:
@@ -168,7 +180,8 @@ class Deduction:
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
         unique = tuple(dict.fromkeys(self._obligations))
-        return Deduced(operation, len(self._choices), unique, tuple(self._choices))
+        reached = {address: frozenset(own) for address, own in self.rules.reached.items()}
+        return Deduced(operation, len(self._choices), unique, tuple(self._choices), reached)
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""

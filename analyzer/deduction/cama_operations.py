@@ -24,9 +24,10 @@ from typing import Any, cast
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import Claim, sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
+from wcet_probe.analyzer.deduction.cama_malloc import OF_ANOTHER_BLOCK, unchanged
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduced, Deduction, stored_view
-from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART
+from wcet_probe.analyzer.deduction.cama_tables import LARGE, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import Map, View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
@@ -47,7 +48,6 @@ from wcet_probe.analyzer.pcode.lift import Lifter
 
 END_OF_PAYLOAD = -4
 """Where the last byte that the caller may write ends, by the end of its block: before the next block's header."""
-OF_ANOTHER_BLOCK = "a block that is not held yet"
 IN_ITS_SET = "a block that starts in its set"
 LARGE_ENOUGH = "a block that holds what is wanted"
 _MOST_START = SPAN // START_BYTES - 1
@@ -181,9 +181,11 @@ def deduce_malloc_small(
     wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
     run.terms.follow(wanted)
     given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)), run.stack_pointer)
-    run.rules = replace(run.rules, asked_set=given[1], leaves_large=True, stops_at="top")
+    run.rules = replace(
+        run.rules, asked_set=given[1], leaves_large=True, leaves_found=frozenset({LARGE}), stops_at="top"
+    )
     run.memory.rules = run.rules
-    result, entry = registers[0], dict(run.memory.static)
+    result = registers[0]
 
     def visit(way: End) -> None:
         memory = cast("CamaMemory", way.memory)
@@ -195,9 +197,7 @@ def deduce_malloc_small(
             return
         returned = way.registers(result)
         if returned == Word(0):
-            run.end_way(
-                way, [("nothing is changed where it fails", cama_truth(not memory.stored and memory.static == entry))]
-            )
+            run.end_way(way, [unchanged(run, way)])
             return
         own = None if returned is None else memory.start_at(returned)
         cell, number = next(iter(memory.found.items()), (None, None))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from wcet_probe.analyzer.deduction.cama_claims import Claim, Named, definitions, instances
@@ -18,6 +19,17 @@ from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, choice, linear, term
 from wcet_probe.analyzer.deduction.words import Word, WordTerms
+
+
+class Reached(StrEnum):
+    """What an access is shown to be to."""
+
+    STACK = "the stack"
+    CONTROL = "static data that are no tables"
+    TABLES = "the tables"
+    BLOCK = "a block's first word, or the word before it"
+    DESCRIPTOR = "a place in the reserved sets that does not begin a cache page"
+    AREA = "a place in the reserved sets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +42,12 @@ class Rules:
         begins: whether it makes the heap, so that nothing is live at entry, and claims are not assumed.
         oblige: is told of each obligation: what it is, where, and whether it was shown.
         asked_set: the set that the operation is given, if any.
-        leaves_large: whether ways are left to another part that load a head of a list of large blocks.
-        leaves_found: whether ways are left to another part on which a list with a block was found.
+        leaves_large: whether ways are left to another part that compare a large size with the first block of its list.
+        leaves_found: ways are left to another part on which a list with a block was found, of these kinds of blocks.
         stops_at: the word of static data, by its name in a view, whose load ends a way; empty for none.
         makes_block: whether the word before a block may be stored that is none yet; it is asked at the end what it is.
         made: claims of ``before`` at terms, which are asked for again and again.
+        reached: of each instruction that accesses data, what was shown that it accesses.
     """
 
     geometry: Geometry
@@ -45,10 +58,11 @@ class Rules:
     oblige: Callable[[str, int, bool], None]
     asked_set: Word | None = None
     leaves_large: bool = False
-    leaves_found: bool = False
+    leaves_found: frozenset[str] = frozenset()
     stops_at: str = ""
     makes_block: bool = False
     made: dict[tuple[Any, ...], Node] = field(default_factory=dict)
+    reached: dict[int, set[Reached]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -67,6 +81,10 @@ class Stores:
     def oblige(self, what: str, site: Site, formula: Node) -> None:
         """Ask that ``formula`` holds at ``site``."""
         self.rules.oblige(what, site.instruction_address, self.rules.terms.questions.holds(formula))
+
+    def reach(self, what: Reached, site: Site) -> None:
+        """Tell that the access at ``site`` is to ``what``."""
+        self.rules.reached.setdefault(site.instruction_address, set()).add(what)
 
     def name(self, kind: str, one: Node) -> None:
         """Assume the claims at ``one`` from here on."""

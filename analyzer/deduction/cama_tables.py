@@ -29,6 +29,9 @@ from wcet_probe.analyzer.deduction.formulas import (
 from wcet_probe.analyzer.deduction.words import Word, base_of
 
 LEFT_TO_ANOTHER_PART = "left to another part of the operation"
+SMALL, LARGE = "small", "large"
+BOTH = frozenset({SMALL, LARGE})
+"""Kinds of blocks, by which lists are told where a block was found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +223,10 @@ class Tables(Stores):
         is_small = terms.questions.bits_hold(premises, below)
         if not is_small and not terms.questions.bits_hold(premises, negation(below)):
             return None
-        if self.rules.leaves_found:
-            raise Astray(LEFT_TO_ANOTHER_PART)
+        if is_small and any(one.is_large and one.cell not in self.found for one in self.cells.values()):
+            raise Astray("a list of small blocks where a large one was compared")
+        if (SMALL if is_small else LARGE) in self.rules.leaves_found:
+            raise Astray("a second list that was found" if self.found else LEFT_TO_ANOTHER_PART)
         cell = next((cell for cell, own in self.found.items() if own == word), None)
         if cell is None:
             # The bit belongs to one cell, of this set and a class that the bits alone know.
@@ -233,8 +238,10 @@ class Tables(Stores):
                 terms.questions.assume(self.rules.before.filled(cell))
             self.found[cell] = word
             self.name("cell", cell)
-        if self.rules.leaves_large and not is_small:
-            raise Astray(LEFT_TO_ANOTHER_PART)
+            if not is_small:
+                self.name("place", self.rules.before.first_large(cell))
+            if not terms.questions.holds(number < geometry.classes):
+                raise Astray("a class that was found and is not shown to be one")
         return TableWord(cell, terms.bits(word), not is_small, is_vector, (start, word))
 
     def is_vector_of_set(self, address: Word, site: Site) -> bool:

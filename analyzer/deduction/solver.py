@@ -65,7 +65,18 @@ class Questions:
     def holds(self, formula: Node) -> bool:
         """Whether ``formula`` was shown to follow from what is assumed."""
         self.asked += 1
-        return bool(self._solver.check(self._translate(negation(formula))) == self._z3.unsat)
+        negated = self._translate(negation(formula))
+        answer = self._solver.check(negated)
+        if answer == self._z3.unknown:
+            answer = self._afresh().check(negated)
+        return bool(answer == self._z3.unsat)
+
+    def _afresh(self) -> Any:  # noqa: ANN401
+        """A solver with the same assumptions that was asked nothing yet, as what was learnt before may mislead."""
+        solver = self._z3.SimpleSolver()
+        solver.set("rlimit", self._limit)
+        solver.add(self._solver.assertions())
+        return solver
 
     def is_contradiction(self) -> bool:
         """Whether what is assumed was shown to be never true."""

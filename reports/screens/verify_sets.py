@@ -29,6 +29,7 @@ _DEDUCED = {
     "free-small": "free, null or a small block",
     "free-large": "free, a large block",
     "malloc-small": "malloc, refused or of a small list",
+    "malloc-large": "malloc, of a list of large blocks",
     "malloc-grow": "malloc, where no list has a block",
 }
 Rows = list[tuple[str, frozenset[int]]]
@@ -245,9 +246,7 @@ def _deduced(report: SetReport, width: int) -> Iterator[Line]:
     yield ""
     yield heading("Deduced: that the allocator's claims are kept, if they hold before")
     rows = [(_DEDUCED[one.operation], one.ways or "-", one.shown, len(one.open)) for one in report.deduced]
-    yield from table(
-        (*rows, ("malloc, of a list of large blocks", "-", "-", "not begun")), ("", "ways", "shown", "open")
-    )
+    yield from table(rows, ("", "ways", "shown", "open"))
     for one in report.deduced:
         for what, places in one.open_by_name.items():
             more = len(places) - _SITES_SHOWN
@@ -258,9 +257,14 @@ def _deduced(report: SetReport, width: int) -> Iterator[Line]:
     text = f"shown as a whole: {', '.join(whole) or 'none'}; not as a whole: {', '.join(rest) or 'none'}."
     yield from paragraph("Operations", text, width)
     accesses = sum(one.accesses for one in report.deduced)
-    text = (
-        f"{accesses} instructions are shown to go to reserved sets or the own block, where something is stored, if the "
-        "claims hold. As long as not every operation is shown as a whole, nothing follows from it, and the lemmas stay."
+    text = f"{accesses} instructions are shown to go to reserved sets or the own block, where something is stored"
+    text += (
+        ", if the claims hold. As long as not every operation is shown as a whole, nothing follows from it, and the "
+        "lemmas stay."
+        if rest
+        else ". The claims always hold, but of some accesses too little is known by them, so that the lemmas stay."
+        if any(proof.lemmas for proof in report.proofs.values())
+        else ". As every operation is shown as a whole, the claims always hold, and the verdict rests on it."
     )
     yield from paragraph("", text, width)
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.analyzer.small_functions import POWERPC, THUMB, small_guest
 from tests.path_check import interpret, proved
-from wcet_probe.analyzer.access_bound import most_accesses
+from wcet_probe.analyzer.access_bound import most_accesses, most_accesses_of
+from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.errors import UsageError
@@ -54,6 +55,19 @@ def test_an_access_of_which_the_set_is_not_known_counts_in_each():
     assert found.accesses == 1
     assert set(found.by_set) == {1}
     assert len(found.by_set) == guest.target.dcache.sets
+
+
+def test_an_access_counts_in_the_sets_that_are_shown_otherwise_and_in_no_other():
+    guest = small_guest("lwz 5, 0(4)\nlwz 6, 0(3)\nblr", POWERPC)
+    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, "f", Facts(), {}, {})
+    first = guest.image.symbols["f"].address
+    found = most_accesses_of(prepare(request), shown={first: frozenset({1, 2})})
+    assert found.accesses == 2
+    assert found.by_set[:4] == (1, 2, 2, 1)
+    guest, request = asked()
+    place = guest.image.symbols["f"].address + 16  # lwz 7, 0(9): its set is known
+    plain = most_accesses(request)
+    assert most_accesses_of(prepare(request), shown={place: frozenset(range(SETS))}) == plain
 
 
 def test_a_core_without_a_data_cache_has_no_sets():

@@ -8,8 +8,18 @@ import pytest
 from tests.analyzer.deduction.cama_builds import deduced, program
 from tests.support import images_dir
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
+from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.build.program import load_program
-from wcet_probe.cache_sets.deduction import ALL, OPERATIONS, WHOLE, deduce, geometry_of, whole_operations
+from wcet_probe.cache_sets.deduction import (
+    ALL,
+    OPERATIONS,
+    WHOLE,
+    ShownAccesses,
+    deduce,
+    geometry_of,
+    shown_accesses,
+    whole_operations,
+)
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.verify_sets import verify_sets
 from wcet_probe.errors import UsageError
@@ -23,7 +33,6 @@ def test_what_is_open_is_told_with_its_instruction():
     report = SimpleNamespace(deduced=(open_one,), image=program().image, deduced_whole=whole_operations((open_one,)))
     text = " ".join(" ".join(str(line) for line in _deduced(report, 100)).split())
     assert "what the caller writes - 30 1" in text
-    assert "malloc, of a list of large blocks - - not begun" in text
     assert "Open bits: cama_free+0x0" in text
     assert "shown as a whole: none; not as a whole: init, what the caller writes, free, malloc." in text
     document = _deduced_document(report, open_one)
@@ -41,10 +50,35 @@ def test_an_operation_is_whole_where_nothing_of_its_parts_is_open():
         return Deduced(name, 1, (Obligation(1, 0x100, "bits", is_shown),), ((),))
 
     shown = [of(name) for name in OPERATIONS]
-    assert whole_operations(shown) == {"init": True, "what the caller writes": True, "free": True, "malloc": False}
+    assert whole_operations(shown) == {"init": True, "what the caller writes": True, "free": True, "malloc": True}
+    for part in WHOLE["malloc"]:
+        assert not whole_operations([one for one in shown if one.operation != part])["malloc"]
     assert not whole_operations([of("free-small"), of("free-large", is_shown=False)])["free"]
     assert not whole_operations([of("free-small")])["free"]
     assert set(OPERATIONS) >= {part for parts in WHOLE.values() for part in parts}
+
+
+def test_what_is_shown_of_accesses_is_told_by_sets():
+    """The control words, the tables and descriptors are reserved ones, and what is shown of a block is its own."""
+    shown = (Obligation(1, 0x100, "bits", is_shown=True),)
+    of = {
+        0x100: {Reached.CONTROL},
+        0x104: {Reached.DESCRIPTOR},
+        0x108: {Reached.DESCRIPTOR, Reached.AREA},
+        0x10C: {Reached.TABLES},
+        0x110: {Reached.BLOCK},
+        0x114: {Reached.BLOCK, Reached.DESCRIPTOR},
+        0x118: {Reached.STACK, Reached.CONTROL},
+    }
+    reached = {address: frozenset(what) for address, what in of.items()}
+    parts = [Deduced(name, 1, shown, ((),), reached if name == "malloc-large" else {}) for name in OPERATIONS]
+    found = shown_accesses(program(), parts)
+    assert found["free"] == ShownAccesses({}, frozenset(), frozenset())
+    every = frozenset(range(32))
+    sets = {0x100: frozenset({0, 1}), 0x104: every - {0}, 0x108: every, 0x10C: every}
+    assert found["malloc"] == ShownAccesses(sets, frozenset({0x110}), frozenset({0x114, 0x118}))
+    others = {**program().allocator.entry_points, "realloc": "cama_realloc"}
+    assert not shown_accesses(replace(program(), allocator=replace(program().allocator, entry_points=others)), parts)
 
 
 def test_static_data_that_do_not_begin_with_a_page_are_refused():

@@ -18,14 +18,17 @@ from rich.console import Console
 
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.access_bound import most_accesses
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
+from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets import specification, verdict
+from wcet_probe.cache_sets.deduction import OPERATIONS, shown_accesses
 from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords
 from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import WORKLOADS, run_operations, traces
-from wcet_probe.cache_sets.specification import Justification, allowed_sets, prove_sets, words_of
+from wcet_probe.cache_sets.specification import ARENA_APART, Justification, allowed_sets, prove_sets, words_of
 from wcet_probe.cache_sets.static_words import PREMISES
 from wcet_probe.cache_sets.verdict import (
     SetRequest,
@@ -43,6 +46,7 @@ from wcet_probe.reports.screens.verify_sets import render_sets, sets_document, s
 GOLDEN = Path(__file__).parents[1] / "golden"
 HEAP_BYTES = 1 << 20
 SHIFTED = frozenset(range(8, 40))
+OWN, INDUCED, DEDUCED = Justification.OWN, Justification.INDUCED, Justification.DEDUCED
 
 
 @cache
@@ -58,6 +62,13 @@ def asked(allocator="cama", operations=1500, target="mpc603e"):
 @cache
 def cama_prepared():
     return preparations(cama_program())
+
+
+@cache
+def bare_prepared():
+    """Without flow facts."""
+    program = cama_program()
+    return preparations(replace(program, allocator=replace(program.allocator, facts=())))
 
 
 @cache
@@ -176,7 +187,7 @@ def test_another_promise_than_the_one_that_is_kept_is_refuted(monkeypatch):
     counts = {proof.role: proof.counts for proof in cama_report().proofs.values()}
     roles = {cama_program().allocator.entry_points[role]: role for role in counts}
 
-    def known(prepared):
+    def known(prepared, **_):
         request = prepared.request
         return counts[roles[request.entry]][request.parameters["H"]]
 
@@ -276,6 +287,70 @@ def test_what_takes_a_lemma_for_granted_is_told_site_by_site():
     alone = {role: replace(proof, sites=(), lemmas=(), assumptions=()) for role, proof in report.proofs.items()}
     requirements = tuple(_requirements(load_allocator("cama"), report.allowed, alone, None))
     assert replace(report, proofs=alone, requirements=requirements).exit_code is ExitCode.OK
+
+
+def deduced_as_induced():
+    """Of each part of each operation that all was shown of it, and of accesses what the report has of them."""
+    reached = {}
+    for role, proof in cama_report().proofs.items():
+        what = {Justification.OWN: Reached.BLOCK, Justification.INDUCED: Reached.DESCRIPTOR}
+        why = proof.justifications.items()
+        reached[role] = {address: frozenset({what[one]}) for address, one in why if one in what}
+    shown = (Obligation(1, 0x100, "bits", is_shown=True),)
+    return [Deduced(name, 1, shown, ((),), reached.get(name.partition("-")[0], {})) for name in OPERATIONS]
+
+
+def verified_with(deduced, monkeypatch):
+    """The report where this came of the operations; nothing is run."""
+    monkeypatch.setattr(verdict, "deduce", lambda *_: tuple(deduced))
+    prepared = {True: cama_prepared, False: bare_prepared}
+    monkeypatch.setattr(verdict, "preparations", lambda program: prepared[bool(program.allocator.facts)]())
+    request = replace(asked(operations=None), deduced=("all",))
+    return verify_program(request, cama_program(), allowed_sets(cama_program()))
+
+
+def test_what_a_solver_shows_of_all_operations_is_proven_without_lemma_and_fact(monkeypatch):
+    report = verified_with(deduced_as_induced(), monkeypatch)
+    assert (report.status, report.exit_code) == (Status.PROVEN, ExitCode.OK)
+    assert {one.status for one in report.requirements} == {Status.PROVEN}
+    assert [one.text for one in report.requirements][2] == "malloc's block starts in its set"
+    for role, proof in report.proofs.items():
+        told = cama_report().proofs[role]
+        assert not proof.lemmas
+        assert not proof.rests_on_facts
+        assert {*PREMISES, ARENA_APART} <= set(proof.assumptions)
+        assert proof.may_touch == report.allowed.reserved
+        assert [(one.accesses, max(one.by_set)) for one in proof.counts.values()] == [
+            (one.accesses, max(one.by_set)) for one in told.counts.values()
+        ]
+        own, induced = ({at for at, why in told.justifications.items() if why is one} for one in (OWN, INDUCED))
+        assert {at for at, why in proof.justifications.items() if why is OWN} == own
+        assert {at for at, why in proof.justifications.items() if why is DEDUCED} == induced
+    text = " ".join(screen(report).split())
+    assert "PROVEN" in text
+    assert "the claims always hold, and the verdict rests on it" in text
+
+
+@pytest.mark.parametrize("number", range(len(OPERATIONS)))
+def test_nothing_is_taken_of_a_solver_where_something_of_any_operation_is_open(number):
+    deduced = deduced_as_induced()
+    assert shown_accesses(cama_program(), deduced).keys() == {"malloc", "free"}
+    wrong = Obligation(1, 0x100, "bits", is_shown=False)
+    opened = replace(deduced[number], obligations=(*deduced[number].obligations, wrong))
+    assert not shown_accesses(cama_program(), [*deduced[:number], opened, *deduced[number + 1 :]])
+    assert not shown_accesses(cama_program(), [*deduced[:number], *deduced[number + 1 :]])
+
+
+def test_accesses_that_a_solver_shows_to_go_elsewhere_than_allowed_are_not_proven_by_it():
+    bare = replace(cama_program(), allocator=replace(cama_program().allocator, facts=()))
+    shown = shown_accesses(cama_program(), deduced_as_induced())["free"]
+    for allowed, others in (
+        (replace(allowed_sets(bare), reserved=SHIFTED), shown),
+        (allowed_sets(bare), replace(shown, sets={}, mixed=frozenset(shown.sets))),
+    ):
+        proof = prove_sets(bare, "free", (HEAP_BYTES,), allowed, prepared=bare_prepared(), shown=others)
+        assert not proof.holds
+        assert {one.address for one in proof.possible_violations} >= shown.sets.keys()
 
 
 # ---------------------------------------------------------------------------------------------------------- the command

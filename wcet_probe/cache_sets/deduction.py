@@ -1,38 +1,45 @@
 """What a solver shows of an allocator's own claims, operation by operation: CAMA's, on PowerPC.
 
-*Soundness:* nothing of it enters a verdict. What is shown of one operation is shown under the claims, which are assumed
-at its entry; they are facts only when every operation keeps them, and of malloc only a part is looked at yet.
+*Soundness:* what is shown of one operation is shown under the claims, which are assumed at its entry; they are facts
+only when every operation keeps them. So nothing is said of accesses where anything of any operation is open or was not
+asked for. Each way from an entry is in a part that follows it to its end: one that a part leaves is left where another
+one follows it on, by what was found in the lists (`analyzer.deduction.cama_tables`) or by the load of the break.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
-from wcet_probe.analyzer.deduction.cama_geometry import Geometry
+from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_grow import deduce_malloc_grow
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, reached_by
+from wcet_probe.analyzer.deduction.cama_stores import Reached
+from wcet_probe.analyzer.deduction.cama_take import deduce_malloc_large
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.build.program import Program
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa
 from wcet_probe.progress import Progress, silent
 
-OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small", "malloc-grow")
+OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small", "malloc-large", "malloc-grow")
 """What can be deduced: ``caller`` is what the caller writes, ``free-small`` free of null or a small block,
-``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks, ``malloc-grow`` malloc
-where no list has a block, up to where one is found."""
+``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks, ``malloc-large`` malloc
+where a list of large blocks has a block, ``malloc-grow`` malloc where no list has one."""
+_ENTRY_POINTS = {"init", "malloc", "free", "check"}
+"""Of an allocator with others not all operations can be deduced; the check of the heap is there for tests."""
 ALL = "all"
 """All of `OPERATIONS`."""
 WHOLE: Mapping[str, tuple[str, ...]] = {
     "init": ("init",),
     "what the caller writes": ("caller",),
     "free": ("free-small", "free-large"),
-    "malloc": (),
+    "malloc": ("malloc-small", "malloc-large", "malloc-grow"),
 }
-"""Of each operation what is to be deduced for all of it; nothing where some of its ways cannot be deduced."""
+"""Of each operation what is to be deduced for all of it."""
 _STATIC = "cama_control", "cama_tables"
 _ARGUMENTS, _STACK_POINTER = ("r3", "r4"), "r1"
 
@@ -57,7 +64,53 @@ def deduce(program: Program, operations: Iterable[str], progress: Progress = sil
 def whole_operations(deduced: Iterable[Deduced]) -> Mapping[str, bool]:
     """Of each operation, of `WHOLE`, whether all of it was deduced and nothing of it is open."""
     shown = {one.operation for one in deduced if not one.open}
-    return {name: bool(parts) and shown.issuperset(parts) for name, parts in WHOLE.items()}
+    return {name: shown.issuperset(parts) for name, parts in WHOLE.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAccesses:
+    """Where an operation's accesses go, which is shown as a whole: each is on the stack or as told here.
+
+    Attributes:
+        sets: of instructions that access static data and descriptors only, the sets.
+        own: instructions that access the call's own block only, its first word or the word before it.
+        mixed: instructions that access both, or the stack. What is not here either is on no way.
+    """
+
+    sets: Mapping[int, frozenset[int]]
+    own: frozenset[int]
+    mixed: frozenset[int]
+
+
+def shown_accesses(program: Program, deduced: Iterable[Deduced]) -> Mapping[str, ShownAccesses]:
+    """Of malloc and free, where their accesses go; of none, where not all operations are shown as a whole.
+
+    *Soundness:* as said of the module. What no way reaches is not executed, whatever the state of the heap.
+
+    Raises:
+        UsageError: as `deduce`.
+    """
+    parts = tuple(deduced)
+    if not all(whole_operations(parts).values()) or not program.allocator.entry_points.keys() <= _ENTRY_POINTS:
+        return {}
+    geometry = geometry_of(program)
+    found = {}
+    for role in ("malloc", "free"):
+        reached = reached_by(one for one in parts if one.operation in WHOLE[role])
+        own = frozenset(address for address, what in reached.items() if what == {Reached.BLOCK})
+        sets = {
+            address: frozenset().union(*(_sets_of(one, geometry) for one in what))
+            for address, what in reached.items()
+            if what.isdisjoint({Reached.BLOCK, Reached.STACK})
+        }
+        found[role] = ShownAccesses(sets, own, frozenset(reached.keys() - sets.keys() - own))
+    return found
+
+
+def _sets_of(what: Reached, geometry: Geometry) -> frozenset[int]:
+    first = PLACE_BYTES // geometry.line_bytes if what is Reached.DESCRIPTOR else 0
+    last = (2 * PLACE_BYTES - 1) // geometry.line_bytes if what is Reached.CONTROL else geometry.reserved_sets - 1
+    return frozenset(range(first, last + 1))
 
 
 def geometry_of(program: Program) -> Geometry:
@@ -117,8 +170,9 @@ def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduc
     return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
 
 
-def _malloc_grow(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
-    return deduce_malloc_grow(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
+def _malloc(program: Program, geometry: Geometry, lifter: Lifter, *, large: bool) -> Deduced:
+    step = deduce_malloc_large if large else deduce_malloc_grow
+    return step(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
 
 
 _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {
@@ -127,5 +181,6 @@ _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {
     "free-small": partial(_free, small=True),
     "free-large": partial(_free, small=False),
     "malloc-small": _malloc_small,
-    "malloc-grow": _malloc_grow,
+    "malloc-large": partial(_malloc, large=True),
+    "malloc-grow": partial(_malloc, large=False),
 }

@@ -6,7 +6,8 @@ may hold constants, which are loaded like data. An allocator that promises nothi
 data.
 
 Each access of each call path is judged by the value analysis; what that does not know, an induction over all operations
-may tell, under lemmas about the heap (`heap_words`). No flow fact about pointers is believed.
+may tell, under lemmas about the heap (`heap_words`). No flow fact about pointers is believed. Where a solver showed of
+all operations what their accesses are to, that is believed instead of an induction, and without lemmas.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.reach import Reach, reaches
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
+from wcet_probe.cache_sets.deduction import ShownAccesses
 from wcet_probe.cache_sets.heap_words import LEMMAS, HeapWords, heap_words
 from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.errors import AnalysisError, UsageError
@@ -32,6 +34,8 @@ from wcet_probe.model.target import CacheConfig, Isa
 
 WORD_BYTES = 4
 _MOST_REMAINDERS = 1 << 12
+ARENA_APART = "arena-apart"
+"""Premise: the arena that init is given overlaps no static data."""
 FACT = "fact "
 """What the ids of assumptions begin with that are flow facts."""
 
@@ -45,6 +49,7 @@ class Justification(StrEnum):
     OWN = "the call's own block, by its distance"
     COMPUTED = "an address whose remainder is known"
     INDUCED = "behind a loaded word, by induction"
+    DEDUCED = "by a solver, which shows it of all operations"
     OUTSIDE = "not known"
 
 
@@ -216,6 +221,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
     progress: Callable[[str], None] = lambda _: None,
     words: Callable[[], HeapWords] | None = None,
     prepared: Preparations | None = None,
+    shown: ShownAccesses | None = None,
 ) -> SetProof:
     """What can be proved of the sets that the operation ``role`` of ``program`` touches.
 
@@ -227,6 +233,8 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         progress: is told in words what is being done.
         words: where the words lead that operations load, where another proof wants to know it, too.
         prepared: the operations, where other proofs prepare them, too.
+        shown: where a solver showed the operation's accesses to go; what values do not tell is taken from it, and
+            nothing is induced.
 
     Raises:
         UsageError: a flow fact is wrong.
@@ -242,14 +250,16 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         counts = {}
         for size in sizes:
             progress(f"counting accesses of {role}, heap of {size} bytes")
-            counts[size] = most_accesses_of(preparing(role, size))
+            counts[size] = most_accesses_of(preparing(role, size), shown=None if shown is None else shown.sets)
     except AnalysisError as error:
         return SetProof(role, {}, frozenset(range(allowed.sets)), 0, (), (), (), {}, str(error))
     own = tuple(distances(own_prepared.values, roles))
     found = tuple(reaches(own_prepared.values, allowed.sets * allowed.line_bytes))
     taken: Mapping[str, Collection[tuple[str, int, bool]]] = {}
     judged = list(_judged(program, bound, allowed, zip(own, found, strict=True)))
-    if any(justification is Justification.OUTSIDE for _, justification, _ in judged):
+    if shown is not None:
+        judged = [_deduced(one, distance, shown, allowed) for one, distance in zip(judged, own, strict=True)]
+    elif any(justification is Justification.OUTSIDE for _, justification, _ in judged):
         induced = words() if words is not None else words_of(program, sizes[0], allowed, progress, preparing)
         addresses, taken = induced.addresses.get(role, {}), induced.sites
         judged = [
@@ -261,6 +271,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         justifications[access.address] = max(
             justification, justifications.get(access.address, justification), key=tuple(Justification).index
         )
+    premises = _premises(judged) if shown is None else (*static_words.PREMISES, ARENA_APART)
     return SetProof(
         role=role,
         justifications=justifications,
@@ -270,7 +281,7 @@ def prove_sets(  # noqa: PLR0917  what is proved, and what others know of it
         stack_bytes=_stack_bytes(bound),
         possible_violations=tuple(_possible_violations(program, judged, allowed)),
         lemmas=tuple(_lemmas({lemma for _, _, lemmas in judged for lemma in lemmas})),
-        assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *_premises(judged)))),
+        assumptions=tuple(dict.fromkeys((*(assumption.id for assumption in bound.assumptions), *premises))),
         counts=counts,
         sites=tuple(_sites(program, role, judged, taken)),
     )
@@ -327,6 +338,20 @@ def _induced(
     return (access, Justification.INDUCED, lemmas) if is_inside else judged
 
 
+def _deduced(judged: Judged, distance: int | None, shown: ShownAccesses, allowed: AllowedSets) -> Judged:
+    """``judged``, or as a solver shows it of all ways; a distance from the call's own block is judged by that alone.
+
+    What is on no way keeps to all sets. So that a run can be held to it, an access to the own block is told as one.
+    """
+    access, justification, _ = judged
+    if justification is not Justification.OUTSIDE or distance is not None or access.address in shown.mixed:
+        return judged
+    if access.address in shown.own:
+        return access, Justification.OWN, ()
+    is_inside = shown.sets.get(access.address, frozenset()) <= allowed.reserved
+    return (access, Justification.DEDUCED, ()) if is_inside else judged
+
+
 def _justification(program: Program, access: AccessRange, allowed: AllowedSets, known: Known) -> Justification:
     """Why ``access`` keeps to the allowed sets; ``known`` is what the values tell of its address.
 
@@ -370,7 +395,7 @@ def _is_code(program: Program, address: int) -> bool:
 def _may_touch(access: AccessRange, justification: Justification, allowed: AllowedSets) -> frozenset[int]:
     if justification in {Justification.STACK, Justification.OWN}:
         return frozenset()
-    if justification in {Justification.COMPUTED, Justification.INDUCED}:
+    if justification in {Justification.COMPUTED, Justification.INDUCED, Justification.DEDUCED}:
         return allowed.reserved
     if justification is Justification.OUTSIDE and access.place == "told":
         return frozenset(range(allowed.sets))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.build.program import Program, load_program
-from wcet_probe.cache_sets.deduction import deduce, whole_operations
+from wcet_probe.cache_sets.deduction import ShownAccesses, deduce, shown_accesses, whole_operations
 from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
 from wcet_probe.cache_sets.specification import AllowedSets, Justification, SetProof, allowed_sets, prove_sets, words_of
@@ -82,7 +82,7 @@ class SetReport:
         proofs: by role.
         run: what was seen; None where nothing was run.
         requirements: the answer.
-        deduced: what a solver showed of the operations that were asked for; nothing of the answer rests on it.
+        deduced: what a solver showed of the operations that were asked for; the answer rests on it where it is whole.
     """
 
     request: SetRequest
@@ -145,10 +145,15 @@ def verify_program(
         WcetProbeError: as ``verify_sets``.
     """
     deduced = deduce(program, request.deduced, progress) if request.deduced else ()
+    shown = shown_accesses(program, deduced) if deduced else {}
     heaps = request.heap_bytes, 2 * request.heap_bytes
     prepared = preparations(program)
     words = cache(lambda: words_of(program, request.heap_bytes, allowed, progress, prepared))
-    proofs = {role: prove_sets(program, role, heaps, allowed, progress, words, prepared) for role in ROLES}
+    proofs = {
+        role: _deduced_proof(program, role, heaps, allowed, shown=shown.get(role), progress=progress)
+        or prove_sets(program, role, heaps, allowed, progress, words, prepared)
+        for role in ROLES
+    }
     run = None
     if request.operations is not None:
         run = run_operations(
@@ -161,8 +166,25 @@ def verify_program(
             progress=progress,
             translations=translations(program, request.cache_dir),
         )
-    requirements = tuple(_requirements(program.allocator, allowed, proofs, run))
+    requirements = tuple(_requirements(program.allocator, allowed, proofs, run, is_deduced=bool(shown)))
     return SetReport(request, program.image, allowed, proofs, run, requirements, deduced)
+
+
+def _deduced_proof(
+    program: Program,
+    role: str,
+    heaps: tuple[int, int],
+    allowed: AllowedSets,
+    *,
+    shown: ShownAccesses | None,
+    progress: Progress,
+) -> SetProof | None:
+    """What is proved without lemmas and flow facts, of what a solver showed; None where that is not all."""
+    if shown is None:
+        return None
+    bare = replace(program, allocator=replace(program.allocator, facts=()))
+    proof = prove_sets(bare, role, heaps, allowed, progress, prepared=preparations(bare), shown=shown)
+    return proof if proof.holds and proof.is_constant else None
 
 
 def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> frozenset[int] | None:
@@ -176,17 +198,21 @@ def _own_block_code(allowed: AllowedSets, proofs: Collection[SetProof]) -> froze
 
 
 def _requirements(
-    allocator: Allocator, allowed: AllowedSets, proofs: Mapping[str, SetProof], run: SetRun | None
+    allocator: Allocator,
+    allowed: AllowedSets,
+    proofs: Mapping[str, SetProof],
+    run: SetRun | None,
+    *,
+    is_deduced: bool = False,
 ) -> Iterator[Requirement]:
     for role in ROLES:
         yield _sets_requirement(role, allowed, proofs[role], run)
-    if allocator.takes_cache_set and run is not None:
-        served = run.operations[ROLES[0]] - run.refused
-        status = Status.REFUTED if "start" in run.violations else Status.OBSERVED
-        wrong = run.misplaced
-        yield Requirement(
-            "malloc's block starts in its set", status, "operations only", f"{wrong:,} of {served:,} elsewhere"
-        )
+    if allocator.takes_cache_set and (run is not None or is_deduced):
+        status = Status.PROVEN if is_deduced else Status.OBSERVED
+        status = Status.REFUTED if run is not None and "start" in run.violations else status
+        seen = f"{run.misplaced:,} of {run.operations[ROLES[0]] - run.refused:,} elsewhere" if run is not None else "-"
+        established_by = "proof, by a solver" if is_deduced else "operations only"
+        yield Requirement("malloc's block starts in its set", status, established_by, seen)
     for role in ROLES:
         yield _count_requirement(role, proofs[role], run)
 
@@ -211,6 +237,8 @@ def _justification(proof: SetProof) -> str:
         return "no bound"
     if proof.possible_violations:
         return f"{proof.instructions[Justification.OUTSIDE]} instructions may not"
+    if Justification.DEDUCED in proof.justifications.values():
+        return "proof, by a solver"
     return f"proof, {len(proof.lemmas)} lemma{'s' * (len(proof.lemmas) != 1)}" if proof.lemmas else "proof"
 
 

@@ -47,7 +47,9 @@ Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
     "--deduce",
     "deduced",
     multiple=True,
-    type=click.Choice(("init", "caller", "free-small", "free-large", "malloc-small", "malloc-grow", "all")),
+    type=click.Choice(
+        ("init", "caller", "free-small", "free-large", "malloc-small", "malloc-large", "malloc-grow", "all")
+    ),
     help="Show that an operation, or what the caller writes, keeps CAMA's claims; repeatable. Needs z3.",
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")

@@ -69,3 +69,16 @@ def possible(operation, monkeypatch):
 def mostly_slow(names):
     """The first of ``names`` is in the ordinary run."""
     return [pytest.param(name, marks=[pytest.mark.slow] * (index > 0)) for index, name in enumerate(names)]
+
+
+def only(names, monkeypatch):
+    """Let no claims be asked but those of ``names``, at the ends of ways, and of no words whether they were stored."""
+    original = Deduction.ask_claims
+
+    def ask_claims(self, memory, after, end):
+        everything, self.claims = self.claims, tuple(one for one in self.claims if one.name in names)
+        original(self, memory, after, end)
+        self.claims = everything
+
+    monkeypatch.setattr(Deduction, "ask_claims", ask_claims)
+    monkeypatch.setattr(Deduction, "ask_words", lambda *_: None)

@@ -33,6 +33,7 @@ def test_addresses_of_words_of_the_tables_are_those_of_the_header():
     assert [at for at in range(g.tables - 8, g.tables + 23 * 4096 + 8) if g.is_of_tables(at)] == words
     assert g.word_at(256) == g.tables + 4096
     assert (g.threshold, g.first_large, g.vector_words, g.area_places, g.page_places) == (128, 12, 2, 32, 128)
+    assert g.small_sizes == {0: 2, 2: 3, 4: 4, 5: 5, 6: 6, 7: 7, 8: 8, 9: 10, 10: 12, 11: 14}  # none of 20 or 28 bytes
     assert g.sentinel * 32 == program().image.symbols["cama_control"].address + 32
 
 

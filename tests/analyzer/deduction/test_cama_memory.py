@@ -1,9 +1,12 @@
 """CAMA's memory as an operation sees it: words are found by their address, or the way ends."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.analyzer.deduction.cama_builds import geometry, memory
-from wcet_probe.analyzer.deduction.cama_memory import IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED
+from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import unknown
 from wcet_probe.analyzer.deduction.words import Word
@@ -65,6 +68,34 @@ def test_words_of_the_stack_do_not_overlap():
     own, _ = memory()
     with pytest.raises(Astray, match="across words of the stack"):
         own.store(own.stack_pointer.plus(Word(2)), Word(0), SITE)
+
+
+@pytest.mark.parametrize("is_found", [False, True])
+def test_a_word_that_another_part_begins_with_is_left_to_it_unless_a_list_was_found(is_found):
+    own, _ = memory()
+    own.rules = replace(own.rules, stops_at="top")
+    top = geometry().control + 8
+    own.static[top] = Word(0x1000)
+    own.found = {unknown("cell"): Word(3)} if is_found else {}
+    with pytest.raises(Astray) as error:
+        own.load(Word(top), SITE)
+    assert (str(error.value) == AT_STOP) != is_found
+
+
+def test_what_an_instruction_accesses_is_told():
+    own, _ = memory()
+    own.rules.terms.questions.assume(unknown("inner").equals(128 * 7 + 5))
+    sites = {what: Site(0x1000 + number, ()) for number, what in enumerate(Reached)}
+    own.name("place", unknown("inner"))
+    own.store(own.stack_pointer, Word(0), sites[Reached.STACK])
+    own.store(Word(geometry().control), Word(0), sites[Reached.CONTROL])
+    own.store(place(own, "inner"), Word(0), sites[Reached.DESCRIPTOR])
+    own.store(place(own, "anywhere"), Word(0), sites[Reached.AREA])
+    block = Word(0, ((own.rules.terms.known(unknown("start"), (1 << 29) - 1), 8),))
+    own.starts[block] = unknown("start")
+    own.store(block.plus(Word(4), -1), Word(1), sites[Reached.BLOCK])
+    del sites[Reached.TABLES]
+    assert own.rules.reached == {site.instruction_address: {what} for what, site in sites.items()}
 
 
 def test_a_copy_is_changed_apart():

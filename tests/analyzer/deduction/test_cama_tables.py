@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.analyzer.deduction.cama_builds import geometry, memory
-from wcet_probe.analyzer.deduction.cama_tables import TableWord
+from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART, SetWord, TableWord
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, condition, unknown
 from wcet_probe.analyzer.deduction.words import Word
@@ -43,6 +43,43 @@ def test_a_word_of_bits_of_the_set_that_is_asked_for_is_found():
     assert not own.is_vector_of_set(Word(geometry().word_at(3 + geometry().sets * geometry().vector_words)), SITE)
     loaded = own.load_set_word(first)
     assert own.set_words[loaded].address == first
+
+
+SMALL_CLASS, LARGE_CLASS = Word(3), Word(20)
+COMPARED = TableWord(unknown("own cell"), condition("bits constant", 20), True, False, (Word(0), Word(0)))
+
+
+@pytest.mark.parametrize(
+    ("number", "before", "reason"),
+    [
+        (SMALL_CLASS, {}, LEFT_TO_ANOTHER_PART),
+        (LARGE_CLASS, {}, LEFT_TO_ANOTHER_PART),
+        (SMALL_CLASS, {"found": {unknown("cell"): LARGE_CLASS}}, "a second list that was found"),
+        (LARGE_CLASS, {"found": {unknown("cell"): SMALL_CLASS}}, "a second list that was found"),
+        (SMALL_CLASS, {"cells": {Word(0x1000): COMPARED}}, "a list of small blocks where a large one was compared"),
+    ],
+)
+def test_a_way_is_left_where_another_part_follows_it_and_else_ended(number, before, reason):
+    """Each part leaves the lists of the others: a way with lists of two of them, none would follow."""
+    own, _ = memory()
+    own.rules = replace(own.rules, asked_set=Word(3), leaves_found=BOTH)
+    for name, value in before.items():
+        setattr(own, name, value)
+    of = SetWord(Word(geometry().word_at(3)), 0)
+    with pytest.raises(Astray, match=f"^{reason}$"):
+        own._found_cell((Word(0), of), (Word(96), number), (), is_vector=False)
+
+
+def test_the_class_of_a_list_of_large_blocks_that_was_found_is_one_of_the_tables():
+    own, _ = memory()
+    for claim in own.rules.claims:
+        if not claim.kinds:
+            own.rules.terms.questions.assume(claim.of(own.rules.before))
+    own.rules = replace(own.rules, asked_set=Word(3))
+    of = SetWord(Word(geometry().word_at(3)), 0)
+    assert own._found_cell((Word(0), of), (Word(96), LARGE_CLASS), (), is_vector=False).is_large
+    with pytest.raises(Astray, match="not shown to be one"):
+        own._found_cell((Word(0), replace(of, version=1)), (Word(96), Word(21)), (), is_vector=False)
 
 
 def test_what_makes_the_heap_loads_no_table_that_it_has_not_cleared():

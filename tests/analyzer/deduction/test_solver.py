@@ -1,8 +1,10 @@
 """Questions to the solver: what is said to hold does, what is not answered is not said to hold."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
+import z3
 
 from wcet_probe.analyzer.deduction.formulas import TRUE, apply, condition, conjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
@@ -41,6 +43,17 @@ def test_a_question_beyond_its_work_is_not_shown():
     """No three cubes of numbers above 0 make a cube's sum of two: what is not found out is no proof."""
     hard = conjunction(*(apply("f", X * 7 + Y * number).differs(number) for number in range(40)))
     assert not Questions(work_limit=1).holds(hard)
+
+
+def test_what_one_solver_does_not_answer_another_one_is_asked(monkeypatch):
+    questions = Questions()
+    questions.assume(X >= 3)
+    questions.enter()
+    questions.assume(Y.equals(X))
+    unanswered = SimpleNamespace(check=lambda _: z3.unknown, assertions=questions._solver.assertions)
+    monkeypatch.setattr(questions, "_solver", unanswered)
+    assert questions.holds(Y >= 3)
+    assert not questions.holds(Y >= 4)
 
 
 def test_bits_hold_of_words_of_32_bits():

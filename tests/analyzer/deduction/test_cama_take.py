@@ -1,0 +1,112 @@
+"""Malloc of CAMA from a list of large blocks: it keeps all claims, and broken versions do not."""
+
+import pytest
+
+from tests.analyzer.deduction.cama_builds import deduced, only, open_of_changed, possible, program
+from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD
+from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
+from wcet_probe.analyzer.deduction.cama_malloc import NOTHING_CHANGED, RETURNED, SIZE
+from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET, LARGE_ENOUGH
+from wcet_probe.analyzer.deduction.cama_take import _Taking
+from wcet_probe.cache_sets.deduction import deduce
+
+ASKED = {CHAINED_AND_USED, NOT_HELD, IN_ITS_SET, LARGE_ENOUGH, SIZE, RETURNED, NOTHING_CHANGED, "blocks"}
+
+
+@pytest.mark.slow
+def test_malloc_of_a_list_of_large_blocks_keeps_all_claims():
+    found = deduced("malloc-large")
+    assert (found.ways, found.open) == (52, ())
+    assert {one.what for one in found.obligations} >= ASKED
+
+
+@pytest.mark.slow
+def test_what_is_assumed_on_a_way_is_no_contradiction(monkeypatch):
+    """Else all would be shown of it."""
+    assert possible("malloc-large", monkeypatch) == [True] * 52
+
+
+def test_parts_that_do_not_begin_at_one_instruction_are_open(monkeypatch):
+    joins = (Join(0x100000, {}, 0, frozenset()), Join(0x100004, {}, 0, frozenset()))
+    monkeypatch.setattr(_Taking, "follow", lambda *_: joins)
+    found = deduce(program(), ("malloc-large",))[0]
+    assert found.open_by_name == {ONE_BEGIN: (0x100000, 0x100004)}
+
+
+CARVE = "        carve(descriptor, start + size, rest);\n"
+TAKING = {
+    "a block that stays the first of its list": ("    set_first(head, next);\n    if", "    if", {"heads-large"}),
+    "a bit that stays set": (
+        "        next->prev = NULL;\n    else\n        mark_empty(set, class);\n",
+        "        next->prev = NULL;\n",
+        {"bits"},
+    ),
+    "a first block that is too small by a word or two": (
+        "size_of(first) < size)",
+        "size_of(first) + 8 < size)",
+        {LARGE_ENOUGH},
+    ),
+}
+CUTTING = {
+    "a rest that begins before the block's end": (
+        CARVE,
+        CARVE.replace("start + size", "start + size - 8"),
+        {"small-and-block"},
+    ),
+    "a small block with the tag of another class": (
+        f"{CARVE}        return as_used(start, tag_of(class_of(size)));",
+        f"{CARVE}        return as_used(start, tag_of(class_of(size) + 1));",
+        {"small-blocks"},
+    ),
+    "a rest that is in no list": ("    insert(behind, start, rest);\n", "", {"list-prev"}),
+    "a rest that leads to the wrong neighbour": (
+        "    put_between(descriptor, behind, descriptor->right);",
+        "    put_between(descriptor, behind, behind->right);",
+        {"chain-right"},
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("old", "new", "expected"), TAKING.values(), ids=TAKING)
+def test_a_list_that_a_block_leaves_wrongly_is_open(old, new, expected, monkeypatch):
+    only(expected, monkeypatch)
+    found = open_of_changed("malloc-large", (old, new))
+    assert found.keys() == expected
+    assert all("cama_malloc" in place for places in found.values() for place in places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("old", "new", "expected"), CUTTING.values(), ids=CUTTING)
+def test_a_block_that_is_cut_wrongly_is_open(old, new, expected, monkeypatch):
+    only(expected, monkeypatch)
+    found = open_of_changed("malloc-large", (old, new))
+    assert any(expected <= {name} or name.startswith("followed to its end") for name in found)
+
+
+@pytest.mark.slow
+def test_a_cut_that_writes_into_the_block_is_not_followed(monkeypatch):
+    only((), monkeypatch)
+    old = "    cut(descriptor, start + size, size, rest);\n"
+    write = "    if ((start & 0xFFFF0) == 0x77770)\n        ((volatile uintptr_t *)start)[24]++;\n"
+    found = open_of_changed("malloc-large", (old, old + write))
+    (reason,) = found
+    assert reason.startswith("followed to its end")
+    assert "multiple of 32" in reason
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("operation", "first"),
+    [
+        ("malloc-large", "    struct cama_descriptor *descriptor = first_of(head);\n    uintptr_t start"),
+        ("malloc-small", "    struct cama_small *small = first_of(head);\n"),
+    ],
+)
+def test_a_break_that_is_loaded_behind_a_list_that_was_found_is_left_to_no_other_part(operation, first, monkeypatch):
+    """The part where the heap grows does not follow such a way."""
+    only((), monkeypatch)
+    line, rest = first.split("\n", 1)
+    load = "    if (*(volatile uintptr_t *)&cama_control.top == 0x77770)\n        return NULL;\n"
+    found = open_of_changed(operation, (first, f"{line}\n{load}{rest}"))
+    assert any("though a list was found" in name for name in found)
