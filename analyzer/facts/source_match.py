@@ -192,6 +192,9 @@ def _may_be_around(
     found = result[site.header_address]
     if found is None:
         return False
+    at_heads = (loop for at in site.own_lines for loop in index.loops_at(*at) if at[1] in loop.header_lines)
+    if len(site.latches) > 1 and any(loop != found and _encloses(loop, found) for loop in at_heads):
+        return True  # one of its latches may be that of a loop around, which goes on to the head inside at once
     above = [result[address] for address in ancestors(site.header_address, outers)]
     around = {
         loop

@@ -116,6 +116,17 @@ def test_a_loop_that_is_inlined_and_unrolled_is_not_the_one_around_it_for_its_ma
     assert found((5, 6, 10, 11), (6, 10, 11), latch=11) == CALLEE
 
 
+def test_a_loop_with_the_head_of_the_one_around_it_may_have_a_latch_of_that():
+    def found(latches, *own):
+        outer = LoopSite("f", 8, 8, lines(2), lines(2, 3, 7))
+        inner = LoopSite("f", 16, 16, lines(*[4] * latches), lines(*own), outer=8, latches=tuple(range(latches)))
+        return match_loops([outer, inner], INDEX)[16]
+
+    assert found(2, 4, 5, 6) == INNER
+    assert found(1, 4, 5, 6, 2) == INNER
+    assert found(2, 4, 5, 6, 2) is None
+
+
 def test_the_latch_decides_where_nothing_contradicts():
     assert match([4], [4, 5, 6]) == INNER
     assert match([2], [3, 7]) == OUTER
