@@ -352,3 +352,13 @@ def test_effective_addresses():
 def test_every_class_found_is_listed():
     for isa, cases in CASES.items():
         assert {timing_class for _, timing_class, _ in cases} <= TIMING_CLASSES[isa]
+
+
+@pytest.mark.parametrize(
+    ("code", "writes"),
+    [("103f11ee", {"r3"}), ("112f51ec", {"r2", "r1"}), ("103f01ee", set())],  # mrc, mrrc, mcr
+)
+def test_what_a_coprocessor_gives_is_written(code, writes):
+    """A target may charge them; the disassembler calls these registers read."""
+    (instruction,) = decode_range(bytes.fromhex(code), 0, Isa.ARM, big_endian=False)
+    assert instruction.writes == writes

@@ -109,7 +109,7 @@ def interpret(record: Record) -> Instruction:
         branch_target=record.immediate if control in _DIRECT else None,
         accesses=accesses,
         reads=_reads(record, timing_class, accesses),
-        writes=record.writes | loaded | _written_base(record, accesses),
+        writes=record.writes | loaded | _written_base(record, accesses) | _moved_from_coprocessor(record),
         loaded=loaded,
         shifted=_reads(record, timing_class, ()) if record.name in _SHIFTS else record.shifted,
         literal=timing_class.startswith("load") and any(access.base is None for access in accesses),
@@ -196,6 +196,11 @@ def _written_base(record: Record, accesses: tuple[Access, ...]) -> frozenset[str
     """The base of an access with write-back, which the disassembler sometimes forgets."""
     post_indexed = record.isa is Isa.ARM and record.bits(27, 25) < 0b100 and not record.bit(24)
     return frozenset(access.base for access in accesses if access.base and (post_indexed or "!" in record.text))
+
+
+def _moved_from_coprocessor(record: Record) -> frozenset[str]:
+    """Registers that ``mrc`` and ``mrrc`` fill, which the disassembler calls read."""
+    return frozenset(record.operands if record.name.startswith(("mrc", "mrrc")) else ())
 
 
 def _reads(record: Record, timing_class: str, accesses: tuple[Access, ...]) -> frozenset[str]:
