@@ -89,7 +89,7 @@ def joined(run: Deduction, way: End, told: Mapping[str, Node], others: Iterable[
 def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stack_register: str) -> Mapping[str, Word]:
     """What is in registers behind a join, where ``words`` are by names; the words of the stack hold anything.
 
-    Of a register's names a constant is taken, or else the first one of ``words``.
+    Of a register's names a constant is taken, or else the first one of ``words``; if none is, it holds anything.
     """
     given = {"lr": anything(run.terms)}
     for register, names in join.held.items():
@@ -99,7 +99,7 @@ def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stac
         elif _OF_RETURN in names:
             given[register] = _RETURN_ADDRESS
         else:
-            given[register] = next(word for name, word in words.items() if name in names)
+            given.update((register, word) for name, word in reversed(words.items()) if name in names)
     if join.stack_pointer is not None:
         given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
     run.memory.stack.update((offset, anything(run.terms)) for offset in join.stack)

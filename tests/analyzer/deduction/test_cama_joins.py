@@ -82,3 +82,9 @@ def test_behind_a_join_all_else_is_anything(run):
     assert given[STACK] == run.stack_pointer.plus(Word(-16 % (1 << 32)))
     assert run.memory.stack.keys() == {-8}
     assert run.memory.stack[-8] not in given.values()
+
+
+def test_of_what_the_part_behind_a_join_does_not_speak_of_a_register_holds_anything(run):
+    place = Word(0, ((unknown("place"), 1),))
+    join = Join(0x100, names(r3="place", r4="asked set"), 0, frozenset())
+    assert registers_behind(run, join, {"place": place}, STACK).keys() == {"r3", STACK, "lr"}
