@@ -11,7 +11,7 @@ Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 
 *Soundness:* as of `analyzer.deduction.cama_free`. Of the block that the second part begins with nothing is known but
 what is asked at the end of every way to it: its start is in the set that is asked for, and its size is not below the
-one that is wanted.
+one that is wanted. Both, and what registers hold of them, are told as they were at entry: that they still are is asked.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from wcet_probe.analyzer.deduction.formulas import (
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
+KEPT = "the block that left its list is where it was, and as large"
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 
 
@@ -143,6 +144,7 @@ class _Taking:
         asked = [
             (CHAINED_AND_USED, is_used),
             (NOT_HELD, negation(after.held(start))),
+            (KEPT, conjunction(after.start(place).equals(start), after.size(place).equals(view.size(place)))),
             (IN_ITS_SET, cama.set_of(start).equals(asked_set)),
             (SIZE, truth(bool(sizes))),
             (LARGE_ENOUGH, truth(size is not None)),

@@ -6,11 +6,12 @@ from tests.analyzer.deduction.cama_builds import deduced, only, open_of_changed,
 from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD
 from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
 from wcet_probe.analyzer.deduction.cama_malloc import NOTHING_CHANGED, RETURNED, SIZE
+from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET, LARGE_ENOUGH
-from wcet_probe.analyzer.deduction.cama_take import _Taking
+from wcet_probe.analyzer.deduction.cama_take import KEPT, _Taking
 from wcet_probe.cache_sets.deduction import deduce
 
-ASKED = {CHAINED_AND_USED, NOT_HELD, IN_ITS_SET, LARGE_ENOUGH, SIZE, RETURNED, NOTHING_CHANGED, "blocks"}
+ASKED = {CHAINED_AND_USED, NOT_HELD, KEPT, IN_ITS_SET, LARGE_ENOUGH, SIZE, RETURNED, NOTHING_CHANGED, "blocks"}
 
 
 @pytest.mark.slow
@@ -39,6 +40,38 @@ def test_a_first_block_that_is_too_small_by_a_word_or_two_is_open(monkeypatch):
     found = open_of_changed("malloc-large", ("size_of(first) < size)", "size_of(first) + 8 < size)"))
     assert found.keys() == {LARGE_ENOUGH}
     assert all("cama_malloc" in place for place in found[LARGE_ENOUGH])
+
+
+class _EnoughError(Exception):
+    """The first way to the join was asked."""
+
+
+def test_a_block_that_is_made_smaller_as_it_leaves_its_list_is_open(monkeypatch):
+    """Else its size before were taken for that behind, and what is done only where they differ is on no way."""
+    only((), monkeypatch)
+    original, answers = Deduction.end_way, []
+
+    def end_way(self, end, asked):
+        asked = list(asked)
+        original(self, end, asked)
+        if end.is_at_join:
+            answers.extend(name for name, formula in asked if not self.terms.questions.holds(formula))
+            raise _EnoughError
+
+    monkeypatch.setattr(Deduction, "end_way", end_way)
+    rest = "    size_t rest = size_of(descriptor) - size;\n\n"
+    taken = "    take_first(descriptor, head, set, class);\n    if (size"
+    less = """    size_t whole = size_of(descriptor), rest = whole - size;
+
+    descriptor->size_and_free = CAMA_THRESHOLD | CAMA_FREE_BIT;
+"""
+    astray = """    take_first(descriptor, head, set, class);
+    if ((*(volatile size_t *)&descriptor->size_and_free & ~CAMA_FREE_BIT) != whole)
+        ((volatile uintptr_t *)start)[16] = 0;
+    if (size"""
+    with pytest.raises(_EnoughError):
+        open_of_changed("malloc-large", (rest + taken, less + astray))
+    assert answers == [KEPT]
 
 
 @pytest.mark.slow
