@@ -98,8 +98,8 @@ def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stac
             given[register] = Word(int(constants[0].removeprefix(_CONSTANT)))
         elif _OF_RETURN in names:
             given[register] = _RETURN_ADDRESS
-        else:
-            given.update((register, word) for name, word in reversed(words.items()) if name in names)
+        elif (named := next((word for name, word in words.items() if name in names), None)) is not None:
+            given[register] = named
     if join.stack_pointer is not None:
         given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
     run.memory.stack.update((offset, anything(run.terms)) for offset in join.stack)
