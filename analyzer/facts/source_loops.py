@@ -1,4 +1,4 @@
-"""Loops and functions of C sources: the only file that imports tree-sitter, and no tree-sitter type leaves it.
+"""Loops and functions of C sources.
 
 The parser recovers from what it does not understand (macros, attributes), so a loop can be missed, and what is missed
 gets no bound from here. Loops are the statements ``for``, ``while`` and ``do``, backward ``goto``s, assembler code
@@ -23,28 +23,37 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-import tree_sitter_c
-from tree_sitter import Language, Node, Parser
-
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
+from wcet_probe.analyzer.facts.source_counters import loop_counters
 from wcet_probe.analyzer.facts.source_headers import with_one_header
 from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, in_macro, keywords, loops_in, macro_uses
 from wcet_probe.analyzer.facts.source_parts import (
-    SourceCounter,
     SourceFile,
     SourceFunction,
     SourceLoop,
     SourcePoint,
     SourceRestriction,
 )
+from wcet_probe.analyzer.facts.source_syntax import (
+    DECLARATIONS,
+    LOOPS,
+    Node,
+    declared_names,
+    first_line,
+    is_in,
+    last_line,
+    parsed,
+    runs_once,
+    text_of,
+    walk,
+)
 from wcet_probe.analyzer.facts.source_tests import test_of
 
 _NO_MACROS: Mapping[str, int] = MappingProxyType({})
-_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
 _LEXEMES = re.compile(
     rb"""(?P<comment> /\*.*?\*/ | //(?:\\\r?\n|[^\n])*)
     | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
@@ -96,12 +105,12 @@ def parse_source(
     assumption that the observer tries to falsify.
     """
     code, marks = _blanked(text.encode())
-    root = Parser(Language(tree_sitter_c.language())).parse(code).root_node
-    nodes = list(_walk(root))
+    root = parsed(code)
+    nodes = list(walk(root))
     defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node) for node in defined)
     found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
-    counters = _loop_counters(root, defined, macro_words, macros.keys())
+    counters = loop_counters(root, defined, macro_words, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in defined:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
@@ -128,9 +137,9 @@ def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozense
         if node.type != "identifier" or parent is None:
             continue
         if parent.type == "call_expression" and parent.child_by_field_name("function") == node:
-            calls.append((_text(node), _first_line(node)))
+            calls.append((text_of(node), first_line(node)))
         elif parent.type != "function_declarator" or _is_in_body(parent):
-            others.add(_text(node))
+            others.add(text_of(node))
     return tuple(calls), frozenset(others)
 
 
@@ -142,7 +151,7 @@ def _is_in_body(node: Node) -> bool:
 
 def _is_parsed(definition: Node) -> bool:
     """Whether all of a function is understood: ``MACRO(x) { … }`` is parsed as a function in it."""
-    inside = sum(node.type == "function_definition" for node in _walk(definition))
+    inside = sum(node.type == "function_definition" for node in walk(definition))
     return not definition.has_error and inside == 1
 
 
@@ -224,22 +233,6 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
     return with_one_header(code), marks
 
 
-def _walk(root: Node) -> Iterator[Node]:
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        yield node
-        stack += reversed(node.children)
-
-
-def _first_line(node: Node) -> int:
-    return node.start_point.row + 1
-
-
-def _last_line(node: Node) -> int:
-    return node.end_point.row + 1
-
-
 def _is_nested(node: Node) -> bool:
     """Whether a definition stands in another: a macro with a block behind it is parsed as one."""
     while (parent := node.parent) is not None:
@@ -257,14 +250,16 @@ def _function(file: str, node: Node) -> SourceFunction:
         declarator = declarator.child_by_field_name("declarator") or (
             declarator.named_children[0] if declarator.type == "parenthesized_declarator" else None
         )
-    tokens = [symbol.text or b"" for symbol in _walk(node) if not symbol.children]
+    tokens = [symbol.text or b"" for symbol in walk(node) if not symbol.children]
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
-    calls = (each.child_by_field_name("function") for each in _walk(node) if each.type == "call_expression")
-    names = frozenset(_text(each) for each in _walk(node) if each.type in {"identifier", "type_identifier"})
-    variables = tuple(_text(each) for part in _walk(node) if part.type in _DECLARATIONS for each in _declared(part))
-    first, last = _first_line(node), _last_line(node)
-    return SourceFunction(file, text, first, last, digest, frozenset(map(_text, calls)), names, variables)
+    calls = (each.child_by_field_name("function") for each in walk(node) if each.type == "call_expression")
+    names = frozenset(text_of(each) for each in walk(node) if each.type in {"identifier", "type_identifier"})
+    variables = tuple(
+        text_of(each) for part in walk(node) if part.type in DECLARATIONS for each in declared_names(part)
+    )
+    first, last = first_line(node), last_line(node)
+    return SourceFunction(file, text, first, last, digest, frozenset(map(text_of, calls)), names, variables)
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:
@@ -274,14 +269,7 @@ def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:
 def _is_loop(node: Node) -> bool:
     if node.type == "gnu_asm_expression":
         return may_go_back(node.text or b"")
-    return node.type in _LOOPS and not _runs_once(node)
-
-
-def _runs_once(node: Node) -> bool:
-    """Whether the loop is ``do … while (0)``."""
-    condition = node.child_by_field_name("condition")
-    text = condition.text if node.type == "do_statement" and condition is not None else None
-    return text is not None and text.strip(b"() \t\r\n") == b"0"
+    return node.type in LOOPS and not runs_once(node)
 
 
 def _has_test_in_front(node: Node) -> bool:
@@ -298,10 +286,10 @@ _LEAVING = frozenset({"return_statement", "goto_statement"})
 def _may_be_left(node: Node) -> bool:
     """Whether the body may end the loop: where nothing else does, or by a statement; in ``do``, not by a macro."""
     if node.type != "do_statement":
-        return node.type in _LOOPS and not _has_test_in_front(node)
-    nodes = list(_walk(node))
-    nearer = [one for one in nodes if one != node and (one.type in _LOOPS or one.type == "switch_statement")]
-    breaks = (one for one in nodes if one.type == "break_statement" and not any(_is_in(one, each) for each in nearer))
+        return node.type in LOOPS and not _has_test_in_front(node)
+    nodes = list(walk(node))
+    nearer = [one for one in nodes if one != node and (one.type in LOOPS or one.type == "switch_statement")]
+    breaks = (one for one in nodes if one.type == "break_statement" and not any(is_in(one, each) for each in nearer))
     return node.has_error or any(one.type in _LEAVING for one in nodes) or any(breaks)
 
 
@@ -312,16 +300,16 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
     elif node.type == "while_statement" and condition is not None:
         head_end = condition
     else:  # all of assembler code
-        head_end = node.children[0] if node.type in _LOOPS else node
-    lines = set(range(_first_line(node), _last_line(head_end) + 1))
+        head_end = node.children[0] if node.type in LOOPS else node
+    lines = set(range(first_line(node), last_line(head_end) + 1))
     if node.type == "do_statement" and condition is not None:
         keyword = next((child for child in node.children if child.type == "while"), condition)
-        lines |= set(range(_first_line(keyword), _last_line(condition) + 1))
+        lines |= set(range(first_line(keyword), last_line(condition) + 1))
     loop = SourceLoop(
         file,
-        _function_of(functions, _first_line(node)),
-        _first_line(node),
-        _last_line(node),
+        _function_of(functions, first_line(node)),
+        first_line(node),
+        last_line(node),
         tuple(sorted(lines)),
         test_first=_has_test_in_front(node),
         left_inside=_may_be_left(node),
@@ -333,11 +321,11 @@ def _backward_gotos(
     file: str, definition: Node, functions: tuple[SourceFunction, ...], loops: list[SourceLoop]
 ) -> Iterator[_Found]:
     """A loop for each label that is jumped to from below; it holds the loops that it is jumped to from."""
-    nodes = list(_walk(definition))
+    nodes = list(walk(definition))
     for labelled in (node for node in nodes if node.type == "labeled_statement"):
-        name, first = labelled.children[0], _first_line(labelled)
+        name, first = labelled.children[0], first_line(labelled)
         jumps = [node for node in nodes if node.type == "goto_statement" and node.start_byte > name.start_byte]
-        lines = [_first_line(jump) for jump in jumps if name.text in [child.text for child in jump.named_children]]
+        lines = [first_line(jump) for jump in jumps if name.text in [child.text for child in jump.named_children]]
         if lines:
             around = [loop.last_line for loop in loops if loop.first_line >= first and any(at in loop for at in lines)]
             function = _function_of(functions, first)
@@ -364,7 +352,7 @@ def _not_parsed(
     file: str, code: bytes, functions: tuple[SourceFunction, ...], nodes: Iterable[Node]
 ) -> Iterator[_Found]:
     """The loops whose keywords the parser did not understand, as behind a macro or in the arguments of one."""
-    parsed = {node.start_byte for node in nodes if node.parent is not None and node.parent.type in _LOOPS}
+    parsed = {node.start_byte for node in nodes if node.parent is not None and node.parent.type in LOOPS}
     for keyword in keywords(code):
         line = 1 + code.count(b"\n", 0, keyword)
         if keyword not in parsed and (function := _function_of(functions, line)):
@@ -404,144 +392,3 @@ def _points(
             is_first = before in (b"", b"else", b"} else", b"}else")
             test = test_of(rest.decode("utf-8", "replace")) if is_first else None
             yield SourcePoint(file, _function_of(functions, line), mark.text, line, test)
-
-
-# ------------------------------------------------------------------------------------------------------------- counters
-
-
-def _loop_counters(
-    root: Node, definitions: list[Node], macro_words: frozenset[str], loop_macros: Collection[str]
-) -> Mapping[int, tuple[SourceCounter, ...]]:
-    """The counters of the loops of ``definitions``, by the byte where the loop starts.
-
-    Soundness: a variable is no counter where its address is taken, a macro may speak of it, assembly or a call of what
-    is not declared as a function does, or the loop may be entered in its midst or repeated by a jump. A loop with a
-    macro's loop in it has none, nor one that is not understood: a macro of a header that is not among the sources may
-    be a loop, too.
-    """
-    functions = {
-        _text(found.child_by_field_name("declarator")) for found in _walk(root) if found.type == "function_declarator"
-    } - macro_words
-    result: dict[int, tuple[SourceCounter, ...]] = {}
-    for definition in definitions:
-        nodes = list(_walk(definition))
-        declared = [name for node in nodes if node.type in _DECLARATIONS for name in _declared(node)]
-        exposed = {_text(name) for node in nodes for name in _exposed(node, functions)} | macro_words
-        for loop in (node for node in nodes if node.type in _LOOPS and not _runs_once(node)):
-            if loop.has_error or any(_is_macro(node, loop_macros) for node in _walk(loop)):
-                continue
-            inside, names = _inside(loop), [name for name in dict.fromkeys(map(_text, declared)) if name not in exposed]
-            found = [] if inside is None else [_counter(loop, inside, name, declared) for name in names]
-            result[loop.start_byte] = tuple(each for each in found if each is not None)
-    return result
-
-
-_DECLARATIONS = frozenset({"declaration", "parameter_declaration"})
-_CHANGES = frozenset({"update_expression", "assignment_expression"})
-
-
-def _is_macro(node: Node, loop_macros: Collection[str]) -> bool:
-    """Whether ``node`` is the name of a macro with a loop, or a statement that is a name alone, as no other one is."""
-    named = node.named_children if node.type == "expression_statement" else []
-    return (not node.children and _text(node) in loop_macros) or [each.type for each in named] == ["identifier"]
-
-
-def _text(node: Node | None) -> str:
-    return ((node.text if node is not None else None) or b"").decode("utf-8", "replace")
-
-
-def _declared(node: Node) -> Iterator[Node]:
-    """The names of the variables of a declaration; arrays and functions are none."""
-    for one in node.children_by_field_name("declarator"):
-        declarator: Node | None = one
-        while declarator is not None and declarator.type in {"init_declarator", "pointer_declarator"}:
-            declarator = declarator.child_by_field_name("declarator")
-        if declarator is not None and declarator.type == "identifier":
-            yield declarator
-
-
-def _exposed(node: Node, functions: set[str]) -> Iterator[Node]:
-    """Names that something else than the loops' statements may change the values of."""
-    is_address = node.type == "pointer_expression" and _text(node.children[0]) == "&"
-    is_unknown = node.type == "call_expression" and _text(node.child_by_field_name("function")) not in functions
-    if is_address or is_unknown or node.type.startswith("gnu_asm"):
-        yield from (name for name in _walk(node) if name.type == "identifier")
-
-
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """What is looked at in a loop for each variable; all but what is done once before it."""
-
-    changes: Mapping[str, list[Node]]
-    loops: list[Node]
-    arrays: list[Node]
-
-
-def _inside(loop: Node) -> _Inside | None:
-    """The parts of ``loop``; None where it may be entered in its midst."""
-    start = loop.child_by_field_name("initializer")
-    changes: dict[str, list[Node]] = {}
-    loops, arrays = list[Node](), list[Node]()
-    for node in _walk(loop):
-        kind = node.type
-        if start is not None and _is_in(node, start):
-            continue
-        if kind == "labeled_statement" or (kind == "case_statement" and _is_case_of_other(node, loop)):
-            return None
-        if kind in _CHANGES:
-            changes.setdefault(_text(_changed(node)), []).append(node)
-        elif kind == "array_declarator":
-            arrays.append(node)
-        elif kind in _LOOPS and node != loop:
-            loops.append(node)
-    return _Inside(changes, loops, arrays)
-
-
-def _counter(loop: Node, inside: _Inside, name: str, declared: list[Node]) -> SourceCounter | None:
-    start, condition = loop.child_by_field_name("initializer"), loop.child_by_field_name("condition")
-    of_name = [each for each in declared if _text(each) == name]
-    own = [each for each in of_name if _is_in(each, loop)]
-    if len(own or of_name) != 1 or (own and (start is None or not _is_in(own[0], start))):
-        return None  # which variable is meant is not clear
-    changes = inside.changes.get(name, [])
-    if any(_is_in(each, node) for node in inside.arrays for each in changes):
-        return None  # `MACRO a[i++] = 0;` is parsed as a declaration of an array
-    if len(changes) != 1 or any(_is_in(changes[0], node) for node in inside.loops):
-        return None
-    step = _step(changes[0], name)
-    in_test = condition is not None and loop.type != "do_statement" and _is_in(changes[0], condition)
-    return SourceCounter(name, _first_line((own or of_name)[0]), step, in_test) if step else None
-
-
-def _is_in(node: Node, outer: Node) -> bool:
-    return outer.start_byte <= node.start_byte and node.end_byte <= outer.end_byte
-
-
-def _is_case_of_other(node: Node, loop: Node) -> bool:
-    """Whether a ``case`` is of a ``switch`` around the loop."""
-    around = node.parent
-    while around is not None and around.type != "switch_statement":
-        around = around.parent
-    return around is None or not _is_in(around, loop)
-
-
-def _changed(node: Node) -> Node | None:
-    """What an assignment or an increment changes."""
-    found = node.child_by_field_name("argument" if node.type == "update_expression" else "left")
-    while found is not None and found.type == "parenthesized_expression" and found.named_children:
-        found = found.named_children[0]
-    return found
-
-
-def _step(node: Node, name: str) -> int:
-    """What a change adds to the variable; 0 if that is no constant."""
-    operator, value = _text(node.child_by_field_name("operator")), node.child_by_field_name("right")
-    if node.type == "update_expression":
-        return {"++": 1, "--": -1}.get(operator, 0)
-    if operator == "=" and value is not None and value.type == "binary_expression":
-        if _text(value.child_by_field_name("left")) != name:
-            return 0
-        operator, value = _text(value.child_by_field_name("operator")) + "=", value.child_by_field_name("right")
-    digits = re.fullmatch(r"([1-9][0-9]*)[uUlL]*", _text(value))
-    amount = int(digits[1]) if digits else 0
-    return {"+=": amount, "-=": -amount}.get(operator, 0)

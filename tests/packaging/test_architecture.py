@@ -53,8 +53,8 @@ def test_pytest_goes_into_every_folder_of_tests(pytestconfig):
         ("highspy", "analyzer/ipet/solver.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/pcode/lift.py"),
-        ("tree_sitter", "analyzer/facts/source_loops.py"),
-        ("tree_sitter_c", "analyzer/facts/source_loops.py"),
+        ("tree_sitter", "analyzer/facts/source_syntax.py"),
+        ("tree_sitter_c", "analyzer/facts/source_syntax.py"),
         ("unicorn", "emu/engine.py"),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_loops import loop_macros, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFunction
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
 
@@ -204,26 +204,6 @@ void *take(bytes)
         "a.c", text.replace("#if __STD_C\n", "").replace("#else\nvoid *take(bytes)\n    size_t bytes;\n#endif\n", "")
     )
     assert plain.functions[0].sha256 == source.functions[0].sha256
-
-
-@pytest.mark.parametrize("defined", ["", "#define FOUR for (int k = 0; k < 4; k++)\n#define MORE ++*to\n"])
-@pytest.mark.parametrize(
-    ("body", "counters"),
-    [
-        ("i++;", ["i"]),
-        ("words[i++] = s;", ["i"]),
-        ("FOUR words[i++] = s;", []),
-        ("FOUR { i++; }", []),
-        ("FOUR ++i;", []),
-        ("FOUR (i)++;", []),
-        ("FOUR if (s) i++;", []),
-        ("MORE; i++;", []),
-    ],
-)
-def test_a_variable_that_a_macros_loop_may_change_counts_no_iterations(body, counters, defined):
-    text = f"{defined}unsigned words[9];\nvoid f(int n, int s) {{\n int i = 0;\n while (i < n) {{ {body} }}\n}}\n"
-    found = parse_source("a.c", text, loop_macros([text]), macro_words([text])).loops
-    assert next([one.name for one in loop.counters] for loop in found if loop.test_first) == counters
 
 
 def test_pragma_in_a_macro_speaks_of_the_loop_of_each_use() -> None:
