@@ -35,7 +35,6 @@ class Questions:
 
     Attributes:
         asked: how many questions were asked.
-        work: z3's units for them.
 
     Raises:
         UsageError: z3 is not installed.
@@ -43,12 +42,19 @@ class Questions:
 
     def __init__(self, work_limit: int = WORK_LIMIT) -> None:
         self._z3 = _z3()
-        self._solver = self._z3.SimpleSolver()
+        # One of its own: z3 goes by numbers of its expressions, and those of others are let go at no certain time.
+        self._context = self._z3.Context()
+        self._solver = self._z3.SimpleSolver(ctx=self._context)
         self._solver.set("rlimit", work_limit)
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._limit = work_limit
         self._made: dict[Node, Any] = {}
         self.asked = 0
+
+    @property
+    def work(self) -> int:
+        """Units of z3's work for all that was asked so far."""
+        return int(self._solver.statistics().get_key_value("rlimit count"))
 
     def assume(self, formula: Node) -> None:
         """Take ``formula`` for granted until the next `leave`."""
@@ -73,7 +79,7 @@ class Questions:
 
     def _afresh(self) -> Any:  # noqa: ANN401
         """A solver with the same assumptions that was asked nothing yet, as what was learnt before may mislead."""
-        solver = self._z3.SimpleSolver()
+        solver = self._z3.SimpleSolver(ctx=self._context)
         solver.set("rlimit", self._limit)
         solver.add(self._solver.assertions())
         return solver
@@ -91,7 +97,7 @@ class Questions:
     def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
         self.asked += 1
-        solver = self._z3.SolverFor("QF_BV")
+        solver = self._z3.SolverFor("QF_BV", ctx=self._context)
         solver.set("rlimit", self._limit)
         made: dict[Node, Any] = {}
         for one in premises:
@@ -106,20 +112,21 @@ class Questions:
         return found
 
     def _translated(self, node: Node) -> Any:  # noqa: ANN401, C901, PLR0911  a case for each operation
-        z3, of = self._z3, self._translate
+        z3, of, context = self._z3, self._translate, self._context
         match node.operation, node.arguments:
             case "int", (value,):
-                return z3.IntVal(value)
+                return z3.IntVal(value, context)
             case "bool", (value,):
-                return z3.BoolVal(value)
+                return z3.BoolVal(value, context)
             case "unknown", (name,):
-                return z3.Int(name) if node.sort == "int" else z3.Bool(name)
+                return z3.Int(name, context) if node.sort == "int" else z3.Bool(name, context)
             case "apply", (name, *arguments):
-                result = z3.IntSort() if node.sort == "int" else z3.BoolSort()
-                return z3.Function(name, *[z3.IntSort()] * len(arguments), result)(*map(of, arguments))
+                integer = z3.IntSort(context)
+                result = integer if node.sort == "int" else z3.BoolSort(context)
+                return z3.Function(name, *[integer] * len(arguments), result)(*map(of, arguments))
             case "sum", (constant, parts):
                 summands = [of(one) if factor == 1 else factor * of(one) for one, factor in parts]
-                return z3.Sum([*summands, z3.IntVal(constant)])
+                return z3.Sum([*summands, z3.IntVal(constant, context)])
             case "choice", (formula, one, other):
                 return z3.If(of(formula), of(one), of(other))
             case "equal", (one, other):
@@ -140,16 +147,16 @@ class Questions:
         return found
 
     def _bits_of(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401, PLR0911  a case for each operation
-        z3 = self._z3
+        z3, context = self._z3, self._context
         match node.operation, node.arguments:
             case "bits constant", (value,):
-                return z3.BitVecVal(value, _WORD_BITS)
+                return z3.BitVecVal(value, _WORD_BITS, context)
             case "bits unknown", (name,):
-                return z3.BitVec(name, _WORD_BITS)
+                return z3.BitVec(name, _WORD_BITS, context)
             case "bool", (value,):
-                return z3.BoolVal(value)
+                return z3.BoolVal(value, context)
             case "unknown", (name,):
-                return z3.Bool(name)
+                return z3.Bool(name, context)
             case "not", (formula,):
                 return z3.Not(self._bits(formula, made))
             case "all", formulas:
@@ -161,10 +168,10 @@ class Questions:
 
 
 def _leading_zeros(z3: Any, word: Any) -> Any:  # noqa: ANN401
-    found = z3.BitVecVal(_WORD_BITS, _WORD_BITS)
+    found = z3.BitVecVal(_WORD_BITS, _WORD_BITS, word.ctx)
     for bit in range(_WORD_BITS):
         is_set = z3.Extract(bit, bit, word) == 1
-        found = z3.If(is_set, z3.BitVecVal(_WORD_BITS - 1 - bit, _WORD_BITS), found)
+        found = z3.If(is_set, z3.BitVecVal(_WORD_BITS - 1 - bit, _WORD_BITS, word.ctx), found)
     return found
 
 

@@ -77,3 +77,22 @@ def test_without_z3_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     with pytest.raises(UsageError, match=r"pip install 'wcet-probe\[deduction\]'"):
         Questions()
+
+
+def test_the_work_of_questions_does_not_depend_on_others():
+    """What is shown within the limit is so in each run, whenever objects of other questions are let go."""
+
+    def work():
+        questions = Questions()
+        for number in range(1, 9):
+            questions.assume(apply("f", X * number) >= apply("f", Y + number))
+            questions.holds(apply("f", X + Y) >= apply("f", Y) + number)
+        return questions.work
+
+    alone = work()
+    others = [Questions() for _ in range(3)]
+    for one in others:
+        one.assume(conjunction(*(apply("f", X * number).differs(number) for number in range(50))))
+        one.is_possible()
+    del others[::2]
+    assert work() == alone > 0
