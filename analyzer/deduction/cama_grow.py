@@ -2,7 +2,8 @@
 
 1. From the entry to the load of the break, which is the join: nothing was stored, and the bits know of the size that it
    is a multiple of 8, holds what is wanted, and is the least of its class if that is small.
-2. To the load of how many descriptors are available: where an area would be laid out.
+2. To the load of how many descriptors are available: where an area would be laid out. Where no register tells it there,
+   this part and the next are followed as one.
 3. To behind the new area, if one is wanted, and the gap before it. Owed is the break, which is where the area ends.
 4. To behind the gap before the start of the block. Owed is the break, which is the start.
 5. To the return, with the block.
@@ -11,7 +12,7 @@ Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 
 *Soundness:* as of `analyzer.deduction.cama_free`. Of what a part knows of the numbers that it begins with, each is
 asked at the end of every way to it, of the words that registers hold there. All ways to a part are to end at one
-instruction, which is executed again: where it is a load, nothing but that is to change a register.
+instruction, which is executed again: where it is a load, it is not to have changed before what it reads.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
 from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
@@ -57,7 +57,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.words import SPAN, Word
-from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.lift import Lifter, Varnode
 
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 AREA, START = "where an area would be", "where the block starts"
@@ -78,23 +78,44 @@ def deduce_malloc_grow(
     first = _Entry(geometry, registers)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-grow")
+    is_area_told = True
     for stage in (_AREA, _GAP, _START, _END):
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
         join = common(joins)
         if join is None or not _may_be_repeated(lifter, join.address, stage):
             return found.then(without_begin("malloc-grow", joins))
-        part = _Part(geometry, stage, join, registers)
-        joins = part.follow(lifter, join.address)
+        part = _Part(geometry, stage, join, registers, is_area_told=is_area_told)
+        ends = part.follow(lifter, join.address)
+        is_area_told = is_area_told and not part.misses_area
+        if stage == _AREA and not is_area_told:
+            continue
+        joins = ends
         found = found.then(part.run.deduced("malloc-grow"))
     return found
 
 
 def _may_be_repeated(lifter: Lifter, address: int, stage: int) -> bool:
-    """Whether a part may begin with the instruction at ``address``, which ends the ways before it at its load."""
-    before_load = takewhile(lambda op: op.opcode != "LOAD", lifter.lift(address).ops)
-    is_begun = any(op.output is None or op.output.space != "unique" for op in before_load)
-    return stage not in {_AREA, _GAP} or not is_begun
+    """Whether a part may begin with the instruction at ``address``, which ends the ways before it at one of its loads.
+
+    What it reads before that must not be what it has written already, as ``lwzu`` and ``ldm`` with a new base may.
+    """
+    if stage not in {_AREA, _GAP}:
+        return True
+    ops = lifter.lift(address).ops
+    loads = [index for index, op in enumerate(ops) if op.opcode == "LOAD"]
+    read, written = set[tuple[str, int]](), set[tuple[str, int]]()
+    for op in ops[: loads[-1] if loads else len(ops)]:
+        if op.opcode == "STORE":
+            return False
+        read |= {byte for one in op.inputs for byte in _bytes(one)} - written
+        written |= set(_bytes(op.output)) if op.output is not None else set()
+    return not read & written
+
+
+def _bytes(varnode: Varnode) -> Iterator[tuple[str, int]]:
+    if varnode.space != "const":
+        yield from ((varnode.space, varnode.offset + index) for index in range(varnode.size_bytes))
 
 
 # --------------------------------------------------------------------------------------------------------------- entry
@@ -163,7 +184,9 @@ class _Numbers:
 class _Part:
     """A part behind the first."""
 
-    def __init__(self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str]) -> None:
+    def __init__(
+        self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str], *, is_area_told: bool
+    ) -> None:
         asked_set = unknown("asked set")
         self.stage, self.geometry, self.registers = stage, geometry, registers
         stops_at = "available" if stage == _AREA else ""
@@ -171,7 +194,7 @@ class _Part:
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)
-        place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP else None
+        place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP and is_area_told else None
         start = terms.known(unknown("start"), _MOST_START) if stage in {_START, _END} else None
         self.numbers = _Numbers(self.size.starts, asked_set, place, start)
         if place is not None:
@@ -194,6 +217,7 @@ class _Part:
             owed = anything(terms, _MOST_START).times(START_BYTES)
             memory.static[geometry.control + 8] = owed
         self.joins: list[Join] = []
+        self.misses_area = False
 
     def _words(self, view: View, numbers: _Numbers) -> Mapping[str, tuple[Node, int]]:
         """What registers may hold where a part begins, by names, as numbers and factors."""
@@ -274,6 +298,7 @@ class _Part:
                 self._join(replace(way, reason=""), numbers, view)
                 run.end_way(replace(way, reason=""), [unchanged(run, way)])
                 return
+        self.misses_area = True
         run.end_way(replace(way, reason=AREA), ())
 
     def _ask_at_join(self, way: End) -> None:

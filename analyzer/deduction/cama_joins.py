@@ -33,12 +33,14 @@ class Join:
         held: what each register holds, by names: all that were shown, of which ways may have different ones.
         stack_pointer: its distance from what it was at entry, if it is known.
         stack: words of the stack that were stored, by their distance from what the stack pointer was at entry.
+        returns: those of them that hold the return address.
     """
 
     address: int
     held: Mapping[str, frozenset[str]]
     stack_pointer: int | None
     stack: frozenset[int]
+    returns: frozenset[int] = frozenset()
 
 
 def common(joins: Iterable[Join]) -> Join | None:
@@ -50,7 +52,7 @@ def common(joins: Iterable[Join]) -> Join | None:
         both = {register: names & one.held.get(register, frozenset()) for register, names in first.held.items()}
         held = {register: names for register, names in both.items() if names}
         pointer = first.stack_pointer if first.stack_pointer == one.stack_pointer else None
-        first = Join(first.address, held, pointer, first.stack & one.stack)
+        first = Join(first.address, held, pointer, first.stack & one.stack, first.returns & one.returns)
     return first
 
 
@@ -83,11 +85,13 @@ def joined(run: Deduction, way: End, told: Mapping[str, Node], others: Iterable[
             held[register] = frozenset(shown)
     from_entry = way.words().get(stack_register, Word(0)).plus(run.stack_pointer, -1)
     distance = None if from_entry.parts else from_entry.constant
-    return Join(way.instruction_address, held, distance, frozenset(cast("CamaMemory", way.memory).stack))
+    stack = cast("CamaMemory", way.memory).stack
+    returns = frozenset(offset for offset, word in stack.items() if word == _RETURN_ADDRESS)
+    return Join(way.instruction_address, held, distance, frozenset(stack), returns)
 
 
 def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stack_register: str) -> Mapping[str, Word]:
-    """What is in registers behind a join, where ``words`` are by names; the words of the stack hold anything.
+    """What registers hold behind a join, with ``words`` by names; the stack holds anything, or where to return to.
 
     Of a register's names a constant is taken, or else the first one of ``words``; if none is, it holds anything.
     """
@@ -102,7 +106,8 @@ def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stac
             given[register] = named
     if join.stack_pointer is not None:
         given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
-    run.memory.stack.update((offset, anything(run.terms)) for offset in join.stack)
+    for offset in sorted(join.stack):
+        run.memory.stack[offset] = _RETURN_ADDRESS if offset in join.returns else anything(run.terms)
     return given
 
 

@@ -83,10 +83,10 @@ class Request:
     asked_set: Word
 
     def given_to(self, run: Deduction) -> None:
-        """Let ``run`` follow it over bits."""
+        """Let ``run`` follow it over bits; addresses of tables may be the set times a constant, plus one."""
         for word in (self.wanted, self.asked_set):
             run.terms.known(word.parts[0][0])
-        run.terms.follow(self.wanted.parts[0][0])
+            run.terms.follow(word.parts[0][0])
 
     def registers(self, run: Deduction, names: tuple[str, str, str]) -> Mapping[str, Word]:
         """What is in registers at the entry; ``names`` are those of the arguments and of the stack pointer."""

@@ -179,7 +179,8 @@ def deduce_malloc_small(
     run.assume_claims()
     run.load_scalars()
     wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
-    run.terms.follow(wanted)
+    for one in (wanted, asked_set):
+        run.terms.follow(one)
     given = (Word(0, ((wanted, 1),)), Word(0, ((asked_set, 1),)), run.stack_pointer)
     run.rules = replace(
         run.rules, asked_set=given[1], leaves_large=True, leaves_found=frozenset({LARGE}), stops_at="top"

@@ -90,7 +90,7 @@ class Tables(Stores):
     def table_word(self, address: Word, site: Site) -> TableWord | None:
         """The word of the tables that ``address`` is shown to be of, if it is one."""
         terms = self.rules.terms
-        if address in self.cells or terms.is_plain(address):
+        if address in self.cells or (terms.is_plain(address) and not terms.is_followed(address)):
             return self.cells.get(address)
         found = self._found_word(address, site)
         if found is not None:
@@ -144,7 +144,8 @@ class Tables(Stores):
             return None
         compared = list(dict.fromkeys(word for one in site.conditions for word in terms.words_in(one) if word.parts))
         start = own_set.times(self.rules.geometry.line_bytes)
-        for size in compared:
+        # What is wanted may be of the class of its size, which alone is a multiple of 8.
+        for size in sorted(compared, key=lambda one: one.alignment % START_BYTES):
             if terms.is_followed(size) and self._is_head_of_size(address, start, size, site):
                 return self._head_of_size(start, size, site)
         for loaded, of in self.set_words.items():

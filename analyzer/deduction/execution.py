@@ -16,9 +16,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, conjunction, disjunction, negation, unknown
+from wcet_probe.analyzer.deduction.formulas import (
+    FALSE,
+    TRUE,
+    Node,
+    conjunction,
+    disjunction,
+    equivalence,
+    negation,
+    unknown,
+)
 from wcet_probe.analyzer.deduction.joins import join_between_stores
-from wcet_probe.analyzer.deduction.words import Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.deduction.words import REVERSED, SPAN, Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.errors import DecodeError
@@ -31,6 +40,8 @@ _STEP_LIMIT = 200_000
 _BRANCH_LIMIT = 200
 """Most branches of one way whose condition is not constant: each is a scope within the others."""
 _NO_BITS: Bits = (FALSE,) * 8
+_BEFORE_RETURN = frozenset({"setISAMode"})
+"""User operations of Arm: they say in which instruction set a return or a jump by a register goes on."""
 
 
 class Astray(Exception):  # noqa: N818  no error of the program: a way that is not followed any further
@@ -150,7 +161,9 @@ class _Execution:
     def __init__(
         self, lifter: Lifter, terms: WordTerms, returning: Word, visit: Callable[[End], None], *, to_join: bool
     ) -> None:
-        self._lifter, self._terms, self._returning, self._visit = lifter, terms, returning, visit
+        self._lifter, self._terms, self._visit = lifter, terms, visit
+        # On Arm the lowest bit says in which instruction set the caller goes on.
+        self._returns = returning, terms.operate("INT_AND", returning, Word(SPAN - 2))
         self._wants_join = to_join
         self._join_address: int | None = None
 
@@ -215,6 +228,10 @@ class _Execution:
                 way.steps += 1
                 if way.steps > _STEP_LIMIT:
                     raise Astray(f"more than {_STEP_LIMIT} instructions")
+                if (operands := self._lifter.reversed_bits(way.pc)) and instruction.ops[0].opcode != "CBRANCH":
+                    self._write(way, operands[0], self._terms.operate(REVERSED, self._word(way, operands[1])))
+                    way.pc += instruction.size_bytes
+                    continue
             if way.index >= len(instruction.ops):
                 way.pc, way.index = way.pc + instruction.size_bytes, 0
                 continue
@@ -226,7 +243,7 @@ class _Execution:
                 case "CBRANCH":
                     condition = self._bit(way, op.inputs[1])
                 case "RETURN":
-                    if self._word(way, op.inputs[0]) != self._returning:
+                    if self._word(way, op.inputs[0]) not in self._returns:
                         raise Astray("a return to another place than the caller")
                     return None
                 case _:
@@ -279,14 +296,19 @@ class _Execution:
                 raise Astray(f"a store of {op.inputs[1].size_bytes} bytes")
             way.memory.store(self._word(way, op.inputs[0]), self._word(way, op.inputs[1]), site)
             return
-        if op.opcode == "CALLOTHER" and op.user_op in NO_EFFECT:
+        if op.opcode == "CALLOTHER" and op.user_op in NO_EFFECT | _BEFORE_RETURN:
             return
         if op.output is None or op.output.space == "ram":
             raise Astray(f"an operation that is not known, {op.user_op or op.opcode}")
         if op.opcode == "LOAD":
             if op.output.size_bytes != 4:
                 raise Astray(f"a load of {op.output.size_bytes} bytes")
-            self._write(way, op.output, way.memory.load(self._word(way, op.inputs[0]), site))
+            address = self._word(way, op.inputs[0])
+            literal = None if address.parts else self._lifter.code_word(address.constant)
+            self._write(way, op.output, way.memory.load(address, site) if literal is None else Word(literal))
+            return
+        if op.opcode == "INT_ZEXT" and op.inputs[0].space == "const":
+            self._write(way, op.output, Word(op.inputs[0].offset))
             return
         inputs = [self._read(way, one) for one in op.inputs]
         result = self._computed(op.opcode, inputs, op.output.size_bytes)
@@ -296,6 +318,8 @@ class _Execution:
 
     def _computed(self, opcode: str, inputs: list[Word | Bits], size_bytes: int) -> Word | Bits | None:
         words = [one for one in inputs if isinstance(one, Word)]
+        if opcode == "SUBPIECE" and size_bytes == 1 and isinstance(inputs[0], Word):
+            return self._lowest_byte(inputs[0]) if inputs[1] == Word(0) else None
         if len(words) == len(inputs):
             return _compared(opcode, words) if size_bytes == 1 else self._terms.operate(opcode, *words)
         if size_bytes == 4:
@@ -303,6 +327,14 @@ class _Execution:
             plain = [Word(one) if isinstance(one, int) else one for one in numbers if one is not None]
             return self._terms.operate(opcode, *plain) if len(plain) == len(inputs) else None
         return _of_bits(opcode, inputs)
+
+    def _lowest_byte(self, word: Word) -> Bits:
+        """Anything, unless it is a constant or a bit: of other words none is asked for."""
+        if not word.parts:
+            return _byte(word.constant % 256)
+        if self._terms.most(word) == 1:
+            return negation(same(word, Word(0))), *_NO_BITS[1:]
+        return tuple(unknown(self._terms.fresh("bit").arguments[0], "bool") for _ in range(8))
 
     def _bit(self, way: _Way, varnode: Varnode) -> Node:
         value = self._read(way, varnode)
@@ -317,6 +349,9 @@ class _Execution:
         return value
 
     def _read(self, way: _Way, varnode: Varnode) -> Word | Bits:
+        literal = self._lifter.code_word(varnode.offset) if varnode.space == "ram" and varnode.size_bytes == 4 else None
+        if literal is not None:
+            return Word(literal)
         if varnode.space == "ram" or varnode.size_bytes not in {1, 4}:
             raise Astray(f"an operand of {varnode.size_bytes} bytes in the space {varnode.space}")
         if varnode.space == "const":
@@ -379,8 +414,21 @@ def _compared(opcode: str, words: list[Word]) -> Bits | None:
         "INT_SLESS": lambda: signed_less(one, other),
         "INT_SLESSEQUAL": lambda: negation(signed_less(other, one)),
         "INT_CARRY": lambda: less(one.plus(other), one),
+        "INT_SCARRY": lambda: _signed_carry(one, other),
+        "INT_SBORROW": lambda: negation(equivalence(signed_less(one, other), _is_negative(one.plus(other, -1)))),
     }.get(opcode)
     return None if found is None else (found(), *_NO_BITS[1:])
+
+
+def _is_negative(word: Word) -> Node:
+    return signed_less(word, Word(0))
+
+
+def _signed_carry(one: Word, other: Word) -> Node:
+    """The sum has another sign than both."""
+    sign = _is_negative(one)
+    differs = negation(equivalence(sign, _is_negative(one.plus(other))))
+    return conjunction(equivalence(sign, _is_negative(other)), differs)
 
 
 def _of_bits(opcode: str, inputs: list[Word | Bits]) -> Bits | None:  # noqa: C901, PLR0911, PLR0912  a case for each
@@ -406,15 +454,15 @@ def _of_bits(opcode: str, inputs: list[Word | Bits]) -> Bits | None:  # noqa: C9
     if isinstance(second, Word):
         return None
     match opcode:
+        case "INT_EQUAL" | "INT_NOTEQUAL":
+            found = conjunction(*map(equivalence, first, second))
+            return found if opcode == "INT_EQUAL" else negation(found), *_NO_BITS[1:]
         case "INT_AND" | "BOOL_AND":
             return tuple(map(conjunction, first, second))
         case "INT_OR" | "BOOL_OR":
             return tuple(map(disjunction, first, second))
         case "INT_XOR" | "BOOL_XOR":
-            return tuple(
-                disjunction(conjunction(one, negation(other)), conjunction(negation(one), other))
-                for one, other in zip(first, second, strict=True)
-            )
+            return tuple(negation(equivalence(one, other)) for one, other in zip(first, second, strict=True))
         case "INT_SUB" | "INT_ADD":
             whole = _constant(first)
             if whole is None or number is None:

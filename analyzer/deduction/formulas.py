@@ -165,6 +165,23 @@ def disjunction(*formulas: Node) -> Node:
     return negation(conjunction(*map(negation, formulas)))
 
 
+def equivalence(one: Node, other: Node) -> Node:
+    """Whether ``one`` and ``other`` are both true or both false."""
+    if one.operation == "not" or other.operation == "not":
+        is_odd = (one.operation == "not") != (other.operation == "not")
+        plain = equivalence(*(each.arguments[0] if each.operation == "not" else each for each in (one, other)))
+        return negation(plain) if is_odd else plain
+    if TRUE in {one, other} or FALSE in {one, other}:
+        constant, rest = (one, other) if one in {TRUE, FALSE} else (other, one)
+        return rest if constant is TRUE else negation(rest)
+    if one is other:
+        return TRUE
+    for whole, part in ((one, other), (other, one)):
+        if whole.operation == "equal" and part in whole.arguments:
+            return next(each for each in whole.arguments if each is not part)
+    return _node("equal", (one, other), "bool")
+
+
 def implies(premise: Node, *conclusions: Node) -> Node:
     """All of ``conclusions``, where ``premise`` holds."""
     return disjunction(negation(premise), conjunction(*conclusions))

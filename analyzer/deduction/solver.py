@@ -161,6 +161,8 @@ class Questions:
                 return z3.Not(self._bits(formula, made))
             case "all", formulas:
                 return z3.And(*(self._bits(one, made) for one in formulas))
+            case "equal", (one, other):
+                return self._bits(one, made) == self._bits(other, made)
             case name, arguments:
                 operation = _BITS[name]
                 return operation(z3, *(self._bits(one, made) for one in arguments))
@@ -185,6 +187,7 @@ _BITS: dict[str, Callable[..., Any]] = {
     "bits INT_LEFT": lambda _, a, b: a << b,
     "bits INT_RIGHT": lambda z3, a, b: z3.LShR(a, b),
     "bits LZCOUNT": _leading_zeros,
+    "bits REVERSED": lambda z3, a: z3.Concat(*(z3.Extract(bit, bit, a) for bit in range(_WORD_BITS))),
     "bits choice": lambda z3, c, a, b: z3.If(c, a, b),
     "bits equal": lambda _, a, b: a == b,
     "bits less": lambda z3, a, b: z3.ULT(a, b),

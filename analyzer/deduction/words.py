@@ -27,6 +27,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     condition,
     conjunction,
     disjunction,
+    equivalence,
     linear,
     negation,
     term,
@@ -37,6 +38,8 @@ from wcet_probe.analyzer.pcode.semantics import operation as semantics
 
 SPAN = 1 << 32
 _TOP_BIT = 1 << 31
+REVERSED = "REVERSED"
+"""The operation that reverses the order of the bits; p-code has none for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +81,12 @@ def base_of(word: Word) -> Word:
     return Word(word.constant // unit, tuple((node, factor // unit) for node, factor in word.parts))
 
 
+def _low_bits(word: Word) -> tuple[int, int]:
+    """A power of two, the more the better, and what ``word`` surely is modulo it."""
+    unit = Word(0, word.parts).alignment
+    return unit, word.constant % unit
+
+
 def word_of(constant: int, parts: Mapping[Node, int]) -> Word:
     """The word of these parts."""
     kept = []
@@ -111,6 +120,12 @@ def same(one: Word, other: Word) -> Node:
     difference = one.plus(other, -1)
     if not difference.parts:
         return TRUE if difference.constant == 0 else FALSE
+    if not other.parts and other.constant == 0:
+        # A difference that is compared with 0, as flags are: its summands that are subtracted, on the other side.
+        taken = Word(0, tuple((node, -factor) for node, factor in one.parts if factor < 0))
+        one, other = one.plus(taken), taken
+        if one.constant >= _TOP_BIT:
+            one, other = Word(0, one.parts), other.plus(Word(SPAN - one.constant))
     return condition("same", one, other)
 
 
@@ -179,6 +194,9 @@ class WordTerms:
 
     def operate(self, opcode: str, *words: Word) -> Word | None:  # noqa: C901, PLR0911, PLR0912  a case for each operation
         """What the p-code operation ``opcode`` makes of words; None where it is none that is known here."""
+        if opcode == REVERSED:
+            (one,) = words
+            return self._defining(opcode, one) if one.parts else Word(int(f"{one.constant:032b}"[::-1], 2))
         if not any(word.parts for word in words):
             function = semantics(opcode, (4,) * len(words), 4)
             return None if function is None else Word(function(*(word.constant for word in words)))
@@ -244,7 +262,7 @@ class WordTerms:
         if amount >= 32:
             return Word(0)
         unit = 1 << amount
-        if amount == 0 or (word.alignment % unit == 0 and self._most(word) is not None):
+        if amount == 0 or (word.alignment % unit == 0 and self.most(word) is not None):
             return Word(word.constant >> amount, tuple((node, factor >> amount) for node, factor in word.parts))
         return self._defining("INT_RIGHT", word, Word(amount), most=(SPAN >> amount) - 1)
 
@@ -252,11 +270,12 @@ class WordTerms:
         """``word`` and a constant."""
         if mask == 0 or word.alignment > mask:
             return Word(0)
-        most = self._most(word)
+        most = self.most(word)
         if most is not None and mask & (mask + 1) == 0 and most <= mask:
             return word
-        if word.alignment >= SPAN or mask | (word.alignment - 1) == SPAN - 1:
-            return word
+        unit, low = _low_bits(word)
+        if mask | (unit - 1) == SPAN - 1:
+            return word.plus(Word((low & mask) - low))
         fields = self._fields(word)
         if fields is not None and all(bits & mask in {0, bits} for bits, part in fields if part):
             parts = {part[0]: part[1] for bits, part in fields if part and bits & mask}
@@ -280,9 +299,12 @@ class WordTerms:
         if one == other:
             return one
         for first, second in ((one, other), (other, one)):
-            most = self._most(first)
+            most = self.most(first)
             if most is not None and most < second.alignment:
                 return first.plus(second)
+        unit, low = _low_bits(other)
+        if not one.parts and one.constant < unit:
+            return other.plus(Word((low | one.constant) - low))
         fields = None if one.parts else self._fields(other)
         if fields is not None:
             touched = [(bits, part) for bits, part in fields if part is not None and bits & one.constant]
@@ -307,7 +329,7 @@ class WordTerms:
             found.append((bits, (node, factor)))
         return found
 
-    def _most(self, word: Word) -> int | None:
+    def most(self, word: Word) -> int | None:
         """The most that ``word`` may be, if by the ranges of its unknowns it cannot wrap around."""
         if any(factor < 0 for _, factor in word.parts):
             return None
@@ -331,7 +353,7 @@ class WordTerms:
 
     def _value(self, word: Word) -> Node:
         plain = self._plain(word)
-        if self._most(word) is not None:
+        if self.most(word) is not None:
             return plain
         shifts = (0, -SPAN) if word.constant < _TOP_BIT else (-SPAN, 0)
         for shift in (*shifts, SPAN):
@@ -369,6 +391,8 @@ class WordTerms:
                 return negation(self.formula(one))
             case "all", formulas:
                 return conjunction(*map(self.formula, formulas))
+            case "equal", (one, other) if one.sort == "bool":
+                return equivalence(self.formula(one), self.formula(other))
             case "same" | "less" | "signed less", (one, other):
                 if not (self._is_integer(one) and self._is_integer(other)):
                     return unknown(f"condition.{self._number(node)}", "bool")
@@ -480,6 +504,8 @@ class WordTerms:
                 return negation(self.bits_formula(one))
             case "all", formulas:
                 return conjunction(*map(self.bits_formula, formulas))
+            case "equal", (one, other) if one.sort == "bool":
+                return equivalence(self.bits_formula(one), self.bits_formula(other))
             case "same", (one, other):
                 return condition("bits equal", self.bits(one), self.bits(other))
             case "less" | "signed less" as name, (one, other):

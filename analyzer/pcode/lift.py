@@ -162,6 +162,21 @@ class Lifter:
         vars(found).update(_instructions={})
         return found
 
+    def code_word(self, address: int) -> int | None:
+        """The word of four bytes at ``address`` of the code; None where there is none."""
+        data = self._read_code(address, 4)
+        return int.from_bytes(data, "big" if self.big_endian else "little") if len(data) == 4 else None
+
+    def reversed_bits(self, address: int) -> tuple[Varnode, Varnode] | None:
+        """Where the result of an ``rbit`` in Thumb code goes and what it is of; None of other instructions.
+
+        SLEIGH does it bit by bit, 100 operations long (Arm ARM DDI 0403, section A7.7.112, encoding T1).
+        """
+        word = self.code_word(address) if self.isa is Isa.THUMB else None
+        if word is None or word & 0xF0F0_FFF0 != 0xF0A0_FA90 or word >> 16 & 0xF != word & 0xF:
+            return None
+        return self.registers[f"r{word >> 24 & 0xF}"], self.registers[f"r{word & 0xF}"]
+
     def lift(self, address: int) -> LiftedInstruction:
         """The instruction at ``address`` (without Thumb bit).
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, program
+from tests.cache_sets.mutants import changed
 from tests.support import images_dir
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
 from wcet_probe.analyzer.deduction.cama_stores import Reached
@@ -89,13 +90,37 @@ def test_static_data_that_do_not_begin_with_a_page_are_refused():
         geometry_of(replace(own, image=replace(own.image, symbols=symbols)))
 
 
-def test_other_allocators_and_instruction_sets_are_refused():
+def test_other_allocators_are_refused():
     tlsf = load_program(load_allocator("tlsf"), load_target("mpc603e"), "zig", images_dir())
     with pytest.raises(UsageError, match="written for cama, not for tlsf"):
         deduce(tlsf, ("init",))
-    arm = load_program(load_allocator("cama"), load_target("cortex-m7"), "zig", images_dir())
-    with pytest.raises(UsageError, match="on PowerPC"):
-        deduce(arm, ("init",))
+
+
+@pytest.mark.parametrize(
+    ("target", "operation", "ways"),
+    [
+        pytest.param("cortex-m7", "init", 17, marks=pytest.mark.slow),
+        ("cortex-m7", "free-small", 2),
+        pytest.param("cortex-m7", "free-large", 23, marks=pytest.mark.slow),
+        pytest.param("cortex-m7", "malloc-small", 6, marks=pytest.mark.slow),
+        pytest.param("arm926ej-s", "init", 17, marks=pytest.mark.slow),
+        ("arm926ej-s", "free-small", 2),
+        pytest.param("arm926ej-s", "free-large", 23, marks=pytest.mark.slow),
+        pytest.param("arm926ej-s", "malloc-small", 6, marks=pytest.mark.slow),
+    ],
+)
+def test_operations_are_shown_on_arm(target, operation, ways):
+    (found,) = deduce(load_program(load_allocator("cama"), load_target(target), "zig", images_dir()), (operation,))
+    assert (found.ways, found.open) == (ways, ())
+
+
+@pytest.mark.parametrize("target", ["cortex-m7", pytest.param("arm926ej-s", marks=pytest.mark.slow)])
+def test_a_broken_free_is_not_shown_on_arm(target):
+    """A line that strays on one path, as the reason why stores are deduced, and a block that is free twice."""
+    stray = "    if (((uintptr_t)block & 0xFFFF0) == 0x77770)\n        ((volatile unsigned char *)block)[96]++;\n"
+    head = "void cama_free(void *block)\n{\n"
+    (found,) = deduce(changed("cama.c", (head, head + stray), target=target), ("free-small",))
+    assert found.open
 
 
 def test_a_sentinel_that_the_image_fills_is_refused():

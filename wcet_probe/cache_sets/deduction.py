@@ -41,7 +41,8 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
 }
 """Of each operation what is to be deduced for all of it."""
 _STATIC = "cama_control", "cama_tables"
-_ARGUMENTS, _STACK_POINTER = ("r3", "r4"), "r1"
+_REGISTERS = {Isa.POWERPC: ("r3", "r4", "r1"), Isa.ARM: ("r0", "r1", "sp"), Isa.THUMB: ("r0", "r1", "sp")}
+"""Of each instruction set those of two arguments, the first of them also of the result, and of the stack pointer."""
 
 
 def deduce(program: Program, operations: Iterable[str], progress: Progress = silent) -> tuple[Deduced, ...]:
@@ -123,7 +124,7 @@ def geometry_of(program: Program) -> Geometry:
     values = allocator.values
     if allocator.name != "cama" or not image.symbols.keys() >= set(_STATIC):
         raise UsageError(f"claims to be deduced are written for cama, not for {allocator.name}.")
-    if image.isa is not Isa.POWERPC or values["descriptor-first-set"]:
+    if values["descriptor-first-set"]:
         raise UsageError(
             "CAMA's claims are deduced on PowerPC and with reserved sets from set 0 on: choose such a target and leave "
             "descriptor-first-set at 0."
@@ -154,7 +155,7 @@ def _entry(program: Program, role: str) -> int:
 
 
 def _init(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
-    return cama.deduce_init(geometry, lifter, _entry(program, "init"), (*_ARGUMENTS, _STACK_POINTER))
+    return cama.deduce_init(geometry, lifter, _entry(program, "init"), _REGISTERS[lifter.isa])
 
 
 def _caller(_: Program, geometry: Geometry, __: Lifter) -> Deduced:
@@ -163,16 +164,16 @@ def _caller(_: Program, geometry: Geometry, __: Lifter) -> Deduced:
 
 def _free(program: Program, geometry: Geometry, lifter: Lifter, *, small: bool) -> Deduced:
     step = deduce_free_small if small else deduce_free_large
-    return step(geometry, lifter, _entry(program, "free"), (_ARGUMENTS[0], _STACK_POINTER))
+    return step(geometry, lifter, _entry(program, "free"), _REGISTERS[lifter.isa][::2])
 
 
 def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
-    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
+    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa])
 
 
 def _malloc(program: Program, geometry: Geometry, lifter: Lifter, *, large: bool) -> Deduced:
     step = deduce_malloc_large if large else deduce_malloc_grow
-    return step(geometry, lifter, _entry(program, "malloc"), (*_ARGUMENTS, _STACK_POINTER))
+    return step(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa])
 
 
 _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {

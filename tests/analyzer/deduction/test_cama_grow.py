@@ -10,9 +10,12 @@ from wcet_probe.analyzer.deduction.cama_grow import (
     SIZE,
     START,
     _Entry,
+    _may_be_repeated,
 )
 from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.cache_sets.deduction import deduce
+from wcet_probe.model.target import Isa
 
 
 @pytest.mark.slow
@@ -90,3 +93,21 @@ def test_a_heap_that_grows_wrongly_leaves_its_claims_open(name):
     found = open_of_changed("malloc-grow", (old, new))
     assert found.keys() == {expected}
     assert all("cama_malloc" in place for place in found[expected])
+
+
+@pytest.mark.parametrize(
+    ("words", "may_be"),
+    [
+        ((0x68B4,), True),  # ldr r4, [r6, #8]
+        ((0xE8B6, 0x0180), True),  # ldm r6!, {r7, r8}: its base is written behind the loads
+        ((0xE896, 0x0140), False),  # ldm r6, {r6, r8}: its base is loaded first
+        ((0xE9D6, 0x7802), True),  # ldrd r7, r8, [r6, #8]
+        ((0xE8F6, 0x7802), False),  # ldrd r7, r8, [r6], #8: SLEIGH writes the base before the loads
+        ((0xE866, 0x7802), False),  # strd r7, r8, [r6], #-8
+    ],
+)
+def test_a_part_begins_with_an_instruction_only_that_may_be_repeated(words, may_be):
+    code = b"".join(word.to_bytes(2, "little") for word in words)
+    lifter = Lifter("ARM:LE:32:Cortex", Isa.THUMB, lambda at, size: code[at : at + size])
+    assert _may_be_repeated(lifter, 0, 0) == may_be
+    assert _may_be_repeated(lifter, 0, 2)

@@ -88,3 +88,19 @@ def test_of_what_the_part_behind_a_join_does_not_speak_of_a_register_holds_anyth
     place = Word(0, ((unknown("place"), 1),))
     join = Join(0x100, names(r3="place", r4="asked set"), 0, frozenset())
     assert registers_behind(run, join, {"place": place}, STACK).keys() == {"r3", STACK, "lr"}
+
+
+def test_a_word_of_the_stack_that_leads_back_still_does_behind_a_join(run):
+    """On Arm the return address is popped; on a way on which another word lies there, nothing is known of it."""
+    back = Word(0, ((RETURN_ADDRESS, 1),))
+    way = arriving(run)
+    way.memory.stack[-4] = back
+    one = joined(run, way, {}, (), STACK)
+    assert (one.stack, one.returns) == ({-8, -4}, {-4})
+    registers_behind(run, one, {}, STACK)
+    assert run.memory.stack[-4] == back
+    way.memory.stack[-4] = Word(1)
+    both = common([one, joined(run, way, {}, (), STACK)])
+    assert both is not None
+    registers_behind(run, both, {}, STACK)
+    assert run.memory.stack[-4] not in {back, Word(1)}

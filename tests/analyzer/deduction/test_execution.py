@@ -1,12 +1,16 @@
 """Ways through machine code: all of them are told, and what cannot be followed is told, too."""
 
+import operator
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction import execution
 from wcet_probe.analyzer.deduction.execution import follow_ways
-from wcet_probe.analyzer.deduction.formulas import unknown
+from wcet_probe.analyzer.deduction.formulas import condition, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import Word, WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.model.target import Isa
 
@@ -136,3 +140,102 @@ def test_what_cannot_be_followed_is_told(words, reason, monkeypatch):
     monkeypatch.setattr(execution, "_BRANCH_LIMIT", 5)
     found, _ = ways(*words)
     assert any(reason in told for told, _, _ in found)
+
+
+def arm_ends(code, isa, memory=None, **numbers):
+    """Ends of the ways through Arm code, of any registers that are these numbers, and the terms."""
+    lifter = Lifter("ARM:LE:32:v7", isa, lambda at, size: code[at - BASE : at - BASE + size])
+    terms = WordTerms(Questions())
+    given_registers = {}
+    for name, number in numbers.items():
+        node = terms.known(unknown(name))
+        terms.questions.assume(node.equals(number))
+        given_registers[name] = Word(0, ((node, 1),))
+    found = []
+    follow_ways(lifter, terms, BASE, given_registers, memory or NoMemory(), found.append)
+    return found, terms
+
+
+def code_of(isa, compare, condition):
+    """``mov r2, #0``, the comparison of r0 and r1, ``mov r2, #1`` under ``condition``, ``bx lr``."""
+    if isa is Isa.ARM:
+        return b"".join(
+            word.to_bytes(4, "little") for word in (0xE3A02000, compare, condition << 28 | 0x03A02001, 0xE12FFF1E)
+        )
+    return b"".join(half.to_bytes(2, "little") for half in (0x2200, compare, 0xBF08 | condition << 4, 0x2201, 0x4770))
+
+
+def holds_after(condition, one, other, *, adds):
+    """Whether a condition of Arm holds after ``cmp``, or ``cmn``, of these numbers (DDI 0403, A7.3)."""
+    signed = [number - SPAN if number >= SPAN // 2 else number for number in (one, other)]
+    result = (one + other if adds else one - other) % SPAN
+    is_negative, is_zero = result >= SPAN // 2, result == 0
+    carry = one + other >= SPAN if adds else one >= other
+    exact = sum(signed) if adds else operator.sub(*signed)
+    overflow = not -SPAN // 2 <= exact < SPAN // 2
+    is_less = is_negative != overflow
+    plain = (
+        is_zero, carry, is_negative, overflow, carry and not is_zero, not is_less, not is_zero and not is_less, True
+    )  # fmt: skip
+    return plain[condition // 2] != bool(condition % 2)
+
+
+EDGES = st.sampled_from([0, 1, 5, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, SPAN - 1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(EDGES, EDGES, st.integers(0, 13), st.booleans(), st.sampled_from([Isa.ARM, Isa.THUMB]))
+def test_conditions_of_arm_are_those_of_the_machine(one, other, condition, adds, isa):
+    compare = {Isa.ARM: (0xE1500001, 0xE1700001), Isa.THUMB: (0x4288, 0x42C8)}[isa][adds]
+    ends, _ = arm_ends(code_of(isa, compare, condition), isa, r0=one, r1=other)
+    expected = Word(int(holds_after(condition, one, other, adds=adds)))
+    assert [(end.reason, end.registers("r2")) for end in ends] == [("", expected)]
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, SPAN - 1), st.sampled_from([0, 1, 3, 12]))
+def test_rbit_reverses_the_bits(number, register):
+    """``rbit r2, rN; bx lr``, of a number and of a word over bits."""
+    code = b"".join(half.to_bytes(2, "little") for half in (0xFA90 | register, 0xF2A0 | register, 0x4770))
+    (end,), terms = arm_ends(code, Isa.THUMB, **{f"r{register}": number})
+    of, result = end.registers(f"r{register}"), end.registers("r2")
+    reversed_number = int(f"{number:032b}"[::-1], 2)
+    premise = condition("bits equal", terms.bits(of), condition("bits constant", number))
+    expected = condition("bits equal", terms.bits(result), condition("bits constant", reversed_number))
+    assert terms.questions.bits_hold([premise], expected)
+    assert not terms.questions.bits_hold([premise], negation(expected))
+    assert terms.operate("REVERSED", Word(number)) == Word(reversed_number)
+
+
+def test_a_constant_in_the_code_is_loaded_without_memory():
+    """``ldr r2, [pc]; bx lr; .word 0x12345678`` in Thumb and in A32."""
+    for isa, code in ((Isa.THUMB, "004a704778563412"), (Isa.ARM, "00209fe51eff2fe178563412")):
+        (end,), _ = arm_ends(bytes.fromhex(code), isa)
+        assert (end.reason, end.registers("r2")) == ("", Word(0x12345678))
+
+
+class Stack(NoMemory):
+    def __init__(self, words=()):
+        self.words = dict(words)
+
+    def copy(self):
+        return Stack(self.words)
+
+    def load(self, address, _):
+        return self.words[address]
+
+    def store(self, address, value, _):
+        self.words[address] = value
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("00b5 00bd", ""),  # push {lr}; pop {pc}
+        ("01b5 00bd", "a return to another place than the caller"),  # push {r0, lr}; pop {pc}
+        ("0047", "an operation that is not known, BRANCHIND"),  # bx r0
+    ],
+)
+def test_where_a_return_by_the_stack_leads_to_is_looked_at(code, reason):
+    (end,), _ = arm_ends(bytes.fromhex(code.replace(" ", "")), Isa.THUMB, Stack(), sp=0x2000, r0=0x1234)
+    assert end.reason == reason

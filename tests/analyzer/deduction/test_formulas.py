@@ -12,6 +12,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     choice,
     conjunction,
     disjunction,
+    equivalence,
     implies,
     linear,
     negation,
@@ -52,6 +53,13 @@ INTEGERS = st.recursive(
 )
 
 
+FORMULAS = st.recursive(
+    st.tuples(INTEGERS, INTEGERS).map(lambda pair: pair[0] <= pair[1]),
+    lambda one: one.map(negation) | st.tuples(one, one).map(lambda pair: conjunction(*pair)),
+    max_leaves=3,
+)
+
+
 @given(INTEGERS, INTEGERS, INTEGERS)
 def test_comparisons_and_choices_mean_what_they_say(one, other, third):
     for numbers in ({"x": x, "y": y} for x, y in product(range(-2, 3), repeat=2)):
@@ -75,3 +83,20 @@ def test_equal_formulas_are_the_same():
     assert conjunction(x <= 1, y <= 1, negation(conjunction(x <= 1, y <= 1))) is FALSE
     assert conjunction() is TRUE
     assert choice(x <= y, truth(True), truth(False)) is (x <= y)
+
+
+@given(FORMULAS, FORMULAS)
+def test_formulas_are_equivalent_where_both_are_true_or_both_false(one, other):
+    twice = equivalence(equivalence(one, other), other)
+    for numbers in ({"x": x, "y": y} for x, y in product(range(-2, 3), repeat=2)):
+        first, second = value(one, numbers), value(other, numbers)
+        assert value(equivalence(one, other), numbers) == (first == second)
+        assert value(negation(equivalence(one, other)), numbers) == (first != second)
+        assert value(twice, numbers) == first
+
+
+def test_an_equivalence_of_an_equivalence_is_its_other_side():
+    one, other = (unknown(name) >= 0 for name in NAMES)
+    assert equivalence(negation(equivalence(one, other)), other) is negation(one)
+    assert equivalence(one, TRUE) is one
+    assert equivalence(one, one) is TRUE

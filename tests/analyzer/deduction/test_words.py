@@ -5,16 +5,22 @@ from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction.formulas import condition, conjunction, disjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.deduction.words import REVERSED, SPAN, Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.semantics import operation
 
 NUMBERS = st.sampled_from([0, 1, 2, 7, 8, 31, 96, 128, 4095, 4096, 1 << 28, (1 << 31) - 1, 1 << 31, SPAN - 8, SPAN - 1])
 BINARY = ["INT_ADD", "INT_SUB", "INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT"]
 STEPS = st.lists(
-    st.tuples(st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE"]), st.integers(0, 9), st.integers(0, 9), NUMBERS),
+    st.tuples(
+        st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE", REVERSED]), st.integers(0, 9), st.integers(0, 9), NUMBERS
+    ),
     min_size=1,
     max_size=6,
 )
+
+
+def _reversed(number):
+    return int(f"{number:032b}"[::-1], 2)
 
 
 def computed(terms, first, second, steps):
@@ -23,9 +29,9 @@ def computed(terms, first, second, steps):
     for name, left, right, constant in steps:
         one = found[left % len(found)]
         other = (Word(constant), constant) if right > 6 else found[right % len(found)]
-        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE"} else (one, other)
+        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE", REVERSED} else (one, other)
         word = terms.operate(name, *(operand[0] for operand in operands))
-        function = operation(name, (4,) * len(operands), 4)
+        function = _reversed if name == REVERSED else operation(name, (4,) * len(operands), 4)
         if word is not None:
             found.append((word, function(*(operand[1] for operand in operands))))
     return found
@@ -111,3 +117,22 @@ def test_below_a_mask_it_does_not_matter_whether_a_sum_wraps_around():
     assert terms.questions.holds(disjunction((one - other).equals(3), (one - other).equals(3 - 128)))
     assert not terms.questions.holds((one - other).equals(3))
     assert not terms.questions.holds((one - other).equals(3 - 128))
+
+
+def test_flags_compare_what_was_subtracted():
+    terms = WordTerms(Questions())
+    x, y = (Word(0, ((terms.known(unknown(name)), 1),)) for name in ("x", "y"))
+    assert same(x.plus(y, -1), Word(0)) is same(x, y)
+    assert same(x.plus(Word(SPAN - 5)), Word(0)) is same(x, Word(5))
+    assert same(x.plus(Word(5)), Word(0)) is condition("same", x.plus(Word(5)), Word(0))
+
+
+def test_below_what_the_parts_are_multiples_of_constants_are_masked_and_united():
+    terms = WordTerms(Questions())
+    place = ((terms.known(unknown("place")), 4096),)
+    word = Word(0x1018, place)
+    assert terms.operate("INT_OR", word, Word(0x400)) == Word(0x1418, place)
+    assert terms.operate("INT_AND", word, Word(SPAN - 32)) == Word(0x1000, place)
+    beyond = terms.operate("INT_OR", word, Word(0x1400))
+    assert beyond is not None
+    assert beyond.parts != place

@@ -218,3 +218,16 @@ def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdn
 def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
     with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
         machine(word).lift(BASE)
+
+
+def test_a_word_of_the_code_is_read_in_its_byte_order():
+    assert arm(0x12345678).code_word(BASE) == powerpc(0x12345678).code_word(BASE) == 0x12345678
+    assert arm(0x12345678).code_word(BASE + 1) is None
+
+
+def test_rbit_is_told_by_its_registers():
+    own = thumb(0xFA93, 0xF2A3, 0xFA93, 0xF2A4, 0xFAB3, 0xF283)  # rbit r2, r3; one of two sources; clz r2, r3
+    assert own.reversed_bits(BASE) == (own.registers["r2"], own.registers["r3"])
+    assert own.reversed_bits(BASE + 4) is None
+    assert own.reversed_bits(BASE + 8) is None
+    assert arm(0xF2A3FA93).reversed_bits(BASE) is None
