@@ -2,8 +2,7 @@
 
 1. From the entry to the load of the break, which is the join: nothing was stored, and the bits know of the size that it
    is a multiple of 8, holds what is wanted, and is the least of its class if that is small.
-2. To the load of how many descriptors are available: where an area would be laid out. Where no register tells it there,
-   this part and the next are followed as one.
+2. To the load of how many descriptors are available: where an area would be laid out.
 3. To behind the new area, if one is wanted, and the gap before it. Owed is the break, which is where the area ends.
 4. To behind the gap before the start of the block. Owed is the break, which is the start.
 5. To the return, with the block.
@@ -78,19 +77,14 @@ def deduce_malloc_grow(
     first = _Entry(geometry, registers)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-grow")
-    is_area_told = True
     for stage in (_AREA, _GAP, _START, _END):
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
         join = common(joins)
         if join is None or not _may_be_repeated(lifter, join.address, stage):
             return found.then(without_begin("malloc-grow", joins))
-        part = _Part(geometry, stage, join, registers, is_area_told=is_area_told)
-        ends = part.follow(lifter, join.address)
-        is_area_told = is_area_told and not part.misses_area
-        if stage == _AREA and not is_area_told:
-            continue
-        joins = ends
+        part = _Part(geometry, stage, join, registers)
+        joins = part.follow(lifter, join.address)
         found = found.then(part.run.deduced("malloc-grow"))
     return found
 
@@ -184,9 +178,7 @@ class _Numbers:
 class _Part:
     """A part behind the first."""
 
-    def __init__(
-        self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str], *, is_area_told: bool
-    ) -> None:
+    def __init__(self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str]) -> None:
         asked_set = unknown("asked set")
         self.stage, self.geometry, self.registers = stage, geometry, registers
         stops_at = "available" if stage == _AREA else ""
@@ -194,7 +186,7 @@ class _Part:
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)
-        place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP and is_area_told else None
+        place = terms.known(unknown("area"), _MOST_PLACE) if stage == _GAP else None
         start = terms.known(unknown("start"), _MOST_START) if stage in {_START, _END} else None
         self.numbers = _Numbers(self.size.starts, asked_set, place, start)
         if place is not None:
@@ -217,7 +209,6 @@ class _Part:
             owed = anything(terms, _MOST_START).times(START_BYTES)
             memory.static[geometry.control + 8] = owed
         self.joins: list[Join] = []
-        self.misses_area = False
 
     def _words(self, view: View, numbers: _Numbers) -> Mapping[str, tuple[Node, int]]:
         """What registers may hold where a part begins, by names, as numbers and factors."""
@@ -298,7 +289,6 @@ class _Part:
                 self._join(replace(way, reason=""), numbers, view)
                 run.end_way(replace(way, reason=""), [unchanged(run, way)])
                 return
-        self.misses_area = True
         run.end_way(replace(way, reason=AREA), ())
 
     def _ask_at_join(self, way: End) -> None:

@@ -56,6 +56,20 @@ def test_what_one_solver_does_not_answer_another_one_is_asked(monkeypatch):
     assert not questions.holds(Y >= 4)
 
 
+def test_what_is_left_open_is_asked_in_other_orders_of_choices(monkeypatch):
+    """Some questions end with one order and not with another; each is given up behind a time, too."""
+    questions, seeds = Questions(), []
+
+    def afresh(seed):
+        seeds.append(seed)
+        return SimpleNamespace(check=lambda _: z3.unsat if seed == 1 else z3.unknown)
+
+    monkeypatch.setattr(questions, "_solver", SimpleNamespace(check=lambda _: z3.unknown))
+    monkeypatch.setattr(questions, "_afresh", afresh)
+    assert questions.holds(X >= 3)
+    assert seeds == [0, 1]
+
+
 def test_bits_hold_of_words_of_32_bits():
     word = condition("bits unknown", "w")
     masked = condition("bits INT_AND", word, bits(7))
