@@ -164,8 +164,12 @@ class Machine:
             self.used.add("stack-separation")
 
     def _is_far(self, address: Value) -> bool:
-        """Whether it is a number that may be an address of the stack for all that is known."""
-        return not address.may_be_stack and not (address.is_number and self._is_static(address.low, address.high))
+        """Whether it is a number that may be an address of the stack for all that is known.
+
+        Of several it may be one: a linker may put the stack into a segment of the image, behind its words.
+        """
+        is_known = address.is_number and address.is_constant and self._is_static(address.low)
+        return not address.may_be_stack and not is_known
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
@@ -216,14 +220,14 @@ class Machine:
         pointer = state.read("r1" if self.image.isa is Isa.POWERPC else "r13")
         return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
 
-    def _is_static(self, first: int, last: int) -> bool:
-        """Whether bytes from ``first`` to ``last`` belong to one segment of the image."""
-        return any(s.address <= first <= last < s.address + s.size_bytes for s in self.image.segments)
+    def _is_static(self, address: int) -> bool:
+        """Whether a byte belongs to the image."""
+        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
 
     def _is_static_word(self, address: Value, size_bytes: int) -> bool:
         """Whether it is one aligned word that the image owns; what else is there may be a device."""
         is_word = address.is_number and address.is_constant and size_bytes == 4 and address.low % 4 == 0
-        return is_word and self._is_static(address.low, address.low)
+        return is_word and self._is_static(address.low)
 
     # -------------------------------------------------------------------------------------------------- whole effects
 
