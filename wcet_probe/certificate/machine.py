@@ -7,7 +7,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -65,14 +65,12 @@ class Machine:
         found_escape: whether one was stored so.
         is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
         used: rules that rest on an assumption.
-        words: what flow facts say of words of static memory, by address.
     """
 
     image: Image
     escapes: bool = False
     found_escape: bool = False
     used: set[str] = field(default_factory=set)
-    words: Mapping[int, Value] = field(default_factory=dict)
     is_separate: bool = True
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
@@ -134,8 +132,6 @@ class Machine:
             part = number(0, (1 << 8 * size_bytes) - 1)
             part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
             return self._part(part, address, size_bytes, state), self.fresh()
-        if address.is_constant and address.is_number and address.low in self.words:
-            return self.words[address.low], self.fresh()
         otherwise = ANY if address.may_be_stack or self.escapes else TOP
         if not self._is_static_word(address, size_bytes):
             return otherwise, self.fresh()
