@@ -8,6 +8,7 @@ Words: assumption (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
+from wcet_probe.analyzer.domains.strided_interval import StridedInterval
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import alignment_assumptions, memory_assumptions
 from wcet_probe.analyzer.values.bases import Base
@@ -56,7 +57,7 @@ def assumptions(
         text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
         assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))
     stores = [access for found in values.accesses.values() for access in found if access.is_store]
-    if any(access.base is Base.NUMBER and not access.offset.is_constant for access in stores):
+    if any(access.base is Base.NUMBER and not _is_known(access.offset, image) for access in stores):
         assumed.append(
             Assumption(
                 "stack-separation",
@@ -81,3 +82,10 @@ def assumptions(
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
+
+
+def _is_known(address: StridedInterval, image: Image) -> bool:
+    """Whether a store goes to one address, of the image; what else is there, a device or the stack, is not told."""
+    return address.is_constant and any(
+        one.address <= address.value < one.address + one.size_bytes for one in image.segments
+    )

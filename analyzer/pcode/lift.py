@@ -7,8 +7,8 @@ space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_branch_if_false`, and of `Lifter` `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`), and traps end what
-is executed (`_trap`); tests compare them with another engine.
+`_branch_if_false`, and of `Lifter` `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`, `_aligned_stack`),
+and traps end what is executed (`_trap`); tests compare them with another engine.
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
 `Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
@@ -41,6 +41,7 @@ FLOAT_OPERATION = "float"
 _ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
 _POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
 _JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_ENDS = _JUMPS | {"BRANCHIND", "CALLIND", "RETURN"}
 _SEMIHOSTING = 0xAB
 """Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
 _ALWAYS = 14
@@ -324,6 +325,25 @@ class Lifter:
             )
         return [*ops, PcodeOp("COPY", self.registers[f"r{half >> 8 & 7}"], (self.registers["mult_addr"],))]
 
+    def _aligned_stack(self, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """Bits 0 and 1 of the stack pointer are 0 in Thumb, whatever is written (ARM DDI 0403E, B1.4.1).
+
+        What was a multiple of 4 and is moved by multiples of 4 stays as it is.
+        """
+        pointer = self.registers["sp"]
+        if self.isa is not Isa.THUMB or all(op.output != pointer for op in ops):
+            return ops
+        multiples = {pointer}
+        for op in ops:
+            of_4 = [one in multiples or (one.space == "const" and one.offset % 4 == 0) for one in op.inputs]
+            is_sum = op.opcode in {"COPY", "INT_ADD", "INT_SUB"} and all(of_4)
+            if op.output is not None:
+                keep = is_sum or (op.opcode == "INT_MULT" and any(of_4))
+                (multiples.add if keep else multiples.discard)(op.output)
+        end = len(ops) - (ops[-1].opcode in _ENDS)  # flags are those of the result, which is not cleared
+        cleared = PcodeOp("INT_AND", pointer, (pointer, Varnode("const", 0xFFFF_FFFC, 4)))
+        return ops if pointer in multiples else [*ops[:end], cleared, *ops[end:]]
+
     def _word(self, address: int) -> int:
         """The instruction at ``address`` as a word."""
         return int.from_bytes(self._read_code(address, 4), "big" if self.big_endian else "little")
@@ -340,7 +360,7 @@ class Lifter:
             if self.isa is Isa.ARM and self._word(address) & 0x0F70_00F0 == _STRHT:
                 raise DecodeError(f"the strht at {address:#010x} is not known: store by strh.")
             ops = self._literal_pair(address, _pointers(ops))
-            return self._written_back(address, self._with_carry(ops))
+            return self._aligned_stack(self._written_back(address, self._with_carry(ops)))
         ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
         word = self._word(address)
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16

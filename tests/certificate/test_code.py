@@ -77,6 +77,7 @@ CODE = {
         int f(void) { unsigned size = 16, o = 0; int s = 0; __asm__ volatile("" : "+r"(size));
         do { s += port; o += size; } while (o + size < 512); return s; }
     """,
+    "a device register": "int f(int n) { *(volatile int *)0x40021000 = n; return n + 1; }",
     "bits": "int f(unsigned n) { int k = 0; n &= 0xFFF; while (n) { k += n & 1; n >>= 1; } return k; }",
 }
 

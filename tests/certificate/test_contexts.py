@@ -1,16 +1,25 @@
 """Returns whose addresses nobody can follow: where they go by the assumption, and what that does not speak of."""
 
 import copy
+import json
 import re
+from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_caches import check, proved
+from tests.resealed import reseal
+from tests.support import image_of
+from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.contexts import Returns, context_of, keeps_contexts
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value, constant
+from wcet_probe.cli import main
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import Control
 
@@ -135,3 +144,78 @@ def test_a_number_in_place_of_the_return_address_is_a_jump():
     assert Machine.way_of("return", ANY) == "return"
     assert Machine.way_of("call", TOP) == "call"
     assert not LINK.may_be_stack
+
+
+# ------------------------------------------------------------------------------------------------- facts of each call
+
+CALLED_TWICE = """volatile int port;
+__attribute__((noinline)) void g(int n)
+{
+    /* loop: rounds */
+    for (int i = 0; i < n; i++) {
+        /* point: round */
+        port = i;
+    }
+}
+void f(int n)
+{
+    port = 1;
+    g(n);
+    port = 2;
+    g(n);
+}
+"""
+OF_EACH_CALL = """[[loop]]
+function = "g"
+label = "rounds"
+max = 50
+because = "n is small"
+sha256 = "{0}"
+[[flow]]
+function = "g"
+per = "call"
+sum = {{ "point round" = 1 }}
+max = 3
+because = "n is smaller"
+sha256 = "{0}"
+"""
+
+
+def test_a_function_that_is_jumped_to_lends_its_calls_no_facts(tmp_path, monkeypatch, capsys):
+    """Its code was called that of its caller: what a call before executed was counted to the one that the jump is."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(CALLED_TWICE)
+    (tmp_path / "firmware.elf").write_bytes(image_of(CALLED_TWICE, load_target("cortex-m4"), ".c").elf)
+    known = index_sources({"guest.c": CALLED_TWICE}).function("g").sha256
+    (tmp_path / "facts.toml").write_text(OF_EACH_CALL.format(known))
+    assert main(["bound", "firmware.elf", "--entry", "f", "--facts", "facts.toml", "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    jump = next(line for line in document["bound"]["certificates"][0].split("\n") if re.match("edge f.*:jump", line))
+    site = jump.split(" ")[3].partition("/")[0]
+
+    def as_the_callers(text):
+        return text.replace(f"{site}/g+0x", "f+0x1000")
+
+    def change(problem, derivations, followed):
+        limits = [one for one in problem.constraints if one.name.startswith("flow:")]
+        counted = {name: 1 for one in limits for name, factor in one.coefficients.items() if factor == 1}
+        both = {**counted, jump.split(" ")[1]: -3}
+        others = [one for one in problem.constraints if one not in limits]
+        return replace(problem, constraints=(replace(limits[0], coefficients=both), *others)), derivations, followed
+
+    document["bound"]["entry"] = "f"
+    before, cheaper = document["bound"]["instructions"], solved_again(document, change)
+    assert cheaper["bound"]["instructions"] < before
+    cheaper = json.loads(as_the_callers(json.dumps(cheaper)))
+    with (
+        patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
+        patch("wcet_probe.evidence.firmware.check_bound") as checked,
+    ):
+        found = []
+        checked.side_effect = lambda *given: found.append(check_bound(*given)) or found[0]
+        reseal(cheaper, tmp_path / "f.json")
+        main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
+    assert [one.check for one in found[0].findings if one.verdict != "ok"] == [
+        "constraints in instructions",
+        "constraints in cycles",
+    ]

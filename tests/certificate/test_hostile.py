@@ -10,7 +10,7 @@ import pytest
 from tests.results import result as result_of
 from tests.support import guest_of, images_dir
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.records import MOST_DIGITS, MOST_NODES
+from wcet_probe.certificate.records import MOST_DIGITS, MOST_NODES, MOST_OF_A_KIND
 from wcet_probe.certificate.verify import check_certificate
 from wcet_probe.cli import main, streams
 from wcet_probe.emu.layout import HARNESS_ADDRESS, RETURN_ADDRESS
@@ -55,6 +55,14 @@ def test_a_million_nodes_are_refused_before_they_are_read():
     with pytest.raises(VerificationError, match=f"more than {MOST_NODES:,} nodes"):
         check_certificate(chain(200_000))
     assert time.monotonic() - began < MOST_SECONDS
+
+
+@pytest.mark.parametrize("record", ["constraint k{} <= 1 1 enter", "event k{} 0", "edge k{} n0 n0 0"])
+def test_more_rows_than_a_proof_needs_are_refused_before_they_are_read(record):
+    """1.9 million constraints took 1.4 GB."""
+    more = "\n".join(record.format(number) for number in range(MOST_OF_A_KIND + 1))
+    with pytest.raises(VerificationError, match=f"more than {MOST_OF_A_KIND:,} records of kind {record[:4]}"):
+        check_certificate(f"{chain(10)}{more}\n")
 
 
 def test_huge_rationals_are_refused():

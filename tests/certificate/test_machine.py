@@ -20,7 +20,7 @@ def guest(body, core="cortex-m4"):
 
 
 def machine(**options):
-    return Machine(guest("bx lr\n").image, **options)
+    return Machine(guest(16 * "nop\n" + " bx lr\n").image, **options)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,15 @@ def test_a_store_by_a_number_rests_on_an_assumption():
     running = machine()
     running.store(TOP, 4, number(1), None, State({}))
     assert running.used == {"stack-separation"}
+
+
+@pytest.mark.parametrize(("last", "assumed"), [(0, set()), (28, {"stack-separation"})])
+def test_a_store_by_an_index_rests_on_an_assumption_though_all_of_its_addresses_are_of_the_image(last, assumed):
+    """It was not asked for: but the stack may be in the same segment, behind the array."""
+    running = machine()
+    start = running.image.segments[0].address
+    running.store(number(start, start + last, 4), 4, number(1), None, State({}))
+    assert running.used == assumed
 
 
 def test_a_load_by_a_number_rests_on_an_assumption_where_the_stack_holds_its_address():

@@ -72,6 +72,31 @@ def test_code_of_a_function_is_not_called_that_of_its_caller():
     assert [one.check for one in found.findings if one.verdict != "ok"] == ["graph"]
 
 
+TWICE = {
+    "f": "mov r4, lr\n bl g\n" + "add r0, r0, #1\n" * 4 + "bl g\n bx r4\n",
+    "g": "b 1f\n nop\n 1: bx lr\n",
+}
+
+
+def test_code_of_another_context_is_not_jumped_to():
+    """What the first call jumps to returned from the second one then; what is between them was executed by nobody."""
+
+    def change(_, problem, derivations, followed):
+        first, second = sorted({f"{one.name.rpartition('/')[0]}/" for one in problem.nodes if "/" in one.name})
+        jump = next(edge for edge in problem.edges if edge.source == f"{first}g+0x0")
+        gone = f"{first}g+0x4"
+        edges = [edge for edge in problem.edges if gone not in {edge.source, edge.target}]
+        edges.append(replace(jump, target=f"{second}g+0x4"))
+        unknown = rf"^(invariant (?:{re.escape(second)}g\+0x4|f\+0x1a) r14) .*"
+        said = [re.sub(unknown, r"\1 any 0 1 4294967295", line) for line in followed if line.split(" ")[1] != gone]
+        nodes = tuple(one for one in problem.nodes if one.name != gone)
+        return replace(problem, nodes=nodes, edges=tuple(edges)), derivations, said
+
+    found, bound = forged(TWICE, change)
+    assert bound["instructions"] == 5
+    assert [one.check for one in found.findings if one.verdict != "ok"] == ["graph"]
+
+
 JUMPS = {
     "by a register": ("mov r4, lr\n ldr r14, =h\n bx r12\n", "bx lr"),
     "by a word of the stack": ("push {r4, lr}\n ldr r3, =h\n str r3, [sp, #4]\n bx r12\n", "pop {r4, pc}"),

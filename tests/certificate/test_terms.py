@@ -1,13 +1,21 @@
 """Names of sums are held against words: a name means one number, before an edge and behind it."""
 
 import random
+from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
+from tests.certificate.forgeries import solved_again
 from tests.certificate.test_caches import check, edited, one_of, proved, rewritten
+from tests.certificate.test_code import document_of
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.annotations import annotations_of
 from wcet_probe.certificate.cached import class_of_fact
+from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.computations import kept
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, Congruence, difference, shifted
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, number
@@ -175,3 +183,28 @@ def test_a_sum_is_claimed_of_no_place_where_the_call_begins():
 
     with pytest.raises(VerificationError, match=r"claimed where the call begins|is none"):
         check(rewritten(proved(*SUMS), change), *SUMS[:2])
+
+
+@pytest.mark.parametrize(("second", "is_same"), [("ori", True), ("oris", False)])
+def test_a_mask_of_the_upper_half_is_another_one(second, is_same):
+    """What oris computed had the name of what ori did, and the line of the one was taken for that of the other."""
+    core = load_target("mpc603e")
+    body = f"ori 5, 3, 0x100\n {second} 6, 3, 0x100\n lwz 7, 0(5)\n lwz 8, 0(6)\n blr\n"
+    document, binary = document_of(guest_of(assembler({"f": body}, core), core))
+    fill = core.memory.line_cycles(core.dcache.line_bytes)
+
+    def cheaper(problem, derivations, followed):
+        if problem.unit == "cycles" and not is_same:
+            (node,) = problem.nodes
+            once = {"write-backs:misses": {"enter": -1}}
+            constraints = [
+                replace(one, coefficients={**one.coefficients, **once.get(one.name, {})}) for one in problem.constraints
+            ]
+            problem = replace(problem, nodes=(replace(node, cost=node.cost - fill),), constraints=tuple(constraints))
+        return problem, derivations, followed
+
+    document = solved_again(document, cheaper)
+    assert document["bound"]["cycles"] == 105
+    refused = nullcontext() if is_same else pytest.raises(VerificationError, match="costs at least 105 cycles")
+    with patch("wcet_probe.certificate.check.check_shown", return_value="nothing"), refused:
+        assert check_bound(document, binary).is_full

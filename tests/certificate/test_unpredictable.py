@@ -3,14 +3,18 @@
 from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 
 from tests.certificate.forgeries import graph_instead
+from tests.certificate.test_code import document_of
 from tests.certificate.test_returns import ASSUMED, LONG, UNKNOWN, forged, kept_at
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.charge import edge_cost
+from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.coverage import code_of
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, Value
@@ -78,6 +82,21 @@ def test_the_lowest_bits_of_the_stack_pointer_are_0():
     assert is_open(forged_graph(body, nodes, {"a:return": ("g", "k")}, ["k"], said))
     even = body.replace("#6", "#8").replace("#2\n", "#4\n")
     assert not is_open(forged_graph(even, nodes, {"a:return": ("g", "k")}, ["k"], said))
+
+
+@pytest.mark.parametrize(("through", "is_shown"), [("sp", False), ("r6", True)])
+def test_a_counter_that_goes_through_the_stack_pointer_ends_no_loop(through, is_shown):
+    """It is 0 behind each round: the core clears what was added. Prover and checker both told 204 instructions."""
+    core = load_target("cortex-m4")
+    body = (
+        f"mov r7, sp\n movs r4, #0\n 1: mov {through}, r4\n mov r4, {through}\n adds r4, #1\n cmp r4, #40\n blt 1b\n"
+        " mov sp, r7\n bx lr\n"
+    )
+    with patch.object(Lifter, "_aligned_stack", lambda _, ops: ops):  # else nothing is proved of it
+        document, binary = document_of(guest_of(assembler({"f": body}, core), core))
+    found = check_bound(document, binary)
+    assert document["bound"]["instructions"] == 204
+    assert [one.check for one in found.findings if one.verdict != "ok"] == ([] if is_shown else ["loop bounds"])
 
 
 STATUS = {

@@ -1,5 +1,6 @@
 """Charging by the timing table: load-use, registers of a list, and instructions that cannot be charged."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,16 @@ def test_a_problem_of_the_decoder_is_kept():
     assert with_timing_problems((problem,), M4) == (problem,)
     with pytest.raises(DecodeError, match="not supported"):
         executed_cycles(problem, M4)
+
+
+@pytest.mark.parametrize("text", ["pld [r1]", "pldw [r1, #4]", "pli [r1]", "dcbt 0, r4", "dcbtst r3, r4"])
+def test_what_asks_for_a_line_is_refused_where_there_are_caches(text):
+    """It was charged as a load that nobody waits for, and the line that it may evict was taken to be there still."""
+    hint = Instruction(0x1000, 4, text, "hint")
+    assert with_timing_problems((hint,), M4) == (hint,)
+    (marked,) = with_timing_problems((hint,), ARM926)
+    assert (
+        marked.problem == f"0x00001000: {text}: not supported: its effect on the caches is not modelled; leave it out."
+    )
+    other = replace(hint, text="yield")
+    assert with_timing_problems((other,), ARM926) == (other,)

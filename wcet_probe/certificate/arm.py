@@ -204,6 +204,7 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     elif name in {"pop", "ldr", "ldm", "ldmdb", "ldmib", "ldmda"}:
         target = _loads(machine, instruction, name, state)[PC][0]
         _compute(machine, instruction, name, state, sets_flags=False)
+        _settle(machine, instruction, name, state)
         state.drop(PC)
     else:
         target = ANY
@@ -286,7 +287,8 @@ def _settle(machine: Machine, instruction: Instruction, name: str, state: State)
     if SP not in instruction.writes or machine.image.isa is not Isa.THUMB:
         return
     pointer = state.read(SP)
-    if pointer.low % 4 or pointer.stride % 4:
+    is_aligned = pointer.low % 4 == pointer.stride % 4 == 0 and (pointer.is_plain or pointer.base == "stack")
+    if not is_aligned:
         state.write(SP, numbers.unknown(pointer), machine.fresh())
 
 
@@ -378,7 +380,7 @@ def _second_operand(
     if len(operands) == 1:
         return value, _name(state, register)
     shift, amount = operands[1].split(" ") if " " in operands[1] else (operands[1], "#1")
-    bits = constant(_immediate(amount)) if amount.startswith("#") else TOP
+    bits = constant(_immediate(amount)) if amount.startswith("#") else numbers.unknown(state.read(_register(amount)))
     if shift in _SHIFTS:
         return _SHIFTS[shift](value, bits), None
     return ANY if value.may_be_stack else TOP, None

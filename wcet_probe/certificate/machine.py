@@ -7,7 +7,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import count
@@ -65,14 +65,12 @@ class Machine:
         found_escape: whether one was stored so.
         is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
         used: rules that rest on an assumption.
-        words: what flow facts say of words of static memory, by address.
     """
 
     image: Image
     escapes: bool = False
     found_escape: bool = False
     used: set[str] = field(default_factory=set)
-    words: Mapping[int, Value] = field(default_factory=dict)
     is_separate: bool = True
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
@@ -134,8 +132,6 @@ class Machine:
             part = number(0, (1 << 8 * size_bytes) - 1)
             part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
             return self._part(part, address, size_bytes, state), self.fresh()
-        if address.is_constant and address.is_number and address.low in self.words:
-            return self.words[address.low], self.fresh()
         otherwise = ANY if address.may_be_stack or self.escapes else TOP
         if not self._is_static_word(address, size_bytes):
             return otherwise, self.fresh()
@@ -164,8 +160,12 @@ class Machine:
             self.used.add("stack-separation")
 
     def _is_far(self, address: Value) -> bool:
-        """Whether it is a number that may be an address of the stack for all that is known."""
-        return not address.may_be_stack and not (address.is_number and self._is_static(address.low, address.high))
+        """Whether it is a number that may be an address of the stack for all that is known.
+
+        Of several it may be one: a linker may put the stack into a segment of the image, behind its words.
+        """
+        is_known = address.is_number and address.is_constant and self._is_static(address.low)
+        return not address.may_be_stack and not is_known
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
@@ -216,14 +216,14 @@ class Machine:
         pointer = state.read("r1" if self.image.isa is Isa.POWERPC else "r13")
         return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
 
-    def _is_static(self, first: int, last: int) -> bool:
-        """Whether bytes from ``first`` to ``last`` belong to one segment of the image."""
-        return any(s.address <= first <= last < s.address + s.size_bytes for s in self.image.segments)
+    def _is_static(self, address: int) -> bool:
+        """Whether a byte belongs to the image."""
+        return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
 
     def _is_static_word(self, address: Value, size_bytes: int) -> bool:
         """Whether it is one aligned word that the image owns; what else is there may be a device."""
         is_word = address.is_number and address.is_constant and size_bytes == 4 and address.low % 4 == 0
-        return is_word and self._is_static(address.low, address.low)
+        return is_word and self._is_static(address.low)
 
     # -------------------------------------------------------------------------------------------------- whole effects
 

@@ -208,7 +208,7 @@ def _extended(word: int, extended: int, state: State, d: str, a: str, b: str) ->
         name = sum_of(state.name(a), state.name(b)) if extended == 266 else None
         return _ARITHMETIC[extended](state.read(a), state.read(b)), name
     value, amount = state.read(d), state.read(b)
-    small = amount if amount.is_number and amount.high < 32 else TOP
+    small = amount if amount.is_number and amount.high < 32 else numbers.unknown(amount)
     match extended:
         case 104:
             return numbers.subtract(constant(0), state.read(a)), None

@@ -18,7 +18,9 @@ from wcet_probe.errors import VerificationError
 
 MOST_CHARACTERS = 64 << 20
 MOST_NODES = 50_000
-MOST_RECORDS = 2_000_000
+MOST_RECORDS = 1_000_000
+MOST_OF_A_KIND = 250_000
+"""So many edges, events, constraints, loops, multipliers, counts: for each of them the linear program holds a row."""
 MOST_DIGITS = 400
 
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
@@ -83,6 +85,9 @@ def read_records(text: str) -> Records:
     demand(len(text) <= MOST_CHARACTERS, f"the certificate has more than {MOST_CHARACTERS >> 20} MiB")
     demand(text.count("\n") <= MOST_RECORDS, f"the certificate has more than {MOST_RECORDS:,} records")
     demand(text.count("\nnode ") <= MOST_NODES, f"the certificate has more than {MOST_NODES:,} nodes")
+    for kind in ("edge", "event", "constraint", "loop", "dual", "count"):
+        is_few = text.count(f"\n{kind} ") <= MOST_OF_A_KIND
+        demand(is_few, f"the certificate has more than {MOST_OF_A_KIND:,} records of kind {kind}")
     demand(not _LONG.search(text), f"a number of the certificate has {MOST_DIGITS} digits or more")
     records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
     lines = text.split("\n")

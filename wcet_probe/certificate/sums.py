@@ -283,7 +283,10 @@ class Sums:
         return [edge.name for edge in self._arriving.get(node, ())] + (["enter"] if node == self._graph.entry else [])
 
     def _for_each_call(self, fact: Fact, found: _Weights, most: int) -> list[tuple[Factors, int]]:
-        """For each context of the fact's function, what follows of the nodes in it and below."""
+        """For each context of the fact's function, what follows of the nodes in it and below.
+
+        Of none that is entered elsewhere than where the function begins: what is executed before would count as well.
+        """
         if not self._check_contexts():
             return []
         symbol = self._code.image.symbols.get(str(fact.content.get("function")))
@@ -294,6 +297,9 @@ class Sums:
         limits = []
         for context, firsts in calls.items():
             inside = {node for node in self._graph.nodes if context_of(node).startswith(context)}
+            entered = {edge.target for edge in self._graph.edges if edge.source not in inside} | {self._graph.entry}
+            if not entered & inside <= set(firsts):
+                continue
             factors = self._on_edges(found, inside=inside)
             for first in firsts:
                 for name in self._into(first):

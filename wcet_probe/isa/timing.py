@@ -62,14 +62,24 @@ def executed_cycles(instruction: Instruction, target: Target) -> int:
 
 
 def with_timing_problems(instructions: Sequence[Instruction], target: Target) -> tuple[Instruction, ...]:
-    """``instructions``, with ``problem`` set on those whose timing class ``target`` cannot charge."""
+    """``instructions``, with ``problem`` set on those that ``target`` cannot charge.
+
+    They have no timing class there, or ask for a line of a cache, which is not modelled: it may evict another one.
+    """
     return tuple(
         one if one.problem else replace(one, problem=problem) if (problem := _timing_problem(one, target)) else one
         for one in instructions
     )
 
 
+_PRELOADS = ("pld", "pli", "dcbt")
+"""What the names of instructions begin with that ask for a line of a cache."""
+
+
 def _timing_problem(instruction: Instruction, target: Target) -> str | None:
+    if (target.icache or target.dcache) and instruction.text.startswith(_PRELOADS):
+        where = f"{instruction.address:#010x}: {instruction.text}"
+        return f"{where}: not supported: its effect on the caches is not modelled; leave it out."
     if instruction.timing_class in target.timing:
         return None
     return (

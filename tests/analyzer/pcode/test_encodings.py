@@ -91,6 +91,8 @@ class Engine:
         except unicorn.UcError:
             return None
         found = {name: self.engine.reg_read(register) for name, register in self.registers.items()}
+        if self.isa is Isa.THUMB:
+            found["r13"] &= ~3  # the engine keeps bits that the core ignores (ARM DDI 0403E, B1.4.1)
         if self.isa is Isa.POWERPC:  # without the copies of what overflowed
             return found, self.engine.reg_read(ppc_const.UC_PPC_REG_CR) & 0xEEEEEEEE, self.memory()
         return found, self.engine.reg_read(arm_const.UC_ARM_REG_CPSR) >> 28, self.memory()

@@ -206,6 +206,29 @@ def test_a_base_that_is_stored_is_written_back():
             thumb(*halves).lift(BASE)
 
 
+@pytest.mark.parametrize(
+    ("halves", "is_cleared"),
+    [
+        ((0x46A5,), True),  # mov sp, r4
+        ((0xF10D, 0x0D06), True),  # add.w sp, sp, #6
+        ((0xF85D, 0xFB05), True),  # ldr pc, [sp], #5
+        ((0xF85D, 0xFB08), False),
+        ((0xB510,), False),  # push {r4, lr}
+        ((0xBD10,), False),  # pop {r4, pc}
+        ((0xB082,), False),  # sub sp, #8
+        ((0xED2D, 0x8B02), False),  # vpush {d8}
+    ],
+)
+def test_the_lowest_bits_of_the_stack_pointer_are_0_in_thumb(halves, is_cleared):
+    """The core ignores what is written to them, of which SLEIGH knows nothing."""
+    machine = thumb(*halves)
+    pointer = machine.registers["sp"]
+    last = [op for op in machine.lift(BASE).ops if op.output == pointer][-1]
+    cleared = PcodeOp("INT_AND", pointer, (pointer, Varnode("const", 0xFFFF_FFFC, 4)))
+    assert (last == cleared) == is_cleared
+    assert cleared not in arm(0xE1A0D004).lift(BASE).ops
+
+
 @pytest.mark.parametrize(("word", "negated"), [(0x4002FFF8, True), (0x4042FFF8, True), (0x4102FFF8, False)])
 def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdnzt eq
     lifted = powerpc(word).lift(BASE)
