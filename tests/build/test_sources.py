@@ -49,6 +49,19 @@ def test_a_name_with_two_texts_is_left_out(elf, tmp_path, monkeypatch):
     assert find_sources(elf, [tmp_path]) == {}
 
 
+def test_what_is_included_and_has_no_lines_is_there_by_its_path(elf, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "inc").mkdir()
+    source = '#include "../inc/a.h"\n#include <b.h>\n#include "nowhere.h"\n#include "../../outside.h"\n' + SOURCE
+    (tmp_path / "src/guest.c").write_text(source)
+    (tmp_path / "inc/a.h").write_text('#include "a.h"\n#include "../src/guest.c"\n#define A f(1)\n')
+    (tmp_path / "src/b.h").write_text("#define B f(2)\n")
+    (tmp_path.parent / "outside.h").write_text("#define C f(3)\n")
+    found = find_sources(elf, [tmp_path / "src", tmp_path])
+    assert found.keys() == {"guest.c", "inc/a.h", "./b.h"}
+    assert found["./b.h"] == "#define B f(2)\n"
+
+
 def test_what_is_no_elf_is_refused():
     with pytest.raises(ImageError, match="line table cannot be read"):
         find_sources(b"no elf", [])
