@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import source_paths
@@ -17,7 +18,7 @@ def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
     A path of the debug information is looked up by its longest tail that exists below a root, the first root first;
     nothing outside of the roots is read. A name that belongs to two files of different or unknown text is left out, as
     the line table could mean either. What these files include and the line table does not name, as headers of macros,
-    is there by its path below its root, with a slash in it.
+    is there as well, with ``./`` before its name, or ``./HASH/`` where another one has the name.
 
     Parameters:
         elf: the bytes of the file.
@@ -37,21 +38,21 @@ def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
 
 
 def _included(files: Collection[Path], roots: Sequence[Path]) -> dict[str, str]:
-    """The texts of what ``files`` include and are not, by paths."""
+    """The texts of what ``files`` include and are not."""
     found: dict[str, str] = {}
     seen, todo = {file.resolve() for file in files}, list(files)
     while todo:
         including = todo.pop()
         for name in _INCLUDE.findall(including.read_text("utf-8", "replace")):
             for file in ((including.parent / name).resolve(), *_candidates(PurePosixPath(name), roots)):
-                root = next((root for root in roots if file.resolve().is_relative_to(root.resolve())), None)
-                if root is None or not file.is_file():
+                if not file.is_file() or not any(file.resolve().is_relative_to(root.resolve()) for root in roots):
                     continue
                 if file.resolve() not in seen:
                     seen.add(file.resolve())
                     todo.append(file)
-                    path = file.resolve().relative_to(root.resolve()).as_posix()
-                    found[path if "/" in path else f"./{path}"] = file.read_text("utf-8", "replace")
+                    text = file.read_text("utf-8", "replace")
+                    if found.setdefault(f"./{file.name}", text) != text:
+                        found[f"./{sha256(text.encode()).hexdigest()[:8]}/{file.name}"] = text
                 break
     return dict(sorted(found.items()))
 
