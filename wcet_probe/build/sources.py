@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import source_paths
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n]+)[">]', re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n\0]{1,200})[">]', re.MULTILINE)
 
 
 def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
@@ -44,7 +44,7 @@ def _included(files: Collection[Path], roots: Sequence[Path]) -> dict[str, str]:
     while todo:
         including = todo.pop()
         for name in _INCLUDE.findall(including.read_text("utf-8", "replace")):
-            for file in ((including.parent / name).resolve(), *_candidates(PurePosixPath(name), roots)):
+            for file in (including.parent / name, *_candidates(PurePosixPath(name), roots)):
                 if not file.is_file() or not any(file.resolve().is_relative_to(root.resolve()) for root in roots):
                     continue
                 if file.resolve() not in seen:
