@@ -58,6 +58,9 @@ def test_loops_and_calls_multiply_and_places_add_up():
     [
         ("helper(9);", "int (*p)(int) = helper;", "the address of helper may be taken"),
         ("static void in_test(void) { }", "int (*table[])(int) = {helper};", "the address of helper may be taken"),
+        ("helper(9);", 'asm("bl helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'int other(int) asm("helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'asm("other: b helper");', "the address of helper may be taken"),
         ("return n;", "return helper(n);", "helper calls itself"),
         ("return n;", "twice(); return n;", "(helper|twice) calls itself"),
         ("static void in_test(void) { }", "#define AGAIN(n) helper(n)", "macros may call helper"),
