@@ -206,7 +206,30 @@ class Prepared:
         inside = {name for one in summaries.values() if one.analysed for name in one.analysed.functions}
         if any(one.analysed is None for one in summaries.values()):
             inside = {function.name for function in image.functions}
-        return Unexpanded(frozenset(entered | inside), {one.function: (one.variable, one.outside) for one in counted})
+        functions = frozenset(entered | inside)
+        return Unexpanded(
+            functions, {one.function: (one.variable, one.outside) for one in counted}, self._calls_of(functions)
+        )
+
+    def _calls_of(self, functions: frozenset[str]) -> frozenset[tuple[str, int]]:
+        """Where ``functions`` call or jump to others, where pragmas speak of sums."""
+        if not functions or not any(one.restrictions for one in self.index.files.values()):
+            return frozenset()
+        image = self.request.image
+        direct = ((one.address, one.branch_target) for one in self.request.instructions)
+        indirect = (
+            (address, target)
+            for one in self.calls.of(self.values).values()
+            for address, targets in one.indirect.items()
+            for target in targets
+        )
+        found = set()
+        for address, target in (*direct, *indirect):
+            function = image.function_at(address) if target is not None else None
+            if function is not None and target is not None and function.name in functions:
+                end = function.address + function.size_bytes
+                found |= {(function.name, target)} if not function.address <= target < end else set()
+        return frozenset(found)
 
     def _loops(
         self, facts: Sequence[BoundFact], parameters: Mapping[str, int], repeated: Collection[int]

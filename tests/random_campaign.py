@@ -85,7 +85,9 @@ def built(target_name: str, compiler: str, optimisation: str, text: str) -> Gues
     flags = (*target.compiler_flags[toolchain.family], *compilation.COMMON_FLAGS, optimisation, "-w")
     layout = target.memory_map
     if toolchain.family == "clang":
-        link = (*toolchain.link, "-T", "image.ld", "guest.o", str(runtime(ROUTINES, target).resolve()))
+        # Else all routines are decoded, and charged, in each proof and run.
+        kept = ("--gc-sections", *(part for number in range(FUNCTIONS) for part in ("-u", f"f{number}")))
+        link = (*toolchain.link, *kept, "-T", "image.ld", "guest.o", str(runtime(ROUTINES, target).resolve()))
     else:
         flags += ("-fno-tree-loop-distribute-patterns",)
         link = (*toolchain.link, *target.compiler_flags["gcc"], "-T", "image.ld", "guest.o", *toolchain.libraries)

@@ -19,6 +19,8 @@ from types import MappingProxyType
 from wcet_probe.errors import UsageError, unknown_name
 
 _LONGEST = 300
+_LARGEST = 1 << 128
+"""As of the checker of certificates."""
 _ADDRESS = "address"
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProxyType(
     {
@@ -95,9 +97,10 @@ def evaluate(
     ``addresses`` are those of symbols, by name.
 
     Raises:
-        UsageError: a parameter or an address is unknown, or a division or function is not defined there.
+        UsageError: a parameter or an address is unknown, a division or function is not defined there, or a number in it
+            is beyond 2**128.
 
-    Soundness: exact, in integers of any size.
+    Soundness: exact.
     """
     for name in sorted(names(expression)):
         if name not in parameters:
@@ -152,13 +155,20 @@ def _check(node: ast.expr, text: str) -> None:
         case _:
             raise UsageError(
                 f"in {text!r}: {ast.unparse(node)!r} cannot be used; known are whole numbers, parameters, "
-                f"+ - * // %, parentheses, {', '.join(_FUNCTIONS)}."
+                f"+ - * // %, parentheses, {', '.join(_FUNCTIONS)}, {_ADDRESS}(NAME)."
             )
     for part in parts:
         _check(part, text)
 
 
 def _value(node: ast.expr, text: str, parameters: Mapping[str, int]) -> int:
+    value = _any_value(node, text, parameters)
+    if abs(value) > _LARGEST:
+        raise UsageError(f"in {text[:30]!r}: a number is beyond 2**128; correct fact or parameter.")
+    return value
+
+
+def _any_value(node: ast.expr, text: str, parameters: Mapping[str, int]) -> int:
     match node:
         case ast.Constant(value=int(value)):
             return value

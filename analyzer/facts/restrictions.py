@@ -23,6 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.binding import Analysed
@@ -38,6 +39,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.image import require_symbol
+from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 
 _TERM = re.compile(r"(?:([0-9]+)\s*\*\s*)?([A-Za-z_][\w.-]*)")
@@ -63,10 +65,12 @@ class Unexpanded:
         functions: all of them.
         counted: the auxiliary variable and the edges that count all executions of one there together, for those that
             have them.
+        calls: where they call or jump to another function: their names and the addresses.
     """
 
     functions: frozenset[str] = frozenset()
     counted: Mapping[str, tuple[str, tuple[Edge, ...]]] = field(default_factory=dict)
+    calls: frozenset[tuple[str, int]] = frozenset()
 
 
 def named_function(index: SourceIndex, one: SourceRestriction, name: str) -> SourceFunction | None:
@@ -171,6 +175,7 @@ class _Places:
     def __init__(self, values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded) -> None:
         self.values, self.index, self._image, self._unexpanded = values, index, analysed.image, unexpanded
         self._source = SourceExecutions(index, values.graph.entry.name)
+        self._analysed = frozenset(analysed.functions)
         self._of_clang = functions_of_clang(analysed.image)
 
     def most(self, name: str) -> int:
@@ -180,10 +185,44 @@ class _Places:
             _DroppedError: that is not clear.
         """
         marker = self._named(name)
+        if self._without_source:
+            raise _DroppedError(f"how often {name!r} is executed at most is not clear: {self._without_source}")
         try:
             return self._source.at(marker.file, marker.line) if marker else self._source.of_function(name)
         except UncountedError as error:
             raise _DroppedError(f"how often {name!r} is executed at most is not clear: {error}") from error
+
+    @cached_property
+    def _without_source(self) -> str:
+        """Why code whose source is not there may execute code whose source is; empty where none does.
+
+        *Soundness:* a function is of the sources or not, by its lines; one that is not may be a library's, which calls
+        nothing of the sources, as all its calls and jumps say.
+        """
+        symbols, image, points = self._image.symbols, self._image, self.values.graph.points
+        kinds = {
+            name: _is_of(self.index, image, symbols.get(name)) for name in self._analysed | self._unexpanded.functions
+        }
+        for name, found in sorted(kinds.items()):
+            if found == {False, True}:
+                return f"{name} is not of the sources alone"
+        own = {name for name, found in kinds.items() if found == {True}}
+        edges = ((points[edge.source], points[edge.target]) for edge in self.values.edges if edge.target >= 0)
+        entered = {
+            (one.function.name, other.function.name)
+            for one, other in edges
+            if other.block.address == other.function.address
+        }
+        calls = {
+            (points[edge.source].function.name, call.key.target)
+            for edge, found in self.values.edges.items()
+            for call in found.calls
+        }
+        for name, address in calls | self._unexpanded.calls:
+            target = image.function_at(address)
+            entered.add((name, target.name if target is not None else ""))
+        calling = sorted(one for one, other in entered if one not in own and (other in own or not other))
+        return f"{calling[0]} is not of the sources" if calling else ""
 
     def _named(self, name: str) -> SourcePoint | None:
         """The one marker that is meant; None where that is a function.
@@ -320,6 +359,15 @@ class _Places:
         mentioned = any(not called.isdisjoint(one.mentioned) for one in files.values())
         is_hidden = any(not called.isdisjoint(words) or PASTING in words for words in self.index.macros.values())
         return stores and not mentioned and not is_hidden and sites == [(marker.file, marker.line)]
+
+
+def _is_of(index: SourceIndex, image: Image, symbol: Symbol | None) -> set[bool]:
+    """Whether the lines of a function are of the sources: both where some are."""
+    if symbol is None:
+        return set()
+    first, behind = symbol.address, symbol.address + max(1, symbol.size_bytes)
+    rows = (first, *(one for one in image.lines.addresses if first < one < behind))
+    return {line[0] in index.files for line in map(image.lines.find, rows) if line is not None}
 
 
 def _calls(instruction: LiftedInstruction) -> bool:

@@ -7,7 +7,9 @@ each execution of the places that call it.
 Words: flow fact, marker, loop bound (docs/explanation/glossary.md).
 
 *Soundness:* the counts of loops are those of pragmas, which are assumed. No number is told of a function that calls
-itself or whose address is taken, nor where code is not parsed, a loop has no pragma, or calls are hidden in macros.
+itself or whose address is taken, nor where code is not parsed, a loop has no pragma, calls are hidden in macros, or a
+header is not there. That no code without its source calls what has one is asked elsewhere (`restrictions`), as it is of
+the binary.
 """
 
 from __future__ import annotations
@@ -41,6 +43,9 @@ class SourceExecutions:
             UncountedError: that does not follow.
         """
         self._function(name)
+        self._function(self.entry)
+        if self.index.missing:
+            raise UncountedError(f"{min(self.index.missing)}, which is included, is not among the sources")
         if name in self._open:
             raise UncountedError(f"{name} calls itself")
         files = self.index.files

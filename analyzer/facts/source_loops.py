@@ -130,10 +130,15 @@ def parse_source(
 
 
 def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozenset[str]]:
-    """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared."""
+    """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared.
+
+    Those in strings are among them, which may be assembler code or what the linker knows a function as.
+    """
     calls, others = list[tuple[str, int]](), set[str]()
     for node in nodes:
         parent = node.parent
+        if node.type == "string_literal":
+            others.update(word.decode() for word in _WORD.findall(node.text or b""))
         if node.type != "identifier" or parent is None:
             continue
         if parent.type == "call_expression" and parent.child_by_field_name("function") == node:

@@ -16,8 +16,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS, included_files
 from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_calls, macro_words, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.errors import UsageError, unknown_name
@@ -28,10 +30,14 @@ _NONE: frozenset[SourceLoop] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class SourceIndex:
-    """The sources of an image by file name, as the line table calls the files; and the words of each macro's text."""
+    """The sources of an image by file name, as the line table calls the files; and the words of each macro's text.
+
+    ``missing`` are the files that they include and that are not there, headers of the language's library left out.
+    """
 
     files: Mapping[str, SourceFile]
     macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
         """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
@@ -122,7 +128,7 @@ class LoopSite:
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
-    """Loops and functions of ``sources``, texts by file name.
+    """Loops and functions of ``sources``, texts by file name; of those with a path for a name, macros only.
 
     Soundness: none is claimed, see `source_loops`.
     """
@@ -134,8 +140,11 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     """Both operations of an allocator ask for the same sources."""
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
-    parsed = {file: parse_source(file, text, macros, words) for file, text in texts}
-    return SourceIndex(parsed, macro_calls([text for _, text in texts]))
+    parsed = {file: parse_source(file, text, macros, words) for file, text in texts if "/" not in file}
+    there = {PurePath(file).name for file, _ in texts}
+    included = (one for _, text in texts for one in included_files(text))
+    missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)
+    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing)
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:

@@ -92,7 +92,7 @@ def _merge_locations(
     earlier = former.locations if former else {}
     made = _Made({}, {}, [])
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
-    sums = _Sums(terms, own, states) if related else None
+    sums = _Sums(terms, own, states, earlier) if related else None
     for location in _to_merge(merged, states, place, earlier):
         held = [state.read(location) for state in states]
         if None in held:
@@ -150,11 +150,14 @@ def _made_term(
 class _Sums:
     """Locations that are the sum of a symbol of the place and a constant: pointers and counters that advance together.
 
-    *Soundness:* a location is told as such a sum where it is that in each of the states, by the laws of `linear`.
+    *Soundness:* a location is told as such a sum where it is that in each of the states, by the laws of `linear`, and
+    the symbol's own location holds the symbol again: what nobody holds would be a number, also of stack addresses.
     """
 
-    def __init__(self, terms: Terms, own: Collection[Term], states: Sequence[State]) -> None:
-        self._terms, self._own, self._states = terms, own, states
+    def __init__(
+        self, terms: Terms, own: Collection[Term], states: Sequence[State], earlier: Mapping[Location, Term]
+    ) -> None:
+        self._terms, self._own, self._states, self._earlier = terms, own, states, earlier
         self._symbols: dict[object, tuple[Term, Term]] = {}
         """A symbol and its first part by what its other parts are more than that."""
 
@@ -181,10 +184,12 @@ class _Sums:
         if len(form.coefficients) != 1 or factor != 1 or symbol not in self._own:
             return None
         match self._terms[symbol].arguments:
-            case ("phi", _, Location() as location):
+            case ("phi", _, Location() as location) if self._earlier.get(location) == symbol:
                 others = [state.read(location) for state in self._states]
             case _:
                 return None
+        if not any(location in state.locations for state in self._states):
+            return None  # a register that nobody has written now
         for part, other in zip(parts, others, strict=True):
             if other is None or self._terms[other].bits != form.bits:
                 return None

@@ -1,5 +1,7 @@
 """Finding the sources of an ELF file."""
 
+import re
+
 import pytest
 
 from tests.support import image_of
@@ -47,6 +49,25 @@ def test_a_name_with_two_texts_is_left_out(elf, tmp_path, monkeypatch):
     (tmp_path / "other").mkdir()
     (tmp_path / "other/guest.c").write_text("something else")
     assert find_sources(elf, [tmp_path]) == {}
+
+
+def test_what_is_included_and_has_no_lines_is_there_by_another_name(elf, tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "inc").mkdir()
+    source = (
+        '#include "../inc/a.h"\n#include <b.h>\n#include "a.h"\n#include "nowhere.h"\n#include "../../outside.h"\n'
+        + SOURCE
+    )
+    (tmp_path / "src/guest.c").write_text(source)
+    (tmp_path / "inc/a.h").write_text('#include "a.h"\n#include "../src/guest.c"\n#define A f(1)\n')
+    (tmp_path / "src/b.h").write_text("#define B f(2)\n")
+    (tmp_path / "src/a.h").write_text("#define D f(4)\n")
+    (tmp_path.parent / "outside.h").write_text("#define C f(3)\n")
+    found = find_sources(elf, [tmp_path / "src", tmp_path])
+    other = next(name for name in found if re.fullmatch(r"\./[0-9a-f]{8}/a\.h", name))
+    assert found.keys() == {"guest.c", "./a.h", "./b.h", other}
+    assert found["./b.h"] == "#define B f(2)\n"
+    assert {found["./a.h"][-4:], found[other][-4:]} == {"(1)\n", "(4)\n"}
 
 
 def test_what_is_no_elf_is_refused():

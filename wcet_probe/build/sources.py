@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import source_paths
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n\0]{1,200})[">]', re.MULTILINE)
 
 
 def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
@@ -13,7 +17,8 @@ def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
 
     A path of the debug information is looked up by its longest tail that exists below a root, the first root first;
     nothing outside of the roots is read. A name that belongs to two files of different or unknown text is left out, as
-    the line table could mean either.
+    the line table could mean either. What these files include and the line table does not name, as headers of macros,
+    is there as well, with ``./`` before its name, or ``./HASH/`` where another one has the name.
 
     Parameters:
         elf: the bytes of the file.
@@ -23,11 +28,33 @@ def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
         ImageError: no ELF, or damaged debug information.
     """
     texts: dict[str, set[str | None]] = {}
+    files: list[Path] = []
     for path in source_paths(elf):
         found = next((file for file in _candidates(path, roots) if file.is_file()), None)
         texts.setdefault(path.name, set()).add(found.read_text("utf-8", "replace") if found is not None else None)
+        files += [found] if found is not None else []
     single = {name: next(iter(variants)) for name, variants in sorted(texts.items()) if len(variants) == 1}
-    return {name: text for name, text in single.items() if text is not None}
+    return {**{name: text for name, text in single.items() if text is not None}, **_included(files, roots)}
+
+
+def _included(files: Collection[Path], roots: Sequence[Path]) -> dict[str, str]:
+    """The texts of what ``files`` include and are not."""
+    found: dict[str, str] = {}
+    seen, todo = {file.resolve() for file in files}, list(files)
+    while todo:
+        including = todo.pop()
+        for name in _INCLUDE.findall(including.read_text("utf-8", "replace")):
+            for file in (including.parent / name, *_candidates(PurePosixPath(name), roots)):
+                if not file.is_file() or not any(file.resolve().is_relative_to(root.resolve()) for root in roots):
+                    continue
+                if file.resolve() not in seen:
+                    seen.add(file.resolve())
+                    todo.append(file)
+                    text = file.read_text("utf-8", "replace")
+                    if found.setdefault(f"./{file.name}", text) != text:
+                        found[f"./{sha256(text.encode()).hexdigest()[:8]}/{file.name}"] = text
+                break
+    return dict(sorted(found.items()))
 
 
 def _candidates(path: PurePosixPath, roots: Sequence[Path]) -> Iterator[Path]:

@@ -93,6 +93,9 @@ def test_other_python_is_refused(text):
     ("text", "message"),
     [
         ("H // N", r"unknown parameter 'N'.*known.*: H"),
+        (f"H * {1 << 126}", r"a number is beyond 2\*\*128"),
+        ("9" * 290 + " % 7", r"a number is beyond 2\*\*128"),
+        ("0 - " + " * ".join([str(1 << 64)] * 3), r"a number is beyond 2\*\*128"),
         ("1 // (H - 8)", "'H - 8' is 0 and divides"),
         ("H % 0", "'0' is 0 and divides"),
         ("ceil_log2(H - 8)", "ceil_log2 of 0 is not defined; it takes numbers from 1 on"),

@@ -7,6 +7,9 @@ import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 
 SOURCE = """\
@@ -202,3 +205,103 @@ def test_a_marker_counts_by_the_source_whatever_a_copy_of_its_statement_is_witho
     # Then: they are not limited by the one round that is left
     assert executed <= proof_of.bound.instructions
     assert [one.constant for one in proof_of.bound.flow_claims if "1*emit" in one.statement] == [10]
+
+
+SEEN = """volatile unsigned sink;
+static __attribute__((noinline)) void emit(unsigned n) { sink = n; }
+__attribute__((noinline)) void work(unsigned n)
+{
+    _Pragma("marker outside")
+    sink = n;
+    _Pragma("loopbound min 0 max 100")
+    for (unsigned i = 0; i < n; i++) {
+        _Pragma("marker inside")
+        emit(i);
+    }
+    _Pragma("flowrestriction 1*inside <= 6*outside")
+}
+"""
+UNSEEN = """#line 1 "other.c"
+__attribute__((noinline)) void over(unsigned n)
+{
+    for (unsigned i = 0; i < 10; i++)
+        work(n & 3);
+}
+"""
+ENTRY = """#line 1 "entry.c"
+void over(unsigned n);
+void work(unsigned n);
+void entry(unsigned n) { over(n); work(1); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "seen", "why"),
+    [
+        ("over", {"guest.c": SEEN}, "the sources have no functions over|over is not of the sources"),
+        ("entry", {"guest.c": SEEN, "entry.c": ENTRY}, "over is not of the sources"),
+        ("entry", {"guest.c": SEEN, "entry.c": ENTRY, "other.c": UNSEEN}, "no pragma says .* the loop at other.c:4"),
+    ],
+)
+def test_code_whose_source_is_not_there_may_call_what_has_one(entry, seen, why):
+    # Given: ten calls of work, three rounds in each, and a source that is there or not
+    own = guest_of(SEEN + UNSEEN + ENTRY, load_target("cortex-m4"), ".c")
+
+    # When: the pragma speaks of rounds by the executions of a marker
+    proof_of = proved(own, entry, sources=seen)
+
+    # Then: how often that is does not follow, and no run is above the bound
+    assert proof_of.bound.flow_claims == ()
+    assert any(re.search(why, one.why) for one in proof_of.bound.idle_facts)
+    assert attack(proof_of, 3) <= proof_of.bound.instructions
+
+
+APART = """volatile unsigned sink;
+static __attribute__((noinline)) void emit(unsigned n) { sink = n; }
+__attribute__((noinline)) void tick(unsigned n)
+{
+    _Pragma("marker outside")
+    sink = n;
+}
+void far(unsigned n);
+void entry(unsigned n)
+{
+    CALLS
+    tick(n);
+    _Pragma("loopbound min 0 max 100")
+    for (unsigned i = 0; i < n; i++)
+        emit(i);
+    _Pragma("flowrestriction 1*emit <= 2*outside")
+}
+#line 1 "other.c"
+__attribute__((noinline)) void over(unsigned n)
+{
+    _Pragma("loopbound min 0 max 9")
+    for (unsigned i = 0; i < 9; i++)
+        tick(n);
+}
+__attribute__((noinline)) void far(unsigned n)
+{
+    over(n);
+    sink = n;
+}
+"""
+
+
+@pytest.mark.parametrize(("calls", "most"), [("far(n);", 10), ("far(n); far(n + 1);", 19)])
+def test_a_call_that_is_not_expanded_may_lead_from_code_without_its_source_to_what_has_one(monkeypatch, calls, most):
+    # Given: one of the functions whose source is not there, or both, are in calls that are not expanded
+    monkeypatch.setattr("wcet_probe.analyzer.resolved_values.MOST_EXPANDED", 12)
+    source = APART.replace("CALLS", calls)
+    own = guest_of(source, load_target("cortex-m4"), ".c")
+    shown, hidden = source.split('#line 1 "other.c"\n')
+
+    def restricted(sources):
+        parts = own.image, own.target, own.instructions, own.costs, "entry"
+        found = prove(BoundRequest(*parts, Facts(), sources, {}, summaries=True))
+        return [one.constant for one in found.flow_claims if "1*emit" in one.statement], found.idle_facts
+
+    assert restricted({"guest.c": shown, "other.c": hidden}) == ([2 * most], ())
+    claims, idle = restricted({"guest.c": shown})
+    assert not claims
+    assert any(re.search("(far|over) is not of the sources", one.why) for one in idle)

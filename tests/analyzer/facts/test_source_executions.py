@@ -58,6 +58,9 @@ def test_loops_and_calls_multiply_and_places_add_up():
     [
         ("helper(9);", "int (*p)(int) = helper;", "the address of helper may be taken"),
         ("static void in_test(void) { }", "int (*table[])(int) = {helper};", "the address of helper may be taken"),
+        ("helper(9);", 'asm("bl helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'int other(int) asm("helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'asm("other: b helper");', "the address of helper may be taken"),
         ("return n;", "return helper(n);", "helper calls itself"),
         ("return n;", "twice(); return n;", "(helper|twice) calls itself"),
         ("static void in_test(void) { }", "#define AGAIN(n) helper(n)", "macros may call helper"),
@@ -69,12 +72,26 @@ def test_loops_and_calls_multiply_and_places_add_up():
         ("helper(9);", "setjmp(buffer);", "setjmp may have code executed"),
         ("static void in_test(void) { }", 'void other(void) __attribute__((alias("twice")));', "alias may have code"),
         ("static void in_test(void) { }", "int helper(int n) { return n; }", "the sources have 2 functions helper"),
+        ("static void in_test(void) { }", '#include "again.h"', "again.h, which is included, is not among the sources"),
+        ("int entry(void)", "int entry_(void)", "the sources have no functions entry"),
     ],
 )
 def test_what_is_not_clear_is_not_counted(before, after, why):
     assert before in SOURCE
     with pytest.raises(UncountedError, match=why.replace("\\\\", "\\")):
         executions(SOURCE.replace(before, after), "/* helper */")
+
+
+def test_headers_of_macros_are_read_and_those_of_the_library_need_not_be():
+    source = SOURCE.replace("static void in_test(void) { }", '#include <string.h>\n#include "inc/again.h"')
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "/* helper */" in text)
+
+    def number(header):
+        return SourceExecutions(index_sources({"a.c": source, "./inc/again.h": header}), "entry").at("a.c", line)
+
+    assert number("#define LIMIT 3\nint helper(int n);\n") == 21 * 5 + (4 + 1)
+    with pytest.raises(UncountedError, match="macros may call helper"):
+        number("#define AGAIN helper(1)\n")
 
 
 def test_a_place_outside_of_functions_has_no_number():

@@ -191,6 +191,31 @@ def test_what_advances_together_differs_by_a_constant():
         assert not terms.linear(lost.read(counter)).coefficients.keys() & {symbol}
 
 
+def test_no_sum_of_a_symbol_is_kept_that_no_location_holds():
+    """The stack pointer was moved in the loop; where it is entered anew, nobody has written it."""
+    terms = Terms()
+    pointer, other = REGISTERS[:2]
+    entry = terms.symbol(("in", pointer), 32)
+
+    def of(**offsets):
+        state = State(terms, big_endian=False)
+        state.set_base(entry, Base.STACK)
+        for name, location in (("pointer", pointer), ("other", other)):
+            if name in offsets:
+                offset = terms.constant(offsets[name] & 0xFFFF_FFFF, 32)
+                state.set_location(location, terms.apply("INT_ADD", (entry, offset), 32))
+        return state
+
+    merged = join([of(pointer=-8, other=-4), of(pointer=-16, other=-12)], PLACE, related=True)
+    symbol = merged.read(pointer)
+    assert terms[symbol].opcode == "symbol"
+    assert merged.base(merged.read(other)) is Base.STACK
+    assert symbol in terms.symbols(merged.read(other))
+    entered = resumed([of(other=4)], PLACE, merged, in_haste=False)
+    assert entered.read(pointer) == entry
+    assert entered.base(entered.read(other)) is Base.STACK
+
+
 def test_a_decided_gamma_node_may_be_term_0():
     """Both registers are chosen by one condition; of the older choice the part that it decides is taken."""
     terms = Terms()
