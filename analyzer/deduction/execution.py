@@ -27,7 +27,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.joins import join_between_stores
-from wcet_probe.analyzer.deduction.words import REVERSED, SPAN, Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.errors import DecodeError
@@ -229,7 +229,7 @@ class _Execution:
                 if way.steps > _STEP_LIMIT:
                     raise Astray(f"more than {_STEP_LIMIT} instructions")
                 if (operands := self._lifter.reversed_bits(way.pc)) and instruction.ops[0].opcode != "CBRANCH":
-                    self._write(way, operands[0], self._terms.operate(REVERSED, self._word(way, operands[1])))
+                    self._write(way, operands[0], self._terms.reversed_bits(self._word(way, operands[1])))
                     way.pc += instruction.size_bytes
                     continue
             if way.index >= len(instruction.ops):

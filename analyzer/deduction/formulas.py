@@ -178,7 +178,9 @@ def equivalence(one: Node, other: Node) -> Node:
         return TRUE
     for whole, part in ((one, other), (other, one)):
         if whole.operation == "equal" and part in whole.arguments:
-            return next(each for each in whole.arguments if each is not part)
+            first, second = whole.arguments
+            found: Node = second if first is part else first
+            return found
     return _node("equal", (one, other), "bool")
 
 

@@ -38,8 +38,6 @@ from wcet_probe.analyzer.pcode.semantics import operation as semantics
 
 SPAN = 1 << 32
 _TOP_BIT = 1 << 31
-REVERSED = "REVERSED"
-"""The operation that reverses the order of the bits; p-code has none for it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,9 +192,6 @@ class WordTerms:
 
     def operate(self, opcode: str, *words: Word) -> Word | None:  # noqa: C901, PLR0911, PLR0912  a case for each operation
         """What the p-code operation ``opcode`` makes of words; None where it is none that is known here."""
-        if opcode == REVERSED:
-            (one,) = words
-            return self._defining(opcode, one) if one.parts else Word(int(f"{one.constant:032b}"[::-1], 2))
         if not any(word.parts for word in words):
             function = semantics(opcode, (4,) * len(words), 4)
             return None if function is None else Word(function(*(word.constant for word in words)))
@@ -233,6 +228,10 @@ class WordTerms:
                     self._whole.add(base_of(one))
                 return self._defining(opcode, one, most=32)
         return None
+
+    def reversed_bits(self, word: Word) -> Word:
+        """``word`` with its bits in the opposite order; p-code has no operation for it."""
+        return self._defining("REVERSED", word) if word.parts else Word(int(f"{word.constant:032b}"[::-1], 2))
 
     def _defining(self, opcode: str, *words: Word, most: int = SPAN - 1, factor: int = 1) -> Word:
         """A new unknown that times ``factor`` is what ``opcode`` makes of ``words``; of the same ones the same."""

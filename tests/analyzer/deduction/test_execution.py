@@ -204,7 +204,7 @@ def test_rbit_reverses_the_bits(number, register):
     expected = condition("bits equal", terms.bits(result), condition("bits constant", reversed_number))
     assert terms.questions.bits_hold([premise], expected)
     assert not terms.questions.bits_hold([premise], negation(expected))
-    assert terms.operate("REVERSED", Word(number)) == Word(reversed_number)
+    assert terms.reversed_bits(Word(number)) == Word(reversed_number)
 
 
 def test_a_constant_in_the_code_is_loaded_without_memory():

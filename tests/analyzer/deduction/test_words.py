@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction.formulas import condition, conjunction, disjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import REVERSED, SPAN, Word, WordTerms, less, same, signed_less
+from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
 from wcet_probe.analyzer.pcode.semantics import operation
 
 NUMBERS = st.sampled_from([0, 1, 2, 7, 8, 31, 96, 128, 4095, 4096, 1 << 28, (1 << 31) - 1, 1 << 31, SPAN - 8, SPAN - 1])
 BINARY = ["INT_ADD", "INT_SUB", "INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT"]
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE", REVERSED]), st.integers(0, 9), st.integers(0, 9), NUMBERS
+        st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE", "REVERSED"]), st.integers(0, 9), st.integers(0, 9), NUMBERS
     ),
     min_size=1,
     max_size=6,
@@ -29,9 +29,10 @@ def computed(terms, first, second, steps):
     for name, left, right, constant in steps:
         one = found[left % len(found)]
         other = (Word(constant), constant) if right > 6 else found[right % len(found)]
-        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE", REVERSED} else (one, other)
-        word = terms.operate(name, *(operand[0] for operand in operands))
-        function = _reversed if name == REVERSED else operation(name, (4,) * len(operands), 4)
+        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE", "REVERSED"} else (one, other)
+        operate = (lambda _, of: terms.reversed_bits(of)) if name == "REVERSED" else terms.operate
+        word = operate(name, *(operand[0] for operand in operands))
+        function = _reversed if name == "REVERSED" else operation(name, (4,) * len(operands), 4)
         if word is not None:
             found.append((word, function(*(operand[1] for operand in operands))))
     return found
