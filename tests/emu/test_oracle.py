@@ -60,6 +60,7 @@ KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function not 
 """The interpreter knows no ``dcbz`` and takes a load or store string for one access: both are counted by hand alone."""
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
 @pytest.mark.parametrize("caches", CACHES)
 def test_hand_written_functions(target, case, caches):
