@@ -92,11 +92,11 @@ def pytest_collection_finish():
 def pytest_generate_tests(metafunc):
     """Of tests marked ``covering`` leave the cases to the campaigns that the ordinary run does not need."""
     if mark := metafunc.definition.get_closest_marker("covering"):
-        cases = metafunc._calls
+        cases = [case for case in metafunc._calls if all(each.name != "slow" for each in case.marks)]
         if mark.args == (0,):
             kept = one_of(cases, metafunc.definition.nodeid)
         else:
-            kept = covering(numbered(case.params for case in cases), *mark.args)
+            kept = covering(numbered(case.params for case in cases), *mark.args) if cases else frozenset()
         for number, case in enumerate(cases):
             if number not in kept:
                 case.marks.append(pytest.mark.slow.mark)
