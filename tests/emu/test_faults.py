@@ -301,6 +301,7 @@ def test_a_heap_that_does_not_fit(target, heap_bytes):
         guest(target).machine(heap_bytes)
 
 
+@pytest.mark.covering
 def test_the_largest_heap_of_tlsf_fits(target):
     with tlsf_guest(target).machine(1 << 28) as machine:
         base = machine.heap.base_address

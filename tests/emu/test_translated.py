@@ -201,6 +201,7 @@ def test_replays_of_an_allocator(target, monkeypatch):
         assert_equal(engine, translated, lambda m: m.measure("tlsf_malloc", (100,), InitialCache.WARM).cycles)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_failures(target):
     """The same sentence, with the same counts up to there, and nothing of it clings to the next call."""
