@@ -122,7 +122,6 @@ def session(request):
         yield Session(machine, values["sl-bits"])
 
 
-@pytest.mark.covering
 def test_exhaustion_and_recovery(session):
     blocks = []
     while (block := session.malloc(100)) is not None:
