@@ -15,7 +15,7 @@ from wcet_probe.emu import native
 from wcet_probe.emu.engine import register_id, register_read_address, stop_address
 from wcet_probe.emu.guest_registers import result_register
 from wcet_probe.emu.loops import LoopTable, loop_setup
-from wcet_probe.emu.memory import Region
+from wcet_probe.emu.memory import Region, zeroed
 from wcet_probe.emu.tables import CodeTable
 from wcet_probe.errors import UsageError, WcetProbeError
 from wcet_probe.model.measurement import CacheCounts
@@ -82,7 +82,8 @@ class Observer:
         self._touched = (ctypes.c_uint32 * words)()
         self._entered = (ctypes.c_uint32 * table.row_count)()
         self._left = (ctypes.c_uint32 * table.row_count)()
-        self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY))()
+        # Most calls fill little of it, so no page of it is touched before.
+        self._path = (ctypes.c_uint32 * (2 * PATH_CAPACITY)).from_buffer(zeroed(2 * PATH_CAPACITY * _WORD_BYTES))
         self._operations = (native.OperationCountsLayout * 0)()
         self._result_register = register_id(target.isa, result_register(target.isa))
         stack_pointer = "r1" if target.isa is Isa.POWERPC else "r13"

@@ -1,10 +1,13 @@
 """The cases that the ordinary run takes have all values, and of three parameters or more all pairs."""
 
 from itertools import combinations, product
+from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import pytest_generate_tests
 from tests.covering import covering, numbered, one_of
 
 
@@ -37,3 +40,14 @@ def test_of_one_parameter_the_name_decides_and_all_values_have_their_tests():
     assert frozenset().union(*kept) == {0, 1, 2}
     assert {len(one) for one in kept} == {1}
     assert one_of(cases, "test_7") == one_of(cases, "test_7")
+
+
+def test_a_case_that_is_a_campaign_by_itself_stands_for_no_value():
+    slow = pytest.mark.slow.mark
+    cases = [
+        SimpleNamespace(params={"a": a, "b": b}, marks=[slow] if (a, b) == (0, 0) else [])
+        for a, b in product(range(2), repeat=2)
+    ]
+    definition = SimpleNamespace(get_closest_marker=lambda _: pytest.mark.covering.mark, nodeid="test_x")
+    pytest_generate_tests(SimpleNamespace(definition=definition, _calls=cases))
+    assert [(one.params["a"], one.params["b"]) for one in cases if slow not in one.marks] == [(0, 1), (1, 0)]

@@ -19,7 +19,6 @@ from wcet_probe.analyzer.domains.lattice import Dual, Subsets
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
@@ -65,10 +64,8 @@ def distances(values: Values, roles: Roles) -> Iterator[int | None]:
 
 def _distance(values: Values, one: Term, other: Term) -> int | None:
     """``one - other`` where it is a number, whatever the symbols are."""
-    if values.terms[one].bits != _WORD_BITS or values.terms[other].bits != _WORD_BITS:
-        return None
-    form = values.terms.difference(one, other)
-    return None if form.coefficients else signed(_WORD_BITS, form.constant)
+    terms = values.terms
+    return terms.distance(one, other) if terms[one].bits == terms[other].bits == _WORD_BITS else None
 
 
 class _Returned:

@@ -9,7 +9,7 @@ Words: term, linear form (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation
+from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation, signed
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
@@ -123,6 +123,17 @@ class Terms(TermTable):
     def difference(self, one: Term, other: Term) -> Linear:
         """``one - other`` as a linear combination."""
         return combined(self.linear(one), self.linear(other), -1)
+
+    def distance(self, one: Term, other: Term) -> int | None:
+        """``one - other``, signed, where that is a number whatever the symbols are; of two terms of equally many bits.
+
+        *Soundness:* linear forms are normal forms, so that two differ by a number where their coefficients
+        are the same.
+        """
+        first, second = self.linear(one), self.linear(other)
+        if first.coefficients != second.coefficients:
+            return None
+        return signed(first.bits, first.constant - second.constant & (1 << first.bits) - 1)
 
     # ------------------------------------------------------------------------------------------------------- inside
 

@@ -88,6 +88,7 @@ def drive(program: Path, sl_bits: int, word_bytes: int) -> None:
         assert violation in (Violation.HEAP_SOUND, Violation.NO_HEAP), step
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("sl_bits", "bit_search"), CONFIGURATIONS)
 def test_sanitizers_find_nothing(tmp_path: Path, sl_bits: int, bit_search: int) -> None:
     program = tmp_path / "driver"
@@ -108,6 +109,7 @@ def test_sanitizers_find_nothing(tmp_path: Path, sl_bits: int, bit_search: int) 
     drive(program, sl_bits, WORD)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("sl_bits", "bit_search"), CONFIGURATIONS)
 def test_32_bit_layout(tmp_path: Path, sl_bits: int, bit_search: int) -> None:
     """The guests' word size, executed natively: needs no 32-bit library."""
@@ -126,6 +128,7 @@ def test_32_bit_layout(tmp_path: Path, sl_bits: int, bit_search: int) -> None:
     drive(program, sl_bits, 4)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("sl_bits", "bit_search"), CONFIGURATIONS)
 def test_no_line_or_branch_stays_unexecuted(tmp_path: Path, sl_bits: int, bit_search: int) -> None:
     gcc, gcov = shutil.which("gcc"), shutil.which("gcov")

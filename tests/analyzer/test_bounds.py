@@ -28,7 +28,13 @@ from wcet_probe.scenarios.lookup import family
 
 NAMES = allocator_names()
 HEAP_BYTES = 4096
-PARTS = [(name, target) for name in NAMES for target in TARGETS]
+DEAR = {(name, target) for name in ("dlmalloc28", "fast-fit") for target in ("arm926ej-s", "mpc603e")}
+"""Whose proofs take seconds: of these allocators the ordinary run has the core without caches."""
+PARTS = [
+    pytest.param(name, target, marks=pytest.mark.slow) if (name, target) in DEAR else (name, target)
+    for name in NAMES
+    for target in TARGETS
+]
 REACHED_ON_MPC603E = (
     ("half-fit", "worst-alloc"),
     ("half-fit", "worst-free"),

@@ -132,6 +132,7 @@ def search(seed: int, target: str, caches: int, runs: int, written: Callable[[in
     return done
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_programs_stay_within_their_bounds(target):
     assert search(7, target, 3, 2) > 40
@@ -238,6 +239,7 @@ def check_kernel(kernel: Kernel, target: str, caches: int, runs: int) -> None:
 QUICK = ("insertion_sort", "matrix_multiply", "string_search", "ring_buffer", "memory_copy", "run_length")
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_stay_within_their_bounds(target):
     for kernel in KERNELS:

@@ -307,6 +307,7 @@ def campaign(target, seed, functions=6, runs=4):
     return bounded
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.usefixtures("summarised")
 def test_random_programs_stay_within_bounds_with_summaries(target):

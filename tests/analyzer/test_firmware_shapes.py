@@ -264,7 +264,7 @@ u wrapping(u n) { u x = n | 1, k = 0; while (x < 0xfffffff0) { sink = x; x <<= 1
 """
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("entry", "most"), [("root", 17), ("doubled", 11), ("by_eight", 11)])
 def test_values_that_are_shifted_up_to_a_limit(target, entry, most):

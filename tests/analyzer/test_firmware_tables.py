@@ -17,7 +17,7 @@ def cases(count, first, kind="unsigned"):
     return head + f"switch (x) {{\n{body}default: o = 0;\n}} return d; }}\n"
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("count", "first", "kind"), [(5, 1, "unsigned"), (9, -4, "int"), (12, 7, "unsigned char")])
 def test_the_least_case_need_not_be_zero(target, count, first, kind):

@@ -53,6 +53,7 @@ __attribute__((noinline)) u through(Sample *one) { return one->time + one->value
 """Of the words that ``across`` accesses those at bytes 29 and 62 go on in the next line of 32 bytes."""
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["mpc603e", "cortex-m7", "cortex-r5"])
 def test_no_bound_of_packed_data_is_below_what_the_machine_takes(target, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

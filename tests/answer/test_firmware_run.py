@@ -96,6 +96,7 @@ def hashed(ask, entry, facts, capsys):
     return f"{facts}{line}\n"
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_calls_are_held_against_bound_and_facts_and_inputs_are_searched(target, firmware, capsys):
     run = "init(); f(3, &buffer); u32[&buffer + 4] = 9, -1; f(5, &buffer)"
@@ -170,6 +171,7 @@ def test_a_false_fact_about_a_word_is_named(firmware, capsys):
     assert "facts.toml:1" in capsys.readouterr().err
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_calls_within_other_functions_are_measured_one_by_one(target, firmware, capsys):
     """The state of the program goes on as if nobody looked: each returns what a call of the whole returns."""

@@ -37,7 +37,7 @@ def of_one_build() -> list[object]:
     seen = {(name, tuple(load_allocator(name).values.items())) for _, name in SINGLE}
     for preset, name in SINGLE:
         build = name, tuple(load_allocator(name, {}, preset).values.items())
-        cases.append(pytest.param((preset, name), marks=pytest.mark.slow) if build in seen else (preset, name))
+        cases.append(pytest.param(preset, name, marks=pytest.mark.slow) if build in seen else (preset, name))
         seen.add(build)
     return cases
 
@@ -49,11 +49,10 @@ def test_a_paper_has_a_preset_of_what_it_studies(preset):
     assert all(preset in load_allocator(name).presets for name in names)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("operation", ["alloc", "free"])
-@pytest.mark.parametrize("of", of_one_build(), ids="-".join)
-def test_a_preset_has_its_worst_states_and_a_bound(of, operation):
-    preset, name = of
+@pytest.mark.parametrize(("preset", "name"), of_one_build())
+def test_a_preset_has_its_worst_states_and_a_bound(preset, name, operation):
     report = observe(
         ProbeRequest(
             load_allocator(name, {}, preset), load_target("cortex-m4"), f"worst-{operation}", 16_384, 0, None, PACKAGED,

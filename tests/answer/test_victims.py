@@ -55,6 +55,7 @@ def test_a_unified_cache_has_one_seed():
     assert given.dcache.seed == 3
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("scenario", ["worst-free", "best-free"])
 @pytest.mark.parametrize("target", ["cortex-m7", "arm926ej-s"])
 def test_the_witness_is_the_extreme_one_of_what_was_tried(target, scenario, monkeypatch):

@@ -39,6 +39,7 @@ def source_changed(file: str, text: str) -> Allocator:
     return replace(allocator, sources=tuple((name, text if name == file else old) for name, old in allocator.sources))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_image_is_the_same_wherever_it_is_built(target, tmp_path):
     one, other = built(tmp_path / "one", target), built(tmp_path / "a longer name" / "other", target)

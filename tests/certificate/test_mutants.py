@@ -5,17 +5,21 @@ import pytest
 from tests.certificate.mutants import OPERATORS, SECTIONS, tally, verdict_of
 from tests.certificate.specimens import SPECIMENS, specimen
 
+SEEDS = 12
+"""Of each specimen in the ordinary run, each of them others, so that all operators have their turn."""
 SLICES = 20
 SEEDS_PER_SLICE = 417
 """Times slices and specimens more than 100,000 mutants."""
 
 
-@pytest.mark.parametrize("one", [one for one in SPECIMENS if one[0] != "nest"], ids=" ".join)
-def test_no_mutant_that_claims_less_is_accepted(one):
+@pytest.mark.covering(1)
+@pytest.mark.parametrize(("name", "target", "role"), [one for one in SPECIMENS if one[0] != "nest"])
+def test_no_mutant_that_claims_less_is_accepted(name, target, role):
     """But of the nest: what ends no more in a mutant is followed as far as may be, which is slow."""
-    found = tally(one, range(25))
+    first = SEEDS * SPECIMENS.index((name, target, role))
+    found = tally((name, target, role), range(first, first + SEEDS))
     assert not [each for each in found if each[1] == "less"]
-    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") > 8
+    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") > SEEDS // 4
 
 
 def test_passes_of_a_header_limit_no_edge_that_is_taken_without_it():

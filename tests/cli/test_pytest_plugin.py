@@ -192,10 +192,10 @@ def test_an_error_of_the_fixture_shows_the_line_of_the_test_and_no_other(firmwar
 
 def test_both_operations_of_an_allocator(firmware):
     body = """
-    malloc = wcet(allocator="tlsf", heap="64KiB", target="mpc603e")
-    free = wcet(allocator="tlsf", operation="free", heap=65536, params={"sl-bits": 4}, target="mpc603e")
+    malloc = wcet(allocator="tlsf", heap="64KiB", target="cortex-m4")
+    free = wcet(allocator="tlsf", operation="free", heap=65536, params={"sl-bits": 4}, target="cortex-m4")
     assert malloc.document["verdict"] == free.document["verdict"] == "BOUNDED"
-    assert malloc.subject == "malloc of tlsf on mpc603e" and free.cycles != malloc.cycles
+    assert malloc.subject == "malloc of tlsf on cortex-m4" and free.cycles != malloc.cycles
 """
     firmware(f"def test_it(wcet):{body}").assert_outcomes(passed=1)
     result = firmware(marked('allocator="tlsf", operation="free", heap="64KiB", budget_cycles=1'))

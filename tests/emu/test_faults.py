@@ -64,6 +64,7 @@ def source_line(target: str, sentence: str) -> str:
     return assembler(FUNCTIONS[target], load_target(target)).splitlines()[int(found[1]) - 1]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("function", "first", "executed"), [
     ("store_pair", False, 3), ("store_pair", True, 1), ("load_pair", False, 3), ("load_pair", True, 1),
 ])  # fmt: skip
@@ -119,6 +120,7 @@ def test_a_stray_access_in_an_it_block_ends_the_count_there():
             assert (observation.instructions, observation.stores) == (2, 0)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("function", ["it_stray", "it_stray_skips"])
 def test_predicates_of_a_fault_in_an_it_block_do_not_cling_to_the_next_call(mode, function):
     for stray in (OUTSIDE, 0x60001000):
@@ -131,6 +133,7 @@ def test_predicates_of_a_fault_in_an_it_block_do_not_cling_to_the_next_call(mode
             assert machine.measure("plain", (0,), COLD).result == 7
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("next_mode", MODES)
 def test_a_failure_is_not_the_next_calls(target, mode, next_mode):
     with guest(target).machine() as machine:
@@ -171,6 +174,7 @@ def test_a_failing_replay_is_not_the_next_ones(target):
 # ------------------------------------------------------------------------------------------------ code that cannot run
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("where", ["nowhere", "zero", "heap", "stack", "data behind the code"])
 def test_a_jump_outside_of_the_code(target, mode, where):
     with guest(target).machine() as machine:
@@ -189,6 +193,7 @@ def test_a_jump_outside_of_the_code(target, mode, where):
             assert machine.observation().instructions == 2
 
 
+@pytest.mark.covering
 def test_a_store_to_code(target, mode):
     with guest(target).machine() as machine:
         code = guest(target).image.segments[0]
@@ -225,6 +230,7 @@ def test_an_instruction_that_cannot_be_charged(target, function):
         assert machine.observation().instructions == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("mode", ["counted", "uninstrumented"])
 @pytest.mark.parametrize("function", ["system_call", "newer"])
 def test_an_instruction_that_the_core_does_not_execute(target, mode, function):
@@ -295,6 +301,7 @@ def test_a_heap_that_does_not_fit(target, heap_bytes):
         guest(target).machine(heap_bytes)
 
 
+@pytest.mark.covering
 def test_the_largest_heap_of_tlsf_fits(target):
     with tlsf_guest(target).machine(1 << 28) as machine:
         base = machine.heap.base_address

@@ -60,6 +60,7 @@ KNOWN = [pair for pair in zip(ALL, IDS, strict=True) if pair[0][1].function not 
 """The interpreter knows no ``dcbz`` and takes a load or store string for one access: both are counted by hand alone."""
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
 @pytest.mark.parametrize("caches", CACHES)
 def test_hand_written_functions(target, case, caches):
@@ -94,7 +95,7 @@ def repeated(target: str, skipped_bytes: int, times: int) -> Guest:
     return guest_of(assembler({"f": body}, TARGET[target]), with_caches(TARGET[target], "small lru"))
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("argument", [0, 1])
 @pytest.mark.parametrize(("before_page_end", "times"), [(4, 3), (8, 3), (12, 3), (4096, 400)])
@@ -121,7 +122,7 @@ def test_addressing_modes_of_a32(unaligned):
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_random_operations_on_tlsf(target, data):
     """Each operation of a random sequence, from the state that all before it left."""
     caches = data.draw(st.sampled_from([*CACHES, "own"]))
@@ -149,6 +150,7 @@ def test_random_operations_on_tlsf(target, data):
             assert machine.call("tlsf_check") == 0
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", ["worst-alloc", "worst-free"])
 def test_everything_from_init_on_in_the_interpreter_alone(target, scenario):

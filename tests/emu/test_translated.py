@@ -160,6 +160,7 @@ def test_control_goes_from_part_to_part(name, functions, replayed):
         assert_equal(engine, translated, lambda m: m.call("far", 7), observed=False)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("initial", [COLD, DIRTY])
 @pytest.mark.parametrize(("name", "change"), POLICIES, ids=[name for name, _ in POLICIES])
 def test_each_policy(name, change, initial):
@@ -200,6 +201,7 @@ def test_replays_of_an_allocator(target, monkeypatch):
         assert_equal(engine, translated, lambda m: m.measure("tlsf_malloc", (100,), InitialCache.WARM).cycles)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_failures(target):
     """The same sentence, with the same counts up to there, and nothing of it clings to the next call."""
@@ -334,7 +336,17 @@ def test_a_library_is_taken_from_the_cache_and_never_half_written(monkeypatch, t
     assert list(first.parent.glob("build-*")) == []
 
 
-@pytest.mark.parametrize("target", target_names())
+def one_of_each_isa() -> list[object]:
+    """The cores; all but the first of each instruction set and FPU are marked as campaigns."""
+    cores = [load_target(name) for name in target_names()]
+    kinds = [(core.isa, core.pcode_language, core.fpu) for core in cores]
+    return [
+        pytest.param(core.name, marks=() if kinds.index(kind) == number else pytest.mark.slow)
+        for number, (core, kind) in enumerate(zip(cores, kinds, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("target", one_of_each_isa())
 def test_all_instructions_of_an_allocator_are_translated(target):
     program = load_program(load_allocator("tlsf"), load_target(target), "zig", images_dir())
     assert translate(program, Detail.NOTHING).left_out == {}

@@ -69,14 +69,14 @@ def test_saved_results_need_no_engine(saved, tmp_path):
 
 def test_several_allocators_targets_and_scenarios_are_one_report(call, tmp_path):
     targets = ("--target", "cortex-m4", "--target", "cortex-m0plus")
-    code, _, err = call("report", "tlsf", "half-fit", *targets, "--heap", "8K", "-o", "out")
+    code, _, err = call("report", "first-fit", "half-fit", *targets, "--heap", "8K", "-o", "out")
     assert (code, err) == (0, "")
     results = json.loads((tmp_path / "out/results.json").read_text("utf-8"))["results"]
     found = [(one["allocator"], one["target"], one["scenario"]) for one in results]
     scenarios = ("worst-alloc", "worst-free")
     assert found == [
         (allocator, target, scenario)
-        for allocator in ("tlsf", "half-fit")
+        for allocator in ("first-fit", "half-fit")
         for target in targets[1::2]
         for scenario in scenarios
     ]

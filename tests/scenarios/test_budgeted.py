@@ -19,7 +19,7 @@ TLSF = "budgeted:tlsf"
 DEDICATED = 240
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 * KIB, 64 * KIB])
 def test_every_state_is_reached_and_the_worst_is_worst(heap_bytes, target):

@@ -18,7 +18,7 @@ FULL_HEAP = 32 << 10
 """From here on a heap holds every state."""
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_every_scenario_reaches_its_state(target_name, heap_bytes):
@@ -33,6 +33,7 @@ def test_every_scenario_reaches_its_state(target_name, heap_bytes):
     assert failing < instructions(NAME, "worst-alloc", target_name, heap_bytes)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "values",
     [

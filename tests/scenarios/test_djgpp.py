@@ -29,6 +29,7 @@ def test_every_state_is_reached_and_the_worst_is_worst(name, heap_bytes, target)
     assert cycles["worst-free"] >= cycles["best-free"]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
 @pytest.mark.parametrize("name", ["djgpp-sbrk", "djgpp-quarters"])
 def test_every_state_is_reached_with_headers_apart(name, target):

@@ -23,7 +23,7 @@ VALUES = (
 )
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 def test_every_state_is_reached(target, heap_bytes):

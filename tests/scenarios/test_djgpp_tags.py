@@ -17,7 +17,7 @@ from .tagged_scenarios import dearest_of_random_replay, instructions, report
 NAME = "djgpp-tags"
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 def test_every_state_is_reached(target, heap_bytes):

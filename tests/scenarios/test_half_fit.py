@@ -13,7 +13,7 @@ from .tagged_scenarios import dearest_of_random_replay, instructions, report
 NAME = "half-fit"
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_every_scenario_reaches_its_state(target_name, heap_bytes):

@@ -15,7 +15,7 @@ P02 = (("alignment", 4), ("minimum-block", 16), ("split-threshold", 16))
 COARSE = (("alignment", 8), ("minimum-block", 32), ("split-threshold", 64))
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("heap_bytes", [4 << 10, 64 << 10])
 @pytest.mark.parametrize("target_name", TARGETS)
 @pytest.mark.parametrize("name", NAMES)

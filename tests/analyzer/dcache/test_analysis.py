@@ -55,14 +55,14 @@ def test_no_run_refutes_a_verdict():
 
 
 def test_no_run_refutes_what_facts_about_some_accesses_make_of_it():
-    counts = campaign("told", 750, 6, told_program)
-    assert counts["hit"] > 25
-    assert counts["call"] > 125
+    counts = campaign("told", 400, 6, told_program)
+    assert counts["hit"] > 12
+    assert counts["call"] > 60
 
 
 def test_no_run_refutes_what_facts_about_visits_make_of_write_backs():
-    counts = campaign("visits", 750, 6, visiting_program)
-    assert counts["bound"] > 75
+    counts = campaign("visits", 400, 6, visiting_program)
+    assert counts["bound"] > 40
 
 
 def test_runs_refute_that_first_visits_make_no_write_backs(monkeypatch):
@@ -87,7 +87,7 @@ def limits_campaign(
 
 
 def test_no_run_refutes_a_limit_of_shared_misses():
-    assert limits_campaign("x", 75, 6)["limits"] > 1250
+    assert limits_campaign("x", 40, 6)["limits"] > 600
 
 
 @pytest.mark.slow
@@ -102,8 +102,8 @@ _LATER = [random_renaming, random_copies, random_index, random_null, random_fifo
 
 @pytest.mark.parametrize("make", _LATER)
 def test_no_run_refutes_what_is_said_of_new_names_copies_indices_null_pointers_and_fifo(make):
-    assert campaign("quick", 250, 6, make)["hit"] > 10
-    assert limits_campaign("quick", 30, 6, make)["limits"] > 250
+    assert campaign("quick", 150, 6, make)["hit"] > 5
+    assert limits_campaign("quick", 18, 6, make)["limits"] > 150
 
 
 def test_no_run_refutes_what_is_said_of_indices_where_a_fact_is_false():
@@ -167,8 +167,8 @@ def traversing(seed: str, programs: int, runs: int) -> Counter[str]:
 
 
 def test_no_run_refutes_what_is_said_of_sweeps():
-    assert traversing("quick", 125, 6)["sweep"] > 30
-    assert limits_campaign("sweeps", 75, 6, random_sweep)["limits"] > 500
+    assert traversing("quick", 70, 6)["sweep"] > 15
+    assert limits_campaign("sweeps", 40, 6, random_sweep)["limits"] > 250
 
 
 def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch):
@@ -182,7 +182,7 @@ def test_runs_refute_what_is_wrong_of_sweeps(monkeypatch):
 
 
 def test_no_run_refutes_a_limit_of_lines_whose_stay_begins_in_the_cache():
-    assert limits_campaign("walks", 150, 6, random_walk)["limits"] > 1000
+    assert limits_campaign("walks", 80, 6, random_walk)["limits"] > 500
 
 
 def stores_campaign(seed: str, programs: int, runs: int) -> Counter[str]:

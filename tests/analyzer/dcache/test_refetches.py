@@ -158,6 +158,7 @@ unsigned g(const unsigned *words, const unsigned *others)
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("ways", [1, 2])
 @pytest.mark.parametrize("name", ["e200z6", "arm926ej-s"])
 def test_code_that_is_fetched_again_evicts_the_lines_of_a_traversal_too(name, ways):

@@ -36,7 +36,8 @@ def _youngers(draw) -> YoungerSet:
 
 
 _younger = _youngers()
-_known = st.dictionaries(_lines, _younger | st.none(), max_size=4)
+_unmodified = _younger.map(lambda one: one._replace(is_modified=False))  # that is said of lines in the cache only
+_known = st.dictionaries(_lines, _unmodified | st.none(), max_size=4)
 _states = st.builds(CacheState, st.dictionaries(_lines, _younger, max_size=4), _known)
 _accesses = st.builds(LineAccess, st.none() | _lines, st.booleans(), st.booleans(), st.just(()), modifies=st.booleans())
 _policies = st.sampled_from(list(Replacement))

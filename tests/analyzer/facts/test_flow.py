@@ -209,6 +209,7 @@ def test_what_covers_no_whole_block_has_no_effect_and_is_told(target):
     assert (bound.instructions, bound.cycles) == (proved(target).instructions, proved(target).cycles)
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("fact", "why"),

@@ -59,9 +59,9 @@ def verdicts_of(problem: Problem) -> Counter[str]:
 
 
 def test_no_verdict_is_refuted_from_any_initial_content():
-    counts = sum((verdicts_of(random_problem(Random(seed))) for seed in range(1200)), Counter[str]())
-    assert counts[HIT] > 2000
-    assert counts[MISS] > 800
+    counts = sum((verdicts_of(random_problem(Random(seed))) for seed in range(600)), Counter[str]())
+    assert counts[HIT] > 1000
+    assert counts[MISS] > 400
     # The yardstick: of the accesses that nothing is said of, few always hit or always miss.
     assert counts["decidable"] < counts[UNKNOWN] * 0.12
 

@@ -61,8 +61,8 @@ def verdicts_of(problem: Problem) -> Counter[str]:
 
 
 def test_no_group_misses_more_often_than_said():
-    counts = sum((verdicts_of(random_problem(Random(seed))) for seed in range(600)), Counter[str]())
-    assert counts["group"] > 2000
+    counts = sum((verdicts_of(random_problem(Random(seed))) for seed in range(300)), Counter[str]())
+    assert counts["group"] > 1000
     # Accesses to one line that could have been proved persistent, among them those that are passed once.
     assert counts["decidable"] < counts["none"] * 0.5
 

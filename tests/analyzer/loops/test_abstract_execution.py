@@ -45,7 +45,7 @@ void by_index(u x) { a[3] = 1; for (u i = 0; i < 3; i++) { a[x & 7] = 8; LOOP(a[
 """What looks constant may be changed: by a store that may go there, in a callee, in another round, by a choice."""
 
 
-@pytest.mark.covering
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("entry", "worst"), [("by_store", 0), ("by_callee", 0), ("by_choice", 7), ("by_round", 0), ("by_index", 3)]

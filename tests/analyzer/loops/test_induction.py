@@ -63,6 +63,7 @@ def test_a_narrow_counter_that_comes_round_tells_nothing(bits, rounds, known):
     assert (_reached(strided.constant(bits, 0), step, rounds) is not None) is known
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 @pytest.mark.parametrize("copy", COPIES)
 def test_what_lies_beside_the_copy_is_kept(target, copy):
@@ -110,6 +111,7 @@ u parts(u n) { volatile u k = 4; u a[4]; u p = (u)a, q = 0; q |= p & 0xffff0000;
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("target", "entry"), [(target, entry) for target in TARGETS for entry in ("copied", "filled", "masked")][:-1]
 )
@@ -124,6 +126,7 @@ def test_compiled_copies(target, entry):
     assert not [one for one in proof.bound.assumptions if one.id == "return-address"]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_address_put_together_from_its_parts_is_no_number(target):
     """It may go anywhere in the stack, also to the count of the loop."""

@@ -186,6 +186,7 @@ def test_a_loop_that_begins_anew_in_each_round_is_not_part_of_the_sum():
     assert proof.bound.instructions > 32 * 31 // 2 * 5
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_what_a_compiler_made_of_one_loop_is_bounded_without_facts(target):
     for order in ORDERS:

@@ -242,10 +242,7 @@ def split(target: str, start: int, size_bytes: int) -> list[int]:
 words = st.one_of(st.integers(0, 40), st.integers(0, 0xFFFFFFFF), st.sampled_from([0x7FFFFFFF, 0x80000000, 0xFFFFFFFF]))
 
 
-@pytest.mark.parametrize(("target", "name"), FUNCTIONS)
-@settings(max_examples=30)
-@given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
-def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
+def agrees_with_unicorn(target, name, a, b, data):
     ours, theirs = interpret(target, name, a, b, data), emulate(target, name, a, b, data)
     assert list(ours.path) == theirs.path
     assert ours.result == theirs.result
@@ -253,6 +250,21 @@ def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
     assert all(ours.path[access.step] == access.instruction_address for access in ours.accesses)
     if MACHINES[target].isa is not Isa.THUMB and (target, name) != ("603e", "s_multiple"):  # no hook on lmw, stmw
         assert [access[2:5] for access in ours.accesses] == theirs.accesses
+
+
+@pytest.mark.parametrize(("target", "name"), FUNCTIONS)
+@settings(max_examples=10)
+@given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
+def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
+    agrees_with_unicorn(target, name, a, b, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("target", "name"), FUNCTIONS)
+@settings(max_examples=100)
+@given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
+def test_interpreter_agrees_with_unicorn_on_many_words(target, name, a, b, data):
+    agrees_with_unicorn(target, name, a, b, data)
 
 
 def test_thumb_accesses_are_those_of_the_instructions_that_execute():

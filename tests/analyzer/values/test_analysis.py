@@ -22,6 +22,7 @@ u saved(u n, u m) { u r = pick(g, m & 3); if (n < 4) { g[n] = r; r = pick(g, n);
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_stack_calls_and_choices(target):
     guest, draw = guest_of(HEAPLESS, load_target(target), ".c"), random.Random(2)

@@ -1,6 +1,7 @@
 """Simplified terms against the operations of p-code, on random values of their symbols."""
 
 import random
+from itertools import product
 
 import pytest
 
@@ -140,6 +141,23 @@ def test_a_simplified_term_has_the_value_of_its_operations(seed):
 def test_many_simplified_terms_have_the_value_of_their_operations(seed):
     for number in range(1500):
         check(f"long {seed} {number}")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_distance_is_a_difference_without_symbols(seed):
+    dag, told = Dag(f"distance {seed}"), 0
+    for _ in range(40):
+        grown = dag.grow()
+        if grown and grown[1] is not None and grown[0] is dag.words:
+            dag.words.append(grown[1:])
+    for (one, values), (other, others) in product(dag.words, dag.words):
+        distance, form = dag.terms.distance(one, other), dag.terms.difference(one, other)
+        assert (distance is None) is bool(form.coefficients)
+        if distance is not None:
+            told += one != other
+            assert -(1 << 31) <= distance < 1 << 31
+            assert {(a - b - distance) % (1 << 32) for a, b in zip(values, others, strict=True)} == {0}
+    assert told
 
 
 def test_a_choice_of_words_is_a_word():
