@@ -22,7 +22,7 @@ from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_targ
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import Operation, OperationKind
 
-EVALUATIONS = 30
+EVALUATIONS = 60
 """`make soundness` looks further."""
 CASES = Path(__file__).parents[1] / "search_cases"
 VALUES = {"quick-fit": {"page-bytes": 256}}  # a page of 4096 bytes and its header do not fit into 4 KiB
