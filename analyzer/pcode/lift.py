@@ -325,7 +325,7 @@ class Lifter:
         return int.from_bytes(self._read_code(address, 4), "big" if self.big_endian else "little")
 
     def _halves(self, address: int) -> tuple[int, int]:
-        """The halfwords of the instruction at ``address``, the second as 0 where there is none."""
+        """The halfwords of the instruction at ``address``; of a shorter one, with what follows or 0."""
         order: Literal["little", "big"] = "big" if self.big_endian else "little"
         code = self._read_code(address, 4)
         return int.from_bytes(code[:2], order), int.from_bytes(code[2:], order)
@@ -342,35 +342,29 @@ class Lifter:
         first, second = self._halves(address)
         is_of_halves = self.isa is Isa.THUMB and first & 0xFF70 == _SAT16 and not second & 0x70C0
         if is_of_halves or len(found) > 1 or found[0].output == found[0].inputs[0]:
-            guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
-            last = [op.output for op in ops if op.output is not None][-1]
-            word = Varnode(last.space, last.offset & ~3, 4)  # SLEIGH writes parts of it, one by one
-            return [*ops[: guard + 1], PcodeOp("CALLOTHER", word, (), SATURATION)]
+            return _unknown(ops, SATURATION)
         return list(map(_by_sign_bit, ops)) if self.isa is Isa.ARM else ops
 
-    def _is_shift_by_32(self, address: int) -> bool:
-        """Whether the instruction of Thumb is ``lsr`` by 32 bits in 32 bits, which SLEIGH takes for one by none."""
-        first, second = self._halves(address)
-        return first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32
-
     def _is_status_read(self, op: PcodeOp) -> bool:
-        """Whether ``op`` reads Arm's flag of saturation but to keep it: SLEIGH clears it at the next saturation."""
-        saturated = self.registers.get("q") if self.isa is not Isa.POWERPC else None
-        return saturated is not None and saturated in op.inputs and op.output != saturated
+        """Whether ``op`` reads Arm's Q but to keep it, as ``mrs``: SLEIGH clears Q too often, and has no mode."""
+        return self.registers["q"] in op.inputs and op.output != self.registers["q"]
 
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
         """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
-        if any(self._flags in (op.output, *op.inputs) or self._is_status_read(op) for op in ops):
+        if any(self._flags in (op.output, *op.inputs) for op in ops):
             raise DecodeError(
-                f"the instruction at {address:#010x} accesses the flags as a whole (mtxer, mfxer, msr, mrs), which "
-                "SLEIGH keeps apart from the single flags: avoid it in measured code."
+                f"the instruction at {address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
+                "keeps apart from the single flags: avoid it in measured code."
             )
         ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
             if self.isa is Isa.ARM and self._word(address) & 0x0F30_00F0 == _STRHT:
                 raise DecodeError(f"the strht at {address:#010x} is not known: store by strh.")
-            if self.isa is Isa.THUMB and self._is_shift_by_32(address):
+            first, second = self._halves(address)
+            if self.isa is Isa.THUMB and first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32:
                 raise DecodeError(f"the lsr by 32 bits at {address:#010x} is not known: its result is 0, so move that.")
+            if any(map(self._is_status_read, ops)):
+                return _unknown(ops, SPECIAL_REGISTER)
             ops = self._literal_pair(address, _pointers(self._saturated(address, ops)))
             return self._written_back(address, self._with_carry(ops))
         ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
@@ -431,6 +425,13 @@ def _trap(op: PcodeOp) -> PcodeOp:
     ):
         return PcodeOp("TRAP", None, ())
     return op
+
+
+def _unknown(ops: list[PcodeOp], user_op: str) -> list[PcodeOp]:
+    """That the last result of ``ops`` is unknown, as a whole register, whose parts SLEIGH may write one by one."""
+    guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
+    last = [op.output for op in ops if op.output is not None][-1]
+    return [*ops[: guard + 1], PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), user_op)]
 
 
 def _by_sign_bit(op: PcodeOp) -> PcodeOp:

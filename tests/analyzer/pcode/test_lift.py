@@ -93,6 +93,13 @@ def test_a_store_that_sleigh_takes_for_one_elsewhere_is_refused(word):
         lifter_of_v7(word).lift(BASE)
 
 
+@pytest.mark.parametrize(("machine", "units"), [(arm, (0xE10F0000,)), (thumb, (0xF3EF, 0x8000))])
+def test_the_flags_as_a_number_are_unknown(machine, units):  # mrs r0, cpsr; mrs r0, apsr
+    """Their Q was that of the last saturation alone, and the mode was 0."""
+    r0 = Varnode("register", 0x20, 4)
+    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SPECIAL_REGISTER),)
+
+
 UNKNOWN = {
     "qadd": (arm, (0xE1020051,)),
     "qdsub": (arm, (0xE1620051,)),
@@ -286,9 +293,7 @@ def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdn
     assert (producers[-1] in ("BOOL_NEGATE", "INT_EQUAL")) == negated or producers[-1] == "INT_EQUAL"
 
 
-@pytest.mark.parametrize(
-    ("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000), (arm, 0xE10F0000)]
-)
-def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0, mrs r0, cpsr
+@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000)])
+def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
     with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
         machine(word).lift(BASE)
