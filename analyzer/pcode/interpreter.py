@@ -214,8 +214,8 @@ class _Machine:
             return lambda: None
         if op.user_op == "setISAMode":
             return self._check_instruction_set
-        if op.user_op.endswith("Saturate") and op.inputs[-1].space == "unique":
-            return self._assignment(op, op.user_op)  # ssat, usat; SLEIGH is wrong on the others (qadd, usat16)
+        if op.user_op.endswith("Saturate"):
+            return self._assignment(op, op.user_op)
         return lambda: self._refuse(op.user_op)
 
     def _assignment(self, op: PcodeOp, name: str) -> Callable[[], None]:

@@ -7,8 +7,9 @@ space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 
 *Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_branch_if_false`, and of `Lifter` `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`, `_aligned_stack`),
-and traps end what is executed (`_trap`); tests compare them with another engine.
+`_branch_if_false`, and of `Lifter` `_saturated`, `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`,
+`_aligned_stack`), traps end what is executed (`_trap`), and results that p-code does not tell are unknown
+(`UNKNOWN_RESULTS`); tests compare them with another engine.
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
 `Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
@@ -38,6 +39,10 @@ _IMAGES = 4
 """So many images keep what was translated of them."""
 FLOAT_OPERATION = "float"
 """User operation of a floating-point instruction without p-code."""
+SATURATION, SPECIAL_REGISTER = "saturation", "special_register"
+UNKNOWN_RESULTS = frozenset({SATURATION, SPECIAL_REGISTER})
+"""User operations that write their output, of which nothing is known, and no more: sums, halves and bytes that are
+saturated, which SLEIGH computes otherwise than the core does, and what time or the core may change unseen."""
 _ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
 _POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
 _JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
@@ -48,8 +53,14 @@ _ALWAYS = 14
 """From this condition on an instruction of Arm is executed whatever the flags are."""
 _STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
 """First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
-_STRHT = 0x0060_00B0
-"""Of A32 by a number, but its sign, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere."""
+_STRHT = 0x0020_00B0
+"""Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
+_SAT16, _MOVE_SHIFTED, _LSR_32 = 0xF320, 0xEA4F, 0x0010
+"""In Thumb: first halfword of ``ssat16`` and, but for one bit, ``usat16``; both halfwords of ``lsr rd, rm, #32``."""
+_STSWI = 0x7C00_05AA
+_MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
+_KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
+"""Special registers of PowerPC that programs alone change: XER, which is refused, LR, CTR, USPRG0, SPRG0 to 7."""
 _TRAP_ALWAYS = 31
 """The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
@@ -348,6 +359,31 @@ class Lifter:
         """The instruction at ``address`` as a word."""
         return int.from_bytes(self._read_code(address, 4), "big" if self.big_endian else "little")
 
+    def _halves(self, address: int) -> tuple[int, int]:
+        """The halfwords of the instruction at ``address``; of a shorter one, with what follows or 0."""
+        order: Literal["little", "big"] = "big" if self.big_endian else "little"
+        code = self._read_code(address, 4)
+        return int.from_bytes(code[:2], order), int.from_bytes(code[2:], order)
+
+    def _saturated(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
+        """``ssat`` of ARM, which SLEIGH takes for one of a bit more; of sums, halves and bytes the result is unknown.
+
+        *Soundness:* SLEIGH cuts sums to the width of their operands before it saturates them, and takes halves for
+        unsigned, or in Thumb for words. A sum is saturated in its own place, and parts are more than one, or `_SAT16`.
+        """
+        found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate"}]
+        if not found:
+            return ops
+        first, second = self._halves(address)
+        is_of_halves = self.isa is Isa.THUMB and first & 0xFF70 == _SAT16 and not second & 0x70C0
+        if is_of_halves or len(found) > 1 or found[0].output == found[0].inputs[0]:
+            return _unknown(ops, SATURATION)
+        return list(map(_by_sign_bit, ops)) if self.isa is Isa.ARM else ops
+
+    def _is_status_read(self, op: PcodeOp) -> bool:
+        """Whether ``op`` reads Arm's Q but to keep it, as ``mrs``: SLEIGH clears Q too often, and has no mode."""
+        return self.registers["q"] in op.inputs and op.output != self.registers["q"]
+
     def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
         """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
         if any(self._flags in (op.output, *op.inputs) for op in ops):
@@ -357,12 +393,21 @@ class Lifter:
             )
         ops = list(map(_trap, ops))
         if self.isa is not Isa.POWERPC:
-            if self.isa is Isa.ARM and self._word(address) & 0x0F70_00F0 == _STRHT:
+            if self.isa is Isa.ARM and self._word(address) & 0x0F30_00F0 == _STRHT:
                 raise DecodeError(f"the strht at {address:#010x} is not known: store by strh.")
-            ops = self._literal_pair(address, _pointers(ops))
+            first, second = self._halves(address)
+            if self.isa is Isa.THUMB and first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32:
+                raise DecodeError(f"the lsr by 32 bits at {address:#010x} is not known: its result is 0, so move that.")
+            if any(map(self._is_status_read, ops)):
+                return _unknown(ops, SPECIAL_REGISTER)
+            ops = self._literal_pair(address, _pointers(self._saturated(address, ops)))
             return self._aligned_stack(self._written_back(address, self._with_carry(ops)))
         ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
         word = self._word(address)
+        if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
+            raise DecodeError(f"the stswi of a part of a word at {address:#010x} is not known: store bytes.")
+        if word & 0xFC00_07FE in {_MFSPR, _MFTB} and (word >> 6 & 0x3E0 | word >> 16 & 0x1F) not in _KEPT_SPECIAL:
+            return [PcodeOp("CALLOTHER", self.registers[f"r{word >> 21 & 31}"], (), SPECIAL_REGISTER)]
         to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
         decrement_and_if_false = word >> 23 & 0b111 == 0
         return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
@@ -415,6 +460,20 @@ def _trap(op: PcodeOp) -> PcodeOp:
     ):
         return PcodeOp("TRAP", None, ())
     return op
+
+
+def _unknown(ops: list[PcodeOp], user_op: str) -> list[PcodeOp]:
+    """That the last result of ``ops`` is unknown, as a whole register, whose parts SLEIGH may write one by one."""
+    guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
+    last = [op.output for op in ops if op.output is not None][-1]
+    return [*ops[: guard + 1], PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), user_op)]
+
+
+def _by_sign_bit(op: PcodeOp) -> PcodeOp:
+    """``op``, a signed saturation of ARM by its sign bit, where SLEIGH has the number of its bits."""
+    if op.user_op not in {"SignedSaturate", "SignedDoesSaturate"}:
+        return op
+    return op._replace(inputs=(op.inputs[0], op.inputs[1]._replace(offset=op.inputs[1].offset - 1)))
 
 
 def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:

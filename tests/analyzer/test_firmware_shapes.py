@@ -3,6 +3,7 @@
 import pytest
 
 from tests.analyzer.firmware_code import ARM, THUMB, arm, assumed, checked, of, refused, thumb
+from tests.path_check import check_emulated
 from tests.support import TARGETS, assembler
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.catalog.lookup import load_target
@@ -456,3 +457,37 @@ def test_what_sleigh_forgets_of_an_instruction_is_not_forgotten(what):
     rounds = "\n1: subs r1, #1\n bne 1b\n bx lr"
     proof = of("cortex-m4", assembler({"f": FORGOTTEN[what] + rounds}, load_target("cortex-m4")))
     assert checked(proof, (3,), (10,)) == proof.bound.instructions
+
+
+OTHERWISE_COMPUTED = {
+    "a saturation to five bits": ("cortex-r5", "mov r1, #100\n ssat r1, #5, r1\n rsb r1, r1, #40", 25),
+    "a sum": (
+        "arm926ej-s",
+        "mvn r1, #0x80000000\n mov r2, #100\n qadd r1, r1, r2\n and r1, r1, #255\n orr r1, r1, #1",
+        255,
+    ),
+    "two halves": (
+        "cortex-m4",
+        "movs r1, #255\n orr r1, r1, #0x80000000\n usat16 r1, #4, r1\n and r1, r1, #255\n orr r1, #1",
+        15,
+    ),
+}
+"""Core, code that leaves a number of rounds in r1, and that number."""
+
+
+@pytest.mark.parametrize("what", OTHERWISE_COMPUTED)
+def test_what_sleigh_saturates_otherwise_than_the_core_is_not_what_sleigh_says(what):
+    """Bounds were below runs: of 9 rounds for 25, 99 for 255, and 1 for 15."""
+    core, code, rounds = OTHERWISE_COMPUTED[what]
+    loop = "\n1: subs r1, r1, #1\n bne 1b\n bx lr"
+    proof = of(core, assembler({"f": code + loop}, load_target(core)))
+    check_emulated(proof, 0)
+    assert proof.bound.loops[0].max >= rounds
+
+
+@pytest.mark.parametrize("read", ["mftb", "mfdec"])
+def test_what_a_register_of_the_time_holds_is_not_what_it_held(read):
+    """Two reads were taken to be equal, and a branch by it decided so: 9 instructions proved, 3,012 possible."""
+    rounds = "li 6, 1\n cmpw 4, 5\n beq 2f\n li 6, 100\n2: mtctr 6\n1: bdnz 1b\n blr"
+    proof = of("mpc603e", assembler({"f": f"{read} 4\n {read} 5\n {rounds}"}, load_target("mpc603e")))
+    assert proof.bound.loops[0].max == 100

@@ -5,7 +5,15 @@ from functools import cache
 import pytest
 
 from wcet_probe.analyzer.pcode import lift as lift_module
-from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode, code_reader, image_lifter
+from wcet_probe.analyzer.pcode.lift import (
+    SATURATION,
+    SPECIAL_REGISTER,
+    Lifter,
+    PcodeOp,
+    Varnode,
+    code_reader,
+    image_lifter,
+)
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -24,6 +32,12 @@ def thumb(*halfwords):
 
 def arm(word):
     return lifter(Isa.ARM, word.to_bytes(4, "little"))
+
+
+def lifter_of_v7(word):
+    code = word.to_bytes(4, "little")
+    segment = Segment(BASE, code, len(code), writable=False, executable=True)
+    return Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment]))
 
 
 def powerpc(word):
@@ -73,12 +87,77 @@ def test_what_sleigh_leaves_without_a_guard_has_that_of_its_neighbour(condition)
         assert own == met != other
 
 
-@pytest.mark.parametrize("word", [0xB0E510B4, 0xE06510B4])  # strhtlt r1, [r5], #4; strht r1, [r5], #-4
+@pytest.mark.parametrize("word", [0xB0E510B4, 0xE06510B4, 0xE02510B4])  # strhtlt … #4; strht r1, [r5], #-4; …, -r4
 def test_a_store_that_sleigh_takes_for_one_elsewhere_is_refused(word):
-    code = word.to_bytes(4, "little")
-    segment = Segment(BASE, code, len(code), writable=False, executable=True)
     with pytest.raises(DecodeError, match="the strht at 0x00001000 is not known: store by strh"):
-        Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment])).lift(BASE)
+        lifter_of_v7(word).lift(BASE)
+
+
+@pytest.mark.parametrize(("machine", "units"), [(arm, (0xE10F0000,)), (thumb, (0xF3EF, 0x8000))])
+def test_the_flags_as_a_number_are_unknown(machine, units):  # mrs r0, cpsr; mrs r0, apsr
+    """Their Q was that of the last saturation alone, and the mode was 0."""
+    r0 = Varnode("register", 0x20, 4)
+    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SPECIAL_REGISTER),)
+
+
+UNKNOWN = {
+    "qadd": (arm, (0xE1020051,)),
+    "qdsub": (arm, (0xE1620051,)),
+    "uqadd8": (lifter_of_v7, (0xE6610F92,)),
+    "ssat16": (lifter_of_v7, (0xE6A30F31,)),
+    "usat16 of Thumb": (thumb, (0xF3A1, 0x0004)),
+    "ssat16 of Thumb": (thumb, (0xF321, 0x0004)),
+    "uqsub8 of Thumb": (thumb, (0xFAC1, 0xF052)),
+    "qadd of Thumb": (thumb, (0xFA82, 0xF081)),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_of_what_sleigh_saturates_otherwise_nothing_is_known(name):
+    machine, units = UNKNOWN[name]
+    r0 = Varnode("register", 0x20, 4)
+    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SATURATION),)
+
+
+def test_what_is_unknown_is_so_under_its_condition():
+    ops = arm(0x51020051).lift(BASE).ops  # qaddpl r0, r1, r2
+    assert [op.opcode for op in ops[-2:]] == ["CBRANCH", "CALLOTHER"]
+
+
+@pytest.mark.parametrize(("word", "bit"), [(0xE6A40011, 4), (0xE6BF0011, 31), (0xE6E40011, 4)])
+def test_saturation_of_arm_is_told_by_the_bit_that_thumb_tells(word, bit):  # ssat #5, ssat #32, usat #4
+    (saturated,) = [op for op in lifter_of_v7(word).lift(BASE).ops if op.user_op.endswith("dSaturate")]
+    assert saturated.inputs[1].offset == bit
+
+
+@pytest.mark.parametrize("halves", [(0xEA4F, 0x0115), (0xEA5F, 0x0115)])  # lsr.w, lsrs.w r1, r5, #32
+def test_a_shift_by_32_that_sleigh_takes_for_none_is_refused(halves):
+    with pytest.raises(DecodeError, match="the lsr by 32 bits at 0x00001000"):
+        thumb(*halves).lift(BASE)
+    thumb(halves[0], halves[1] | 0x40).lift(BASE)
+
+
+def test_a_part_of_a_word_that_sleigh_stores_as_a_whole_is_refused():
+    with pytest.raises(DecodeError, match="the stswi of a part of a word at 0x00001000"):
+        powerpc(0x7CA32DAA).lift(BASE)  # stswi r5, r3, 5
+    powerpc(0x7CA345AA).lift(BASE)  # 8
+
+
+@pytest.mark.parametrize(
+    ("word", "is_known"),
+    [
+        (0x7C6802A6, True),
+        (0x7C6902A6, True),
+        (0x7C7042A6, True),
+        (0x7C6C42E6, False),
+        (0x7C6C42A6, False),
+        (0x7C7602A6, False),
+    ],
+)
+def test_special_registers_that_change_unseen_are_unknown(word, is_known):  # lr, ctr, sprg0; mftb, tbl, dec
+    (op,) = powerpc(word).lift(BASE).ops
+    assert op.output == Varnode("register", 12, 4)
+    assert (op.opcode == "COPY") == is_known == (op.user_op != SPECIAL_REGISTER)
 
 
 def test_nop_is_no_it_instruction():

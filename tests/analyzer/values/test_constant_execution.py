@@ -211,7 +211,7 @@ CHOICES = {
         "ite {k}\nmov{k} r{a}, r{b}\nadd{o} r{a}, #1",
         "it {k}\ncmp{k} r{a}, #{n}",
         "itt {k}\nadds{k} r{a}, r{b}\nadc{k} r{c}, r{a}, r{b}",
-        "mrs r{a}, apsr",
+        "it {k}\nadc{k} r{a}, r{b}, r{c}",
         "str r{a}, [sp, #{n}*4]",
         "strb r{a}, [sp, #{n}]",
         "ldr r{a}, [sp, #{n}*4]",
