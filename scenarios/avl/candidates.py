@@ -16,8 +16,10 @@ _SAVED_BYTES = 64
 """From the registers that it saves to there."""
 LEVELS_FOR_ROOM = 6
 """How much lower a tree is tried whose nodes are moved apart."""
-_LEAST_PLACES, _MOST_PLACES = 16, 128
+_LEAST_PLACES, _MOST_PLACES = 16, 160
 """How many the heap has for nodes of a spacing that doubles: with fewer trees are low, with more little is evicted."""
+_HALVINGS = 7
+"""How often a way is halved until nodes merely lie in two lines each, for which the highest trees have room."""
 _MOST_BYTES_FOR_ALL_KINDS = 1 << 20
 """Up to this heap single rotations are tried too: from 1 to 256 KiB they are never dearer."""
 
@@ -71,9 +73,9 @@ def spacings(request: HeapRequest) -> tuple[tuple[str, Spacing], ...]:
     way = way_bytes(request)
     if way is None:
         return ()
-    halvings = range(7 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1)
+    halvings = range(_HALVINGS + 1 if request.heap_bytes <= _MOST_BYTES_FOR_ALL_KINDS else 1)
     found = [(kind, Spacing(way >> halving)) for kind in ("double", "long") for halving in halvings]
-    return (*found, ("double", Spacing(way, _SAVED_BYTES)))
+    return (*found, *(("double", Spacing(way >> halving, _SAVED_BYTES)) for halving in (0, 1)))
 
 
 _LOW, _HIGH, _TOP, _BOTTOM = "low addresses", "high addresses", "top of the tree", "bottom of the tree"
@@ -84,9 +86,11 @@ def wider_spacings(request: HeapRequest) -> tuple[Spacing, ...]:
     way = way_bytes(request)
     if way is None:
         return ()
-    halves = (way >> halving for halving in range(1, 7))
+    halves = (way >> halving for halving in range(1, _HALVINGS + 1))
     found = [modulus for modulus in halves if _LEAST_PLACES <= request.heap_bytes // modulus <= _MOST_PLACES]
-    return tuple(Spacing(modulus, first=first) for modulus in found for first in (_LOW, _HIGH, _TOP, _BOTTOM))
+    beside = [(modulus, _WAY_DOWN_BYTES) for modulus in found]
+    beside += [(modulus, _SAVED_BYTES) for modulus in found if modulus == way // 2]
+    return tuple(Spacing(*where, first) for where in beside for first in (_LOW, _HIGH, _TOP, _BOTTOM))
 
 
 def in_order(first: str, moved: Collection[int], levels: Sequence[int]) -> list[int]:
