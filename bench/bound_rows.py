@@ -115,7 +115,7 @@ def _files(cell: Cell) -> list[Path]:
     files = {ROOT / "targets" / f"{cell.target}.toml"}
     for name in cell.allocator.split(":"):
         home = ROOT / "allocators" / name
-        files |= {path for path in home.rglob("*") if path.is_file() and _is_of(cell, path)}
+        files |= {path for path in home.rglob("*") if path.is_file() and path.suffix != ".md" and _is_of(cell, path)}
         shared = tomllib.loads((home / "manifest.toml").read_text("utf-8")).get("common", ())
         files |= {ROOT / "allocators" / "common" / file for file in shared}
     return sorted(files)
