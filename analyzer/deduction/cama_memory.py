@@ -20,7 +20,7 @@ from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES
 from wcet_probe.analyzer.deduction.cama_stores import Reached, word_of
 from wcet_probe.analyzer.deduction.cama_tables import Tables, TableWord
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import Astray, Site
+from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, term
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 
@@ -33,6 +33,8 @@ _LINKS = frozenset({"left", "right", "prev", "next"})
 _SCALARS = {0: "arena", 4: "end", 8: "top", 12: "spare", 16: "fresh", 20: "available", 24: "newest", 28: "oldest"}
 _NEWEST = 24
 _UNITS = {"arena": 8, "end": 8, "top": 8, "spare": 32, "fresh": 32, "available": 1, "newest": 32, "oldest": 32}
+_OWN_LINK = 4, Word(0, ((RETURN_ADDRESS, 1),))
+"""What a function of PowerPC may store above its own frame: where it returns to (System V ABI, PowerPC, 3-20)."""
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 
 
@@ -116,6 +118,8 @@ class CamaMemory(Tables):
             return
         offset = self._on_stack(address)
         if offset is not None:
+            if offset >= 0 and (offset, value) != _OWN_LINK:
+                raise Astray("a store into the caller's frame")
             self.reach(Reached.STACK, site)
             self.stack[offset] = value
             return

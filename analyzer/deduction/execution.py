@@ -40,6 +40,8 @@ _STEP_LIMIT = 200_000
 _BRANCH_LIMIT = 200
 """Most branches of one way whose condition is not constant: each is a scope within the others."""
 _NO_BITS: Bits = (FALSE,) * 8
+_OF_BYTES = frozenset({"INT_ZEXT", "INT_LEFT", "INT_RIGHT", "INT_SRIGHT"})
+"""Operations that make a word of bytes, or of a word and a byte, and do not depend on how wide the byte is."""
 _BEFORE_RETURN = frozenset({"setISAMode"})
 """User operations of Arm: they say in which instruction set a return or a jump by a register goes on."""
 
@@ -228,7 +230,9 @@ class _Execution:
                 way.steps += 1
                 if way.steps > _STEP_LIMIT:
                     raise Astray(f"more than {_STEP_LIMIT} instructions")
-                if (operands := self._lifter.reversed_bits(way.pc)) and instruction.ops[0].opcode != "CBRANCH":
+                operands = self._lifter.reversed_bits(way.pc)
+                # In an IT block a branch is behind the operations of its condition: then it is followed bit by bit.
+                if operands and all(op.opcode != "CBRANCH" for op in instruction.ops):
                     self._write(way, operands[0], self._terms.reversed_bits(self._word(way, operands[1])))
                     way.pc += instruction.size_bytes
                     continue
@@ -304,7 +308,9 @@ class _Execution:
             if op.output.size_bytes != 4:
                 raise Astray(f"a load of {op.output.size_bytes} bytes")
             address = self._word(way, op.inputs[0])
-            literal = None if address.parts else self._lifter.code_word(address.constant)
+            # Another address in the code, as of a table of constants, is none that the values tell to be one literal.
+            is_literal = op.inputs[0].space == "const" and not address.parts
+            literal = self._lifter.code_word(address.constant) if is_literal else None
             self._write(way, op.output, way.memory.load(address, site) if literal is None else Word(literal))
             return
         if op.opcode == "INT_ZEXT" and op.inputs[0].space == "const":
@@ -323,6 +329,8 @@ class _Execution:
         if len(words) == len(inputs):
             return _compared(opcode, words) if size_bytes == 1 else self._terms.operate(opcode, *words)
         if size_bytes == 4:
+            if opcode not in _OF_BYTES:
+                return None
             numbers = [one if isinstance(one, Word) else _constant(one) for one in inputs]
             plain = [Word(one) if isinstance(one, int) else one for one in numbers if one is not None]
             return self._terms.operate(opcode, *plain) if len(plain) == len(inputs) else None

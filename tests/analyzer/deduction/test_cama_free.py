@@ -3,6 +3,7 @@
 import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, mostly_slow, only, open_of_changed, possible, program
+from tests.cache_sets.mutants import changed
 from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD, _Part
 from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
@@ -68,6 +69,25 @@ def test_an_access_that_strays_is_named(old, new, reason, line):
     (stray,) = (name for name in found if name.startswith("followed to its end"))
     assert reason in stray
     assert all(line in place for place in found[stray])
+
+
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m7", "arm926ej-s"])
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("((volatile uintptr_t *)__builtin_frame_address(0))[16] = 0;", "a store into the caller's frame"),
+        (
+            "static const volatile uintptr_t rows[64] = {1};\n    if (rows[(word >> 1 & 1) ? 40 : 3])\n        return;",
+            "a load of static data of which nothing is claimed",
+        ),
+    ],
+    ids=["the caller's frame", "a table of constants in any set"],
+)
+@pytest.mark.slow
+def test_an_access_outside_of_heap_and_own_frame_is_named(target, statement, reason):
+    old = "    uintptr_t word = *word_before((uintptr_t)block);\n"
+    (found,) = deduce(changed("cama.c", (old, f"{old}    {statement}\n"), target=target), ("free-small",))
+    assert f"followed to its end: {reason}" in found.open_by_name
 
 
 @pytest.mark.slow

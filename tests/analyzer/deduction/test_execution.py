@@ -214,6 +214,29 @@ def test_a_constant_in_the_code_is_loaded_without_memory():
         assert (end.reason, end.registers("r2")) == ("", Word(0x12345678))
 
 
+@pytest.mark.parametrize(("condition_of_it", "number"), [(0, 5), (0, 6), (1, 5), (1, 6)])
+def test_an_rbit_in_an_it_block_is_executed_only_where_its_condition_holds(condition_of_it, number):
+    """``cmp r0, #5; it eq or ne; rbit r0, r0; bx lr``."""
+    halves = (0x2805, 0xBF08 | condition_of_it << 4, 0xFA90, 0xF0A0, 0x4770)
+    ends, _ = arm_ends(b"".join(half.to_bytes(2, "little") for half in halves), Isa.THUMB, r0=number)
+    is_reversed = (number == 5) != bool(condition_of_it)
+    kept = [end.registers("r0") == Word(0, ((unknown("r0"), 1),)) for end in ends if not end.reason]
+    # Bit by bit it may be none that is known; then the way is told.
+    assert (True not in kept) if is_reversed else (kept == [True])
+
+
+def test_a_byte_is_not_extended_with_its_sign_as_if_it_were_a_word():
+    """``movs r0, #0x80; sxtb r0, r0; bx lr``: 0xFFFFFF80, or told."""
+    (end,), _ = arm_ends(bytes.fromhex("802040b27047"), Isa.THUMB)
+    assert end.reason or end.registers("r0") == Word(0xFFFF_FF80)
+
+
+def test_a_word_of_a_table_in_the_code_is_no_constant_of_the_instruction():
+    """``adr r1, table; ldr r2, [r1, #0]; bx lr``: what the memory says of it, so that its set is not lost."""
+    (end,), _ = arm_ends(bytes.fromhex("01a10a68704700bf78563412"), Isa.THUMB)
+    assert end.reason == "no memory"
+
+
 class Stack(NoMemory):
     def __init__(self, words=()):
         self.words = dict(words)
