@@ -87,7 +87,7 @@ def test_what_an_instruction_accesses_is_told():
     own.rules.terms.questions.assume(unknown("inner").equals(128 * 7 + 5))
     sites = {what: Site(0x1000 + number, ()) for number, what in enumerate(Reached)}
     own.name("place", unknown("inner"))
-    own.store(own.stack_pointer, Word(0), sites[Reached.STACK])
+    own.store(own.stack_pointer.plus(Word(4), -1), Word(0), sites[Reached.STACK])
     own.store(Word(geometry().control), Word(0), sites[Reached.CONTROL])
     own.store(place(own, "inner"), Word(0), sites[Reached.DESCRIPTOR])
     own.store(place(own, "anywhere"), Word(0), sites[Reached.AREA])
