@@ -231,6 +231,7 @@ def _is_of(scenario: str, request: HeapRequest, head: Mapping[str, str]) -> bool
 
 def _plan(found: FoundState) -> ScenarioPlan:
     by, operations = found.found_by, found.operations
+    search = f"{by.evaluations} evaluations with seed {by.seed}" if by.evaluations else "by another program than ours"
     live = _live_blocks(operations)
     is_free = found.measured.kind is OperationKind.FREE
     call = "free of one of them" if is_free else f"malloc({found.measured.size_bytes})"
@@ -243,7 +244,7 @@ def _plan(found: FoundState) -> ScenarioPlan:
         state=f"{live} blocks in use after {len(operations)} operations that a search found; {call}",
         why=(
             f"A search found it: {by.value} {by.unit} on {by.target}, the constructed ones take {by.constructed}.",
-            f"It was made from: {by.origin}; {by.evaluations} evaluations with seed {by.seed}.",
+            f"It was made from: {by.origin}; {search}.",
             "No rule gives it, and nothing is predicted of it but the blocks in use.",
         ),
         prediction={} if found.set_up_refusals else {"used blocks": live},

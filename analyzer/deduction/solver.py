@@ -49,11 +49,9 @@ class Questions:
         self._z3 = _z3()
         # One of its own: z3 goes by numbers of its expressions, and those of others are let go at no certain time.
         self._context = self._z3.Context()
-        self._solver = self._z3.SimpleSolver(ctx=self._context)
-        self._solver.set("rlimit", work_limit)
-        self._solver.set("timeout", TIME_LIMIT_MS)
-        self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._limit = work_limit
+        self._solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
+        self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._made: dict[Node, Any] = {}
         self.asked = 0
 
@@ -85,11 +83,15 @@ class Questions:
             answer = self._afresh(seed).check(negated)
         return bool(answer == self._z3.unsat)
 
-    def _afresh(self, seed: int) -> Any:  # noqa: ANN401
-        """A solver with the same assumptions that was asked nothing yet, as what was learnt before may mislead."""
-        solver = self._z3.SimpleSolver(ctx=self._context)
+    def _limited(self, solver: Any) -> Any:  # noqa: ANN401
+        """``solver``, with limits of work and time for each question."""
         solver.set("rlimit", self._limit)
         solver.set("timeout", TIME_LIMIT_MS)
+        return solver
+
+    def _afresh(self, seed: int) -> Any:  # noqa: ANN401
+        """A solver with the same assumptions that was asked nothing yet, as what was learnt before may mislead."""
+        solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
         solver.set("smt.random_seed", seed)
         solver.add(self._solver.assertions())
         return solver
@@ -107,8 +109,7 @@ class Questions:
     def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
         self.asked += 1
-        solver = self._z3.SolverFor("QF_BV", ctx=self._context)
-        solver.set("rlimit", self._limit)
+        solver = self._limited(self._z3.SolverFor("QF_BV", ctx=self._context))
         made: dict[Node, Any] = {}
         for one in premises:
             solver.add(self._bits(one, made))

@@ -96,6 +96,12 @@ def test_other_allocators_are_refused():
         deduce(tlsf, ("init",))
 
 
+def test_reserved_sets_that_begin_elsewhere_are_refused():
+    other = load_allocator("cama", {"descriptor-first-set": 16})
+    with pytest.raises(UsageError, match="leave descriptor-first-set at 0"):
+        deduce(load_program(other, load_target("cortex-m7"), "zig", images_dir()), ("init",))
+
+
 @pytest.mark.parametrize(
     ("target", "operation", "ways"),
     [

@@ -122,7 +122,7 @@ def test_addressing_modes_of_a32(unaligned):
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
-@settings(max_examples=5)
+@settings(max_examples=8)
 def test_random_operations_on_tlsf(target, data):
     """Each operation of a random sequence, from the state that all before it left."""
     caches = data.draw(st.sampled_from([*CACHES, "own"]))

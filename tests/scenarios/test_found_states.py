@@ -172,3 +172,12 @@ def test_each_kept_state_of_the_package_is_a_candidate_and_lies_in_the_file_that
             assert read_found(file, text, base_of).file_name == file
             checked += 1
     assert checked
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "told"), [(500, "500 evaluations with seed 7"), (0, "by another program than ours")]
+)
+def test_how_a_state_was_found_is_told_as_it_was(evaluations, told):
+    found_by = replace(found_state(1).found_by, evaluations=evaluations)
+    plan = found_states._plan(replace(found_state(1), found_by=found_by))
+    assert f"It was made from: {ORIGIN.variant}; {told}." in plan.why

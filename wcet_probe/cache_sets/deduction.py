@@ -49,7 +49,7 @@ def deduce(program: Program, operations: Iterable[str], progress: Progress = sil
     """What comes of ``operations``, of `OPERATIONS` or `ALL`, in the order given, each once.
 
     Raises:
-        UsageError: claims are not written for this allocator, build or instruction set, or z3 is not installed.
+        UsageError: claims are not written for this allocator or build, or z3 is not installed.
     """
     geometry = geometry_of(program)
     image, target = program.image, program.target
@@ -125,10 +125,7 @@ def geometry_of(program: Program) -> Geometry:
     if allocator.name != "cama" or not image.symbols.keys() >= set(_STATIC):
         raise UsageError(f"claims to be deduced are written for cama, not for {allocator.name}.")
     if values["descriptor-first-set"]:
-        raise UsageError(
-            "CAMA's claims are deduced on PowerPC and with reserved sets from set 0 on: choose such a target and leave "
-            "descriptor-first-set at 0."
-        )
+        raise UsageError("CAMA's claims are deduced with reserved sets from set 0 on: leave descriptor-first-set at 0.")
     if any(image.symbols[name].address % (values["cache-sets"] * values["line-bytes"]) for name in _STATIC):
         raise UsageError("CAMA's claims want static data that begin with cache pages: leave their alignment as it is.")
     data = [one for one in image.segments if one.writable]

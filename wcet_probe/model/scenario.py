@@ -71,7 +71,7 @@ class FoundBy:
         unit: what was compared, ``instructions`` or ``cycles``.
         value: of the measured operation in that unit, with the image and the caches of the search.
         constructed: the most that any constructed state had then.
-        evaluations, seed: of the search.
+        evaluations, seed: of ``wcet-probe search``; 0 where another program found it.
         origin: the variant of the constructed state that it was made from.
     """
 
