@@ -56,7 +56,8 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.words import SPAN, Word
-from wcet_probe.analyzer.pcode.lift import Lifter, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import Varnode
 
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 AREA, START = "where an area would be", "where the block starts"

@@ -17,7 +17,8 @@ from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, Obligation
 from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, End
 from wcet_probe.analyzer.deduction.formulas import Node
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word
 
 _RETURN_ADDRESS = Word(0, ((RETURN_ADDRESS, 1),))
 _OF_RETURN, _CONSTANT = "return address", "constant "

@@ -35,7 +35,8 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word
 
 ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
 """What is asked of an access where it takes place."""

@@ -18,7 +18,8 @@ from wcet_probe.analyzer.deduction.cama_geometry import Geometry
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, choice, linear, term
-from wcet_probe.analyzer.deduction.words import Word, WordTerms
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import Word
 
 
 class Reached(StrEnum):

@@ -27,8 +27,10 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.joins import join_between_stores
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
-from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word, less, same, signed_less
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.errors import DecodeError
 

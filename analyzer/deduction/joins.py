@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wcet_probe.analyzer.pcode.lift import Lifter, PcodeOp
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import PcodeOp
 from wcet_probe.errors import DecodeError
 
 

@@ -151,7 +151,7 @@ class Questions:
         raise AssertionError(node.operation)
 
     def _bits(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401
-        """``node`` over words of 32 bits, as `analyzer.deduction.words.WordTerms.bits` makes it."""
+        """``node`` over words of 32 bits, as `analyzer.deduction.word_terms.WordTerms.bits` makes it."""
         found = made.get(node)
         if found is None:
             found = made[node] = self._bits_of(node, made)

@@ -21,7 +21,7 @@ from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.facts.source_tests import unknown_names
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from wcet_probe.analyzer.facts.source_parts import SourceTest
 from wcet_probe.analyzer.graph.cfg import Block
-from wcet_probe.analyzer.pcode.lift import Varnode
+from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.analyzer.values.conditions import relations
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes

@@ -33,7 +33,7 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values

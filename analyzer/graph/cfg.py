@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.errors import AnalysisError, DecodeError
 from wcet_probe.model.image import Image, Symbol

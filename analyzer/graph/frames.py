@@ -20,7 +20,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.cfg import FALLING, IndirectTargets, is_return, outflow_at
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.target import Isa

@@ -1,15 +1,11 @@
 """Machine code to p-code: the only file that imports pypcode, and no pypcode type leaves it.
 
-P-code is the register-transfer language of SLEIGH (Ghidra's processor descriptions; the operations are defined in
-Ghidra's "P-Code Reference Manual"). Values are unsigned integers of a width in bytes; a varnode is such a value in the
-space ``const`` (its offset is the value), ``register``, ``unique`` (temporaries of one instruction) or ``ram``.
+P-code is the register-transfer language of SLEIGH (Ghidra's processor descriptions; see `operations`).
 
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 
-*Soundness:* SLEIGH's descriptions are taken at their word, but for the errors that are put right here (`_pointers`,
-`_branch_if_false`, and of `Lifter` `_saturated`, `_literal_pair`, `_guarded_ops`, `_with_carry`, `_written_back`,
-`_aligned_stack`), traps end what is executed (`_trap`), and results that p-code does not tell are unknown
-(`UNKNOWN_RESULTS`); tests compare them with another engine.
+*Soundness:* SLEIGH's descriptions are taken at their word, but for errors that are put right (`corrections`), and
+conditions that it forgets (`Lifter._guarded_ops`).
 Code does not change while it is lifted, an image holds one instruction set, no branch leads into a Thumb IT block (see
 `Lifter.lift`), and system registers are storage: what they do to the core is not part of p-code.
 """
@@ -20,13 +16,13 @@ import atexit
 import re
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import pypcode
 
-from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
+from wcet_probe.analyzer.pcode.corrections import Encoding, corrected
+from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -37,70 +33,11 @@ CodeReader = Callable[[int, int], bytes]
 _LONGEST_BYTES = 4
 _IMAGES = 4
 """So many images keep what was translated of them."""
-FLOAT_OPERATION = "float"
-"""User operation of a floating-point instruction without p-code."""
-SATURATION, SPECIAL_REGISTER = "saturation", "special_register"
-UNKNOWN_RESULTS = frozenset({SATURATION, SPECIAL_REGISTER})
-"""User operations that write their output, of which nothing is known, and no more: sums, halves and bytes that are
-saturated, which SLEIGH computes otherwise than the core does, and what time or the core may change unseen."""
 _ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
 _POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
-_JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
-_ENDS = _JUMPS | {"BRANCHIND", "CALLIND", "RETURN"}
-_SEMIHOSTING = 0xAB
-"""Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
 _ALWAYS = 14
 """From this condition on an instruction of Arm is executed whatever the flags are."""
-_STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
-"""First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
-_STRHT = 0x0020_00B0
-"""Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
-_SAT16, _MOVE_SHIFTED, _LSR_32 = 0xF320, 0xEA4F, 0x0010
-"""In Thumb: first halfword of ``ssat16`` and, but for one bit, ``usat16``; both halfwords of ``lsr rd, rm, #32``."""
-_STSWI = 0x7C00_05AA
-_MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
-_KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
-"""Special registers of PowerPC that programs alone change: XER, which is refused, LR, CTR, USPRG0, SPRG0 to 7."""
-_TRAP_ALWAYS = 31
-"""The field TO with all conditions: Power ISA, book I, section 3.3.11."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
-
-
-class Varnode(NamedTuple):
-    """A value of ``size_bytes`` bytes at ``offset`` of ``space``; in the space ``const`` the offset is the value."""
-
-    space: str
-    offset: int
-    size_bytes: int
-
-
-class PcodeOp(NamedTuple):
-    """One p-code operation.
-
-    Attributes:
-        opcode: name as in the reference manual (``INT_ADD``), or ``TRAP``: the core takes an exception for good.
-        output: where the result goes, or None.
-        inputs: operands in the manual's order, without the space of ``LOAD`` and ``STORE`` (always ``ram``) and
-            without the operation's number of ``CALLOTHER``.
-        user_op: name of the operation of a ``CALLOTHER``, else empty.
-    """
-
-    opcode: str
-    output: Varnode | None
-    inputs: tuple[Varnode, ...]
-    user_op: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LiftedInstruction:
-    """A machine instruction and its p-code. A branch to a ``const`` varnode is relative to its own index in ``ops``.
-
-    Instructions of one lifter with equal ``ops`` have the very same, so that what is told of these is told once.
-    """
-
-    address: int
-    size_bytes: int
-    ops: tuple[PcodeOp, ...]
 
 
 def code_reader(segments: Iterable[Segment]) -> CodeReader:
@@ -158,7 +95,6 @@ class Lifter:
             if floats.fullmatch(name)
             for offset in range(register.offset, register.offset + register.size_bytes)
         )
-        self._flags = registers["xer" if isa is Isa.POWERPC else "cpsr"]
         self._instructions: dict[int, LiftedInstruction] = {}
         self._ops: dict[tuple[PcodeOp, ...], tuple[PcodeOp, ...]] = {}
         self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
@@ -249,8 +185,8 @@ class Lifter:
                 mark = op.inputs[0]
                 condition = self._condition(code, count - 1 - len(lifted))
                 guarded = self._guarded_ops(mark.offset + mark.size, condition, body[::-1])
-                corrected = tuple(self._correct(mark.offset, guarded))
-                same = self._ops.setdefault(corrected, corrected)
+                right = tuple(corrected(self._encoding(mark.offset), guarded))
+                same = self._ops.setdefault(right, right)
                 lifted.append(LiftedInstruction(mark.offset, mark.size, same))
                 body.clear()
             else:
@@ -261,6 +197,9 @@ class Lifter:
             )
         lifted.reverse()
         return lifted
+
+    def _encoding(self, address: int) -> Encoding:
+        return Encoding(address, self._read_code(address, 4), self.isa, self.big_endian, self.registers)
 
     def _condition(self, code: bytes, place: int) -> int:
         """The condition of an instruction, by its encoding or that of the IT ``place`` instructions before it."""
@@ -293,124 +232,6 @@ class Lifter:
         halves = [int.from_bytes(code[i : i + 2], order) for i in (0, 2)]
         first, second = halves if self.isa is Isa.THUMB or self.big_endian else halves[::-1]
         return first >> 8 == 0xFE and second >> 9 & 0b111 == 0b101 and not second >> 4 & 1
-
-    def _literal_pair(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """Literal ``ldrd`` of Thumb: two loads of a word, as all other ``ldrd`` are.
-
-        SLEIGH swaps the words, and adds a distance that is to be subtracted.
-        """
-        for index, op in enumerate(ops):
-            if op.inputs and op.inputs[0].space == "ram" and op.inputs[0].size_bytes == 8:
-                first, distance = op.inputs[0].offset, self._read_code(address, 4)
-                order: Literal["little", "big"] = "big" if self.big_endian else "little"
-                if int.from_bytes(distance[:2], order) == _LDRD_BEHIND:
-                    first -= 8 * (int.from_bytes(distance[2:], order) & 0xFF)
-                words = [Varnode("ram", first + offset, 4) for offset in (0, 4)]
-                pair = zip(ops[index + 1 : index + 3], words, strict=True)
-                return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
-        return ops
-
-    def _with_carry(self, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """``ands``, ``bics``, ``mvns`` of Thumb in 32 bits: SLEIGH computes their carry, and leaves it where it is."""
-        written = {op.output for op in ops}
-        computed, carry = self.registers.get("shift_carry"), self.registers["cy"]
-        is_lost = computed in written and self.registers["zr"] in written and carry not in written
-        return [*ops, PcodeOp("COPY", carry, (computed,))] if computed and is_lost else ops
-
-    def _written_back(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """``stm`` of Thumb in 16 bits writes its base back, which SLEIGH leaves out of one that is in the list.
-
-        Raises:
-            DecodeError: the base is not the first of the list: what is stored of it is unknown (ARM DDI 0403E,
-                A7.7.159); or it is the stack pointer, of which SLEIGH takes ``stm`` for a ``push``.
-        """
-        half = int.from_bytes(self._read_code(address, 2), "big" if self.big_endian else "little")
-        if self.isa is Isa.THUMB and half == _STM_OF_SP:
-            raise DecodeError(f"the stm sp! at {address:#010x} is not known: store by another register.")
-        if self.isa is not Isa.THUMB or half >> 11 != 0b11000 or not half >> (half >> 8 & 7) & 1:
-            return ops
-        if half & (1 << (half >> 8 & 7)) - 1:
-            raise DecodeError(
-                f"the instruction at {address:#010x} stores a base that it writes back, and not first: what it "
-                "stores is unknown; store another register."
-            )
-        return [*ops, PcodeOp("COPY", self.registers[f"r{half >> 8 & 7}"], (self.registers["mult_addr"],))]
-
-    def _aligned_stack(self, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """Bits 0 and 1 of the stack pointer are 0 in Thumb, whatever is written (ARM DDI 0403E, B1.4.1).
-
-        What was a multiple of 4 and is moved by multiples of 4 stays as it is.
-        """
-        pointer = self.registers["sp"]
-        if self.isa is not Isa.THUMB or all(op.output != pointer for op in ops):
-            return ops
-        multiples = {pointer}
-        for op in ops:
-            of_4 = [one in multiples or (one.space == "const" and one.offset % 4 == 0) for one in op.inputs]
-            is_sum = op.opcode in {"COPY", "INT_ADD", "INT_SUB"} and all(of_4)
-            if op.output is not None:
-                keep = is_sum or (op.opcode == "INT_MULT" and any(of_4))
-                (multiples.add if keep else multiples.discard)(op.output)
-        end = len(ops) - (ops[-1].opcode in _ENDS)  # flags are those of the result, which is not cleared
-        cleared = PcodeOp("INT_AND", pointer, (pointer, Varnode("const", 0xFFFF_FFFC, 4)))
-        return ops if pointer in multiples else [*ops[:end], cleared, *ops[end:]]
-
-    def _word(self, address: int) -> int:
-        """The instruction at ``address`` as a word."""
-        return int.from_bytes(self._read_code(address, 4), "big" if self.big_endian else "little")
-
-    def _halves(self, address: int) -> tuple[int, int]:
-        """The halfwords of the instruction at ``address``; of a shorter one, with what follows or 0."""
-        order: Literal["little", "big"] = "big" if self.big_endian else "little"
-        code = self._read_code(address, 4)
-        return int.from_bytes(code[:2], order), int.from_bytes(code[2:], order)
-
-    def _saturated(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """``ssat`` of ARM, which SLEIGH takes for one of a bit more; of sums, halves and bytes the result is unknown.
-
-        *Soundness:* SLEIGH cuts sums to the width of their operands before it saturates them, and takes halves for
-        unsigned, or in Thumb for words. A sum is saturated in its own place, and parts are more than one, or `_SAT16`.
-        """
-        found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate"}]
-        if not found:
-            return ops
-        first, second = self._halves(address)
-        is_of_halves = self.isa is Isa.THUMB and first & 0xFF70 == _SAT16 and not second & 0x70C0
-        if is_of_halves or len(found) > 1 or found[0].output == found[0].inputs[0]:
-            return _unknown(ops, SATURATION)
-        return list(map(_by_sign_bit, ops)) if self.isa is Isa.ARM else ops
-
-    def _is_status_read(self, op: PcodeOp) -> bool:
-        """Whether ``op`` reads Arm's Q but to keep it, as ``mrs``: SLEIGH clears Q too often, and has no mode."""
-        return self.registers["q"] in op.inputs and op.output != self.registers["q"]
-
-    def _correct(self, address: int, ops: list[PcodeOp]) -> list[PcodeOp]:
-        """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
-        if any(self._flags in (op.output, *op.inputs) for op in ops):
-            raise DecodeError(
-                f"the instruction at {address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
-                "keeps apart from the single flags: avoid it in measured code."
-            )
-        ops = list(map(_trap, ops))
-        if self.isa is not Isa.POWERPC:
-            if self.isa is Isa.ARM and self._word(address) & 0x0F30_00F0 == _STRHT:
-                raise DecodeError(f"the strht at {address:#010x} is not known: store by strh.")
-            first, second = self._halves(address)
-            if self.isa is Isa.THUMB and first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32:
-                raise DecodeError(f"the lsr by 32 bits at {address:#010x} is not known: its result is 0, so move that.")
-            if any(map(self._is_status_read, ops)):
-                return _unknown(ops, SPECIAL_REGISTER)
-            ops = self._literal_pair(address, _pointers(self._saturated(address, ops)))
-            return self._aligned_stack(self._written_back(address, self._with_carry(ops)))
-        ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
-        word = self._word(address)
-        if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
-            raise DecodeError(f"the stswi of a part of a word at {address:#010x} is not known: store bytes.")
-        if word & 0xFC00_07FE in {_MFSPR, _MFTB} and (word >> 6 & 0x3E0 | word >> 16 & 0x1F) not in _KEPT_SPECIAL:
-            return [PcodeOp("CALLOTHER", self.registers[f"r{word >> 21 & 31}"], (), SPECIAL_REGISTER)]
-        to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
-        decrement_and_if_false = word >> 23 & 0b111 == 0
-        return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
 
 
 @lru_cache(maxsize=_IMAGES)
@@ -445,59 +266,6 @@ def _guard(language: str, isa: Isa, condition: int) -> tuple[PcodeOp, ...]:
     lifter.lift(0)
     ops = lifter.lift(len(code) - units[-1][1]).ops
     return ops[: [op.opcode for op in ops].index("CBRANCH") + 1]
-
-
-def _trap(op: PcodeOp) -> PcodeOp:
-    """``op``, or that the core traps: ARM's ``udf`` and ``bkpt``, PowerPC's ``tw`` whose condition is always met.
-
-    A breakpoint with the number of semihosting is a call of the debugger, which comes back: it stays what it is.
-    """
-    number = op.inputs[0].offset if op.opcode == "CALLOTHER" and op.inputs else None
-    if (
-        op.user_op == "software_udf"
-        or (op.user_op == "software_bkpt" and number != _SEMIHOSTING)
-        or (op.user_op == "trapWord" and number == _TRAP_ALWAYS)
-    ):
-        return PcodeOp("TRAP", None, ())
-    return op
-
-
-def _unknown(ops: list[PcodeOp], user_op: str) -> list[PcodeOp]:
-    """That the last result of ``ops`` is unknown, as a whole register, whose parts SLEIGH may write one by one."""
-    guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
-    last = [op.output for op in ops if op.output is not None][-1]
-    return [*ops[: guard + 1], PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), user_op)]
-
-
-def _by_sign_bit(op: PcodeOp) -> PcodeOp:
-    """``op``, a signed saturation of ARM by its sign bit, where SLEIGH has the number of its bits."""
-    if op.user_op not in {"SignedSaturate", "SignedDoesSaturate"}:
-        return op
-    return op._replace(inputs=(op.inputs[0], op.inputs[1]._replace(offset=op.inputs[1].offset - 1)))
-
-
-def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:
-    """Literal ``ldrh``, ``ldrsh``, ``ldrsb``, ``ldrd`` of ARM, where SLEIGH loads the pointer from its own value.
-
-    No instruction of these ISAs loads its pointer from memory, so a ``ram`` operand beside a LOAD is an address.
-    """
-    if not any(op.opcode in ("LOAD", "STORE") for op in ops):
-        return ops
-    return [op if op.opcode in _JUMPS else op._replace(inputs=tuple(map(_address, op.inputs))) for op in ops]
-
-
-def _address(varnode: Varnode) -> Varnode:
-    return varnode._replace(space="const") if varnode.space == "ram" else varnode
-
-
-def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:
-    """PowerPC's ``bdnzf``, ``bdzf`` and their kin, where pypcode 3 tests for true; pypcode 4 is right."""
-    for index, op in enumerate(ops):
-        if op.opcode == "BOOL_AND":
-            bit = op.inputs[1]
-            if next(earlier.opcode for earlier in reversed(ops[:index]) if earlier.output == bit) == "INT_AND":
-                return [*ops[:index], PcodeOp("BOOL_NEGATE", bit, (bit,)), *ops[index:]]
-    return ops
 
 
 @cache

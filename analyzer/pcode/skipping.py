@@ -5,7 +5,7 @@ Words: predicated instruction (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 
 
 def may_be_skipped(instruction: LiftedInstruction) -> bool:

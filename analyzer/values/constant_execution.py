@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, UndefinedResultError, operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base

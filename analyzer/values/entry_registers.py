@@ -20,7 +20,7 @@ from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Varnode
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, Varnode
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
 

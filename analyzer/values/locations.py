@@ -10,7 +10,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from wcet_probe.analyzer.pcode.lift import Lifter, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.identity import Same
 
 _CORES = 16

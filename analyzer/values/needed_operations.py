@@ -19,7 +19,8 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import is_operation, signed
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.identity import Same

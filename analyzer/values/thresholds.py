@@ -12,7 +12,7 @@ from functools import cached_property
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
-from wcet_probe.analyzer.pcode.lift import PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State

@@ -19,14 +19,8 @@ from typing import NamedTuple
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
-from wcet_probe.analyzer.pcode.lift import (
-    FLOAT_OPERATION,
-    UNKNOWN_RESULTS,
-    LiftedInstruction,
-    Lifter,
-    PcodeOp,
-    Varnode,
-)
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, UNKNOWN_RESULTS, LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address

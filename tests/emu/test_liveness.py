@@ -8,7 +8,8 @@ import pytest
 
 from tests.emu.twins import assert_equal, twins
 from tests.support import Guest, assembler, guest_of
-from wcet_probe.analyzer.pcode.lift import Lifter, Varnode, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.compiled.blocks import flow
 from wcet_probe.compiled.liveness import Registers, live_flags

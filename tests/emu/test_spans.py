@@ -8,7 +8,8 @@ import pytest
 
 from tests.emu.twins import assert_equal, outcome, twins
 from tests.support import Guest, assembler, guest_of
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.compiled.spans import span_of
 from wcet_probe.model.instruction import Instruction

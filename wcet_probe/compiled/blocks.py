@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.model.image import Image
 
 _DIRECT = frozenset({"BRANCH", "CBRANCH", "CALL"})

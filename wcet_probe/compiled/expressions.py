@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from wcet_probe.analyzer.pcode.lift import PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 
 TYPES: Mapping[int, str] = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 _BITS = 8

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Varnode
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, Varnode
 from wcet_probe.compiled.blocks import Block, Flow, direct_targets
 
 _LEAVES = frozenset({"BRANCH", "CALL", "RETURN", "BRANCHIND", "CALLIND"})

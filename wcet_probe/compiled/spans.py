@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.pcode.lift import PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 
 _ADDRESS_BYTES = 4
 _SPACE_BYTES = 1 << 8 * _ADDRESS_BYTES

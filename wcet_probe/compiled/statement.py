@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.compiled.blocks import Block, Flow
 from wcet_probe.compiled.expressions import TYPES, Storage, Untranslatable, constant, expression

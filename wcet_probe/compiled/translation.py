@@ -15,7 +15,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from wcet_probe.analyzer.pcode.lift import LiftedInstruction, Lifter, PcodeOp, Varnode, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT
 from wcet_probe.build.program import Program
 from wcet_probe.compiled.blocks import Block, Flow, direct_targets, flow, units

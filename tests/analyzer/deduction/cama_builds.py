@@ -13,7 +13,8 @@ from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.cama_stores import Rules
 from wcet_probe.analyzer.deduction.formulas import unknown
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import Word, WordTerms
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import Word
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.deduction import deduce, geometry_of
 from wcet_probe.catalog.lookup import load_allocator, load_target

@@ -10,7 +10,8 @@ from wcet_probe.analyzer.deduction import execution
 from wcet_probe.analyzer.deduction.execution import follow_ways
 from wcet_probe.analyzer.deduction.formulas import condition, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms
+from wcet_probe.analyzer.deduction.word_terms import WordTerms
+from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.model.target import Isa
 

@@ -1,139 +1,52 @@
-"""Words as integers and as bits: neither reading excludes what the machine computes."""
+"""Sums of unknowns modulo 2^32, and how they compare."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.deduction.formulas import condition, conjunction, disjunction, negation, unknown
-from wcet_probe.analyzer.deduction.solver import Questions
-from wcet_probe.analyzer.deduction.words import SPAN, Word, WordTerms, less, same, signed_less
-from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, condition, unknown
+from wcet_probe.analyzer.deduction.words import SPAN, Word, base_of, less, low_bits, same, signed_less, word_of
 
-NUMBERS = st.sampled_from([0, 1, 2, 7, 8, 31, 96, 128, 4095, 4096, 1 << 28, (1 << 31) - 1, 1 << 31, SPAN - 8, SPAN - 1])
-BINARY = ["INT_ADD", "INT_SUB", "INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT"]
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from([*BINARY, "LZCOUNT", "INT_NEGATE", "REVERSED"]), st.integers(0, 9), st.integers(0, 9), NUMBERS
-    ),
-    min_size=1,
-    max_size=6,
-)
+X, Y = unknown("x"), unknown("y")
+FACTORS = st.sampled_from([0, 1, 8, 4096, -1, 1 << 31, SPAN - 8]) | st.integers(-100, 100)
+WORDS = st.builds(lambda constant, x, y: word_of(constant, {X: x, Y: y}), st.integers(0, SPAN - 1), FACTORS, FACTORS)
+NUMBERS = st.integers(0, SPAN - 1)
 
 
-def _reversed(number):
-    return int(f"{number:032b}"[::-1], 2)
+def value(word, x, y):
+    return (word.constant + sum(factor * {X: x, Y: y}[node] for node, factor in word.parts)) % SPAN
 
 
-def computed(terms, first, second, steps):
-    """Words and what they are, of two words that are given with their numbers."""
-    found = [first, second]
-    for name, left, right, constant in steps:
-        one = found[left % len(found)]
-        other = (Word(constant), constant) if right > 6 else found[right % len(found)]
-        operands = (one,) if name in {"LZCOUNT", "INT_NEGATE", "REVERSED"} else (one, other)
-        operate = (lambda _, of: terms.reversed_bits(of)) if name == "REVERSED" else terms.operate
-        word = operate(name, *(operand[0] for operand in operands))
-        function = _reversed if name == "REVERSED" else operation(name, (4,) * len(operands), 4)
-        if word is not None:
-            found.append((word, function(*(operand[1] for operand in operands))))
-    return found
+@given(WORDS, WORDS, FACTORS, NUMBERS, NUMBERS)
+def test_sums_are_those_of_the_machine(one, other, factor, x, y):
+    assert value(one.plus(other, factor), x, y) == (value(one, x, y) + factor * value(other, x, y)) % SPAN
+    assert value(one, x, y) % one.alignment == 0
+    assert value(base_of(one), x, y) * one.alignment % SPAN == value(one, x, y)
+    unit, low = low_bits(one)
+    assert value(one, x, y) % unit == low
 
 
-@settings(max_examples=60)
-@given(NUMBERS, NUMBERS, STEPS)
-def test_what_is_computed_is_never_excluded(one, other, steps):
-    terms = WordTerms(Questions())
-    x, y = terms.known(unknown("x"), SPAN // 8 - 1), terms.known(unknown("y"))
-    one //= 8
-    pairs = computed(terms, (Word(0, ((x, 8),)), 8 * one), (Word(0, ((y, 1),)), other), steps)
-    bits = [condition("bits equal", terms.bits(Word(0, ((x, 1),))), condition("bits constant", one))]
-    bits.append(condition("bits equal", terms.bits(Word(0, ((y, 1),))), condition("bits constant", other)))
-    terms.questions.assume(conjunction(x.equals(one), y.equals(other)))
-    for word, number in pairs:
-        constant = condition("bits constant", number)
-        assert not terms.questions.bits_hold(bits, negation(condition("bits equal", terms.bits(word), constant)))
-        terms.enter()
-        terms.questions.assume(terms.value(word).equals(number))
-        assert not terms.questions.is_contradiction()
-        terms.leave()
+@given(WORDS, WORDS, NUMBERS, NUMBERS)
+def test_equality_is_of_the_same_numbers_on_whatever_sides(one, other, x, y):
+    for first, second in ((one, other), (one.plus(other, -1), Word(0))):
+        compared = same(first, second)
+        is_same = value(one, x, y) == value(other, x, y)
+        if compared in {TRUE, FALSE}:
+            assert (compared is TRUE) == is_same
+        else:
+            left, right = (value(word, x, y) for word in compared.arguments)
+            assert (left == right) == is_same
 
 
-@settings(max_examples=30)
 @given(NUMBERS, NUMBERS)
-def test_comparisons_are_those_of_the_machine(one, other):
-    terms = WordTerms(Questions())
-    x, y = terms.known(unknown("x")), terms.known(unknown("y"))
-    terms.questions.assume(conjunction(x.equals(one), y.equals(other)))
-    first, second = Word(0, ((x, 1),)), Word(0, ((y, 1),))
-    expected = {less: one < other, same: one == other}
-    expected[signed_less] = operation("INT_SLESS", (4, 4), 1)(one, other) == 1
-    for function, is_true in expected.items():
-        formula = terms.formula(function(first, second))
-        assert terms.questions.holds(formula if is_true else negation(formula))
-
-
-def test_masks_and_shifts_of_sums_stay_sums():
-    terms = WordTerms(Questions())
-    high, low = terms.known(unknown("high"), 1000), terms.known(unknown("low"), 1)
-    word = Word(0, ((high, 8), (low, 1)))
-    assert terms.operate("INT_AND", word, Word(SPAN - 2)) == Word(0, ((high, 8),))
-    assert terms.operate("INT_AND", word, Word(1)) == Word(0, ((low, 1),))
-    assert terms.operate("INT_OR", word, Word(2)) == Word(2, word.parts)
-    assert terms.operate("INT_RIGHT", Word(0, ((high, 8),)), Word(3)) == Word(0, ((high, 1),))
-    assert terms.operate("INT_OR", word, word) == word
-
-
-def test_what_wraps_around_is_not_taken_for_a_sum():
-    terms = WordTerms(Questions())
-    x = terms.known(unknown("x"))
-    value = terms.value(Word(1, ((x, 1),)))
-    assert not terms.questions.holds(value.equals(x + 1))
-    terms.questions.assume(x < SPAN - 1)
-    assert terms.questions.holds(value.equals(x + 1))
-
-
-def test_the_bits_of_a_followed_unknown_see_through_leading_zeros_and_constants():
-    terms = WordTerms(Questions())
-    x, y = terms.known(unknown("x")), terms.known(unknown("y"))
-    terms.follow(x)
-    for node, is_seen in ((x, True), (y, False)):
-        rounded = terms.operate("INT_AND", Word(11, ((node, 1),)), Word(SPAN - 8))
-        zeros = terms.operate("LZCOUNT", rounded)
-        one = condition("bits constant", 117)
-        premise = condition("bits equal", terms.bits(Word(0, ((node, 1),))), one)
-        formula = condition("bits equal", terms.bits(zeros), condition("bits constant", 24))
-        assert terms.questions.bits_hold([premise], formula) is is_seen
-        assert terms.is_followed(rounded) is is_seen
-    opposite = terms.bits(Word(5, ((x, -1),)))
-    premise = condition("bits equal", terms.bits(Word(0, ((x, 1),))), condition("bits constant", 7))
-    assert terms.questions.bits_hold([premise], condition("bits equal", opposite, condition("bits constant", SPAN - 2)))
-    assert not terms.is_followed(Word(0, ((x, 1), (y, 1))))
-
-
-def test_below_a_mask_it_does_not_matter_whether_a_sum_wraps_around():
-    terms = WordTerms(Questions())
-    one, other = terms.known(unknown("one"), 127), terms.known(unknown("other"), 127)
-    difference = Word(0, ((one, 1), (other, -1)))
-    masked = terms.value(terms.operate("INT_AND", difference, Word(127)))
-    terms.questions.assume(masked.equals(3))
-    assert terms.questions.holds(disjunction((one - other).equals(3), (one - other).equals(3 - 128)))
-    assert not terms.questions.holds((one - other).equals(3))
-    assert not terms.questions.holds((one - other).equals(3 - 128))
+def test_constants_are_compared(one, other):
+    signed = [number - SPAN if number >= SPAN // 2 else number for number in (one, other)]
+    assert (less(Word(one), Word(other)) is TRUE) == (one < other)
+    assert (signed_less(Word(one), Word(other)) is TRUE) == (signed[0] < signed[1])
+    assert (same(Word(one), Word(other)) is TRUE) == (one == other)
 
 
 def test_flags_compare_what_was_subtracted():
-    terms = WordTerms(Questions())
-    x, y = (Word(0, ((terms.known(unknown(name)), 1),)) for name in ("x", "y"))
+    x, y = (Word(0, ((node, 1),)) for node in (X, Y))
     assert same(x.plus(y, -1), Word(0)) is same(x, y)
     assert same(x.plus(Word(SPAN - 5)), Word(0)) is same(x, Word(5))
     assert same(x.plus(Word(5)), Word(0)) is condition("same", x.plus(Word(5)), Word(0))
-
-
-def test_below_what_the_parts_are_multiples_of_constants_are_masked_and_united():
-    terms = WordTerms(Questions())
-    place = ((terms.known(unknown("place")), 4096),)
-    word = Word(0x1018, place)
-    assert terms.operate("INT_OR", word, Word(0x400)) == Word(0x1418, place)
-    assert terms.operate("INT_AND", word, Word(SPAN - 32)) == Word(0x1000, place)
-    beyond = terms.operate("INT_OR", word, Word(0x1400))
-    assert beyond is not None
-    assert beyond.parts != place

@@ -1,47 +1,16 @@
-"""Lifting: instruction boundaries, guards of IT blocks, and the errors of SLEIGH that are put right."""
+"""Lifting: instruction boundaries and guards of IT blocks."""
 
 from functools import cache
 
 import pytest
 
+from tests.analyzer.pcode.machines import BASE, arm, powerpc, thumb
 from wcet_probe.analyzer.pcode import lift as lift_module
-from wcet_probe.analyzer.pcode.lift import (
-    SATURATION,
-    SPECIAL_REGISTER,
-    Lifter,
-    PcodeOp,
-    Varnode,
-    code_reader,
-    image_lifter,
-)
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader, image_lifter
+from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
-
-BASE = 0x1000
-
-
-def lifter(isa, code):
-    language = {Isa.THUMB: "ARM:LE:32:Cortex", Isa.ARM: "ARM:LE:32:v5t", Isa.POWERPC: "PowerPC:BE:32:default"}[isa]
-    return Lifter(language, isa, code_reader([Segment(BASE, code, len(code), writable=False, executable=True)]))
-
-
-def thumb(*halfwords):
-    return lifter(Isa.THUMB, b"".join(halfword.to_bytes(2, "little") for halfword in halfwords))
-
-
-def arm(word):
-    return lifter(Isa.ARM, word.to_bytes(4, "little"))
-
-
-def lifter_of_v7(word):
-    code = word.to_bytes(4, "little")
-    segment = Segment(BASE, code, len(code), writable=False, executable=True)
-    return Lifter("ARM:LE:32:v7", Isa.ARM, code_reader([segment]))
-
-
-def powerpc(word):
-    return lifter(Isa.POWERPC, word.to_bytes(4, "big"))
 
 
 def is_guarded(instruction):
@@ -85,79 +54,6 @@ def test_what_sleigh_leaves_without_a_guard_has_that_of_its_neighbour(condition)
             for branch in [[op.opcode for op in block.ops].index("CBRANCH")]
         )
         assert own == met != other
-
-
-@pytest.mark.parametrize("word", [0xB0E510B4, 0xE06510B4, 0xE02510B4])  # strhtlt … #4; strht r1, [r5], #-4; …, -r4
-def test_a_store_that_sleigh_takes_for_one_elsewhere_is_refused(word):
-    with pytest.raises(DecodeError, match="the strht at 0x00001000 is not known: store by strh"):
-        lifter_of_v7(word).lift(BASE)
-
-
-@pytest.mark.parametrize(("machine", "units"), [(arm, (0xE10F0000,)), (thumb, (0xF3EF, 0x8000))])
-def test_the_flags_as_a_number_are_unknown(machine, units):  # mrs r0, cpsr; mrs r0, apsr
-    """Their Q was that of the last saturation alone, and the mode was 0."""
-    r0 = Varnode("register", 0x20, 4)
-    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SPECIAL_REGISTER),)
-
-
-UNKNOWN = {
-    "qadd": (arm, (0xE1020051,)),
-    "qdsub": (arm, (0xE1620051,)),
-    "uqadd8": (lifter_of_v7, (0xE6610F92,)),
-    "ssat16": (lifter_of_v7, (0xE6A30F31,)),
-    "usat16 of Thumb": (thumb, (0xF3A1, 0x0004)),
-    "ssat16 of Thumb": (thumb, (0xF321, 0x0004)),
-    "uqsub8 of Thumb": (thumb, (0xFAC1, 0xF052)),
-    "qadd of Thumb": (thumb, (0xFA82, 0xF081)),
-}
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_of_what_sleigh_saturates_otherwise_nothing_is_known(name):
-    machine, units = UNKNOWN[name]
-    r0 = Varnode("register", 0x20, 4)
-    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SATURATION),)
-
-
-def test_what_is_unknown_is_so_under_its_condition():
-    ops = arm(0x51020051).lift(BASE).ops  # qaddpl r0, r1, r2
-    assert [op.opcode for op in ops[-2:]] == ["CBRANCH", "CALLOTHER"]
-
-
-@pytest.mark.parametrize(("word", "bit"), [(0xE6A40011, 4), (0xE6BF0011, 31), (0xE6E40011, 4)])
-def test_saturation_of_arm_is_told_by_the_bit_that_thumb_tells(word, bit):  # ssat #5, ssat #32, usat #4
-    (saturated,) = [op for op in lifter_of_v7(word).lift(BASE).ops if op.user_op.endswith("dSaturate")]
-    assert saturated.inputs[1].offset == bit
-
-
-@pytest.mark.parametrize("halves", [(0xEA4F, 0x0115), (0xEA5F, 0x0115)])  # lsr.w, lsrs.w r1, r5, #32
-def test_a_shift_by_32_that_sleigh_takes_for_none_is_refused(halves):
-    with pytest.raises(DecodeError, match="the lsr by 32 bits at 0x00001000"):
-        thumb(*halves).lift(BASE)
-    thumb(halves[0], halves[1] | 0x40).lift(BASE)
-
-
-def test_a_part_of_a_word_that_sleigh_stores_as_a_whole_is_refused():
-    with pytest.raises(DecodeError, match="the stswi of a part of a word at 0x00001000"):
-        powerpc(0x7CA32DAA).lift(BASE)  # stswi r5, r3, 5
-    powerpc(0x7CA345AA).lift(BASE)  # 8
-
-
-@pytest.mark.parametrize(
-    ("word", "is_known"),
-    [
-        (0x7C6802A6, True),
-        (0x7C6902A6, True),
-        (0x7C7042A6, True),
-        (0x7C6C42E6, False),
-        (0x7C6C42A6, False),
-        (0x7C7602A6, False),
-    ],
-)
-def test_special_registers_that_change_unseen_are_unknown(word, is_known):  # lr, ctr, sprg0; mftb, tbl, dec
-    (op,) = powerpc(word).lift(BASE).ops
-    assert op.output == Varnode("register", 12, 4)
-    assert (op.opcode == "COPY") == is_known == (op.user_op != SPECIAL_REGISTER)
 
 
 def test_nop_is_no_it_instruction():
@@ -256,70 +152,6 @@ def test_registers_by_canonical_name():
     registers = powerpc(0).registers
     assert registers["r1"] == Varnode("register", 4, 4)
     assert {"lr", "ctr", "r31"} <= registers.keys()
-
-
-@pytest.mark.parametrize("word", [0xE1DF00B4, 0xE1DF00F4, 0xE1DF00D4])  # ldrh, ldrsh, ldrsb r0, [pc, #4]
-def test_literal_loads_of_arm_take_the_literals_address(word):
-    pointers = [op.inputs[0] for op in arm(word).lift(BASE).ops if op.opcode == "LOAD"]
-    assert pointers == [Varnode("const", 0x100C, 4)]
-
-
-def test_literal_ldrd_of_thumb_is_two_words_in_order():
-    ops = thumb(0xE9DF, 0x0101).lift(BASE).ops  # ldrd r0, r1, [pc, #4]
-    expected = [(Varnode("register", 0x20, 4), 0x1008), (Varnode("register", 0x24, 4), 0x100C)]
-    assert ops == tuple(PcodeOp("COPY", half, (Varnode("ram", address, 4),)) for half, address in expected)
-
-
-def test_literal_ldrd_of_thumb_from_before_it():
-    """SLEIGH added the distance."""
-    ops = thumb(0xE95F, 0x0102).lift(BASE).ops  # ldrd r0, r1, [pc, #-8]
-    assert [op.inputs[0] for op in ops] == [Varnode("ram", 0xFFC, 4), Varnode("ram", 0x1000, 4)]
-
-
-def test_a_base_that_is_stored_is_written_back():
-    """SLEIGH left that out of `stm` in 16 bits, and took the one of the stack pointer for `push`."""
-    base = Varnode("register", 0x28, 4)
-    assert thumb(0xC21C).lift(BASE).ops[-1].output == base  # stm r2!, {r2, r3, r4}
-    for halves, reason in (((0xC21E,), "not first"), ((0xE8AD, 0x0006), "stm sp!")):  # r1 before r2
-        with pytest.raises(DecodeError, match=reason):
-            thumb(*halves).lift(BASE)
-
-
-@pytest.mark.parametrize(
-    ("halves", "is_cleared"),
-    [
-        ((0x46A5,), True),  # mov sp, r4
-        ((0xF10D, 0x0D06), True),  # add.w sp, sp, #6
-        ((0xF85D, 0xFB05), True),  # ldr pc, [sp], #5
-        ((0xF85D, 0xFB08), False),
-        ((0xB510,), False),  # push {r4, lr}
-        ((0xBD10,), False),  # pop {r4, pc}
-        ((0xB082,), False),  # sub sp, #8
-        ((0xED2D, 0x8B02), False),  # vpush {d8}
-    ],
-)
-def test_the_lowest_bits_of_the_stack_pointer_are_0_in_thumb(halves, is_cleared):
-    """The core ignores what is written to them, of which SLEIGH knows nothing."""
-    machine = thumb(*halves)
-    pointer = machine.registers["sp"]
-    last = [op for op in machine.lift(BASE).ops if op.output == pointer][-1]
-    cleared = PcodeOp("INT_AND", pointer, (pointer, Varnode("const", 0xFFFF_FFFC, 4)))
-    assert (last == cleared) == is_cleared
-    assert cleared not in arm(0xE1A0D004).lift(BASE).ops
-
-
-@pytest.mark.parametrize(("word", "negated"), [(0x4002FFF8, True), (0x4042FFF8, True), (0x4102FFF8, False)])
-def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdnzt eq
-    lifted = powerpc(word).lift(BASE)
-    conjunction = next(op for op in lifted.ops if op.opcode == "BOOL_AND")
-    producers = [op.opcode for op in lifted.ops if op.output == conjunction.inputs[1]]
-    assert (producers[-1] in ("BOOL_NEGATE", "INT_EQUAL")) == negated or producers[-1] == "INT_EQUAL"
-
-
-@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000)])
-def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
-    with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
-        machine(word).lift(BASE)
 
 
 def test_a_word_of_the_code_is_read_in_its_byte_order():

@@ -1,0 +1,240 @@
+"""SLEIGH's known errors, put right instruction by instruction, or refused.
+
+Words: lifting, P-code (docs/explanation/glossary.md).
+
+*Soundness:* each function says what SLEIGH does otherwise than the core. Traps end what is executed, and results that
+p-code does not tell are unknown (`UNKNOWN_RESULTS`). That no other errors are there is nobody's claim: random encodings
+are compared with another engine, an instruction at a time (`tests/analyzer/pcode/test_encodings.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal, NamedTuple
+
+from wcet_probe.analyzer.pcode.operations import SATURATION, SPECIAL_REGISTER, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
+from wcet_probe.errors import DecodeError
+from wcet_probe.model.target import Isa
+
+_JUMPS = frozenset({"BRANCH", "CBRANCH", "CALL"})
+_ENDS = _JUMPS | {"BRANCHIND", "CALLIND", "RETURN"}
+_SEMIHOSTING = 0xAB
+"""Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
+_STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
+"""First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
+_STRHT = 0x0020_00B0
+"""Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
+_SAT16, _MOVE_SHIFTED, _LSR_32 = 0xF320, 0xEA4F, 0x0010
+"""In Thumb: first halfword of ``ssat16`` and, but for one bit, ``usat16``; both halfwords of ``lsr rd, rm, #32``."""
+_STSWI = 0x7C00_05AA
+_MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
+_KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
+"""Special registers of PowerPC that programs alone change: XER, which is refused, LR, CTR, USPRG0, SPRG0 to 7."""
+_TRAP_ALWAYS = 31
+"""The field TO with all conditions: Power ISA, book I, section 3.3.11."""
+
+
+class Encoding(NamedTuple):
+    """An instruction as it stands in the code.
+
+    Attributes:
+        address: of the instruction.
+        code: four bytes from there on, fewer at the end of the code.
+        isa: its instruction set.
+        big_endian: byte order.
+        registers: of the language, by lower-case name.
+    """
+
+    address: int
+    code: bytes
+    isa: Isa
+    big_endian: bool
+    registers: Mapping[str, Varnode]
+
+    @property
+    def word(self) -> int:
+        """The instruction as a word."""
+        return int.from_bytes(self.code, self._order)
+
+    @property
+    def halves(self) -> tuple[int, int]:
+        """Its halfwords; of a shorter one, with what follows or 0."""
+        return int.from_bytes(self.code[:2], self._order), int.from_bytes(self.code[2:], self._order)
+
+    @property
+    def flags(self) -> Varnode:
+        """The register of all flags, which SLEIGH keeps apart from the single ones."""
+        return self.registers["xer" if self.isa is Isa.POWERPC else "cpsr"]
+
+    @property
+    def _order(self) -> Literal["little", "big"]:
+        return "big" if self.big_endian else "little"
+
+
+def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
+    if any(at.flags in (op.output, *op.inputs) for op in ops):
+        raise DecodeError(
+            f"the instruction at {at.address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
+            "keeps apart from the single flags: avoid it in measured code."
+        )
+    ops = list(map(_trap, ops))
+    if at.isa is not Isa.POWERPC:
+        if at.isa is Isa.ARM and at.word & 0x0F30_00F0 == _STRHT:
+            raise DecodeError(f"the strht at {at.address:#010x} is not known: store by strh.")
+        first, second = at.halves
+        if at.isa is Isa.THUMB and first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32:
+            raise DecodeError(f"the lsr by 32 bits at {at.address:#010x} is not known: its result is 0, so move that.")
+        if any(map(partial(_is_status_read, at), ops)):
+            return _unknown(ops, SPECIAL_REGISTER)
+        ops = _literal_pair(at, _pointers(_saturated(at, ops)))
+        return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
+    ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
+    word = at.word
+    if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
+        raise DecodeError(f"the stswi of a part of a word at {at.address:#010x} is not known: store bytes.")
+    if word & 0xFC00_07FE in {_MFSPR, _MFTB} and (word >> 6 & 0x3E0 | word >> 16 & 0x1F) not in _KEPT_SPECIAL:
+        return [PcodeOp("CALLOTHER", at.registers[f"r{word >> 21 & 31}"], (), SPECIAL_REGISTER)]
+    to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
+    decrement_and_if_false = word >> 23 & 0b111 == 0
+    return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+def _literal_pair(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """Literal ``ldrd`` of Thumb: two loads of a word, as all other ``ldrd`` are.
+
+    SLEIGH swaps the words, and adds a distance that is to be subtracted.
+    """
+    for index, op in enumerate(ops):
+        if op.inputs and op.inputs[0].space == "ram" and op.inputs[0].size_bytes == 8:
+            first = op.inputs[0].offset
+            if at.halves[0] == _LDRD_BEHIND:
+                first -= 8 * (at.halves[1] & 0xFF)
+            words = [Varnode("ram", first + offset, 4) for offset in (0, 4)]
+            pair = zip(ops[index + 1 : index + 3], words, strict=True)
+            return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
+    return ops
+
+
+def _with_carry(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``ands``, ``bics``, ``mvns`` of Thumb in 32 bits: SLEIGH computes their carry, and leaves it where it is."""
+    written = {op.output for op in ops}
+    computed, carry = at.registers.get("shift_carry"), at.registers["cy"]
+    is_lost = computed in written and at.registers["zr"] in written and carry not in written
+    return [*ops, PcodeOp("COPY", carry, (computed,))] if computed and is_lost else ops
+
+
+def _written_back(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``stm`` of Thumb in 16 bits writes its base back, which SLEIGH leaves out of one that is in the list.
+
+    Raises:
+        DecodeError: the base is not the first of the list: what is stored of it is unknown (ARM DDI 0403E,
+            A7.7.159); or it is the stack pointer, of which SLEIGH takes ``stm`` for a ``push``.
+    """
+    half, _ = at.halves
+    if at.isa is Isa.THUMB and half == _STM_OF_SP:
+        raise DecodeError(f"the stm sp! at {at.address:#010x} is not known: store by another register.")
+    if at.isa is not Isa.THUMB or half >> 11 != 0b11000 or not half >> (half >> 8 & 7) & 1:
+        return ops
+    if half & (1 << (half >> 8 & 7)) - 1:
+        raise DecodeError(
+            f"the instruction at {at.address:#010x} stores a base that it writes back, and not first: what it "
+            "stores is unknown; store another register."
+        )
+    return [*ops, PcodeOp("COPY", at.registers[f"r{half >> 8 & 7}"], (at.registers["mult_addr"],))]
+
+
+def _aligned_stack(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """Bits 0 and 1 of the stack pointer are 0 in Thumb, whatever is written (ARM DDI 0403E, B1.4.1).
+
+    What was a multiple of 4 and is moved by multiples of 4 stays as it is.
+    """
+    pointer = at.registers["sp"]
+    if at.isa is not Isa.THUMB or all(op.output != pointer for op in ops):
+        return ops
+    multiples = {pointer}
+    for op in ops:
+        of_4 = [one in multiples or (one.space == "const" and one.offset % 4 == 0) for one in op.inputs]
+        is_sum = op.opcode in {"COPY", "INT_ADD", "INT_SUB"} and all(of_4)
+        if op.output is not None:
+            keep = is_sum or (op.opcode == "INT_MULT" and any(of_4))
+            (multiples.add if keep else multiples.discard)(op.output)
+    end = len(ops) - (ops[-1].opcode in _ENDS)  # flags are those of the result, which is not cleared
+    cleared = PcodeOp("INT_AND", pointer, (pointer, Varnode("const", 0xFFFF_FFFC, 4)))
+    return ops if pointer in multiples else [*ops[:end], cleared, *ops[end:]]
+
+
+def _saturated(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``ssat`` of ARM, which SLEIGH takes for one of a bit more; of sums, halves and bytes the result is unknown.
+
+    *Soundness:* SLEIGH cuts sums to the width of their operands before it saturates them, and takes halves for
+    unsigned, or in Thumb for words. A sum is saturated in its own place, and parts are more than one, or `_SAT16`.
+    """
+    found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate"}]
+    if not found:
+        return ops
+    first, second = at.halves
+    is_of_halves = at.isa is Isa.THUMB and first & 0xFF70 == _SAT16 and not second & 0x70C0
+    if is_of_halves or len(found) > 1 or found[0].output == found[0].inputs[0]:
+        return _unknown(ops, SATURATION)
+    return list(map(_by_sign_bit, ops)) if at.isa is Isa.ARM else ops
+
+
+def _is_status_read(at: Encoding, op: PcodeOp) -> bool:
+    """Whether ``op`` reads Arm's Q but to keep it, as ``mrs``: SLEIGH clears Q too often, and has no mode."""
+    return at.registers["q"] in op.inputs and op.output != at.registers["q"]
+
+
+def _trap(op: PcodeOp) -> PcodeOp:
+    """``op``, or that the core traps: ARM's ``udf`` and ``bkpt``, PowerPC's ``tw`` whose condition is always met.
+
+    A breakpoint with the number of semihosting is a call of the debugger, which comes back: it stays what it is.
+    """
+    number = op.inputs[0].offset if op.opcode == "CALLOTHER" and op.inputs else None
+    if (
+        op.user_op == "software_udf"
+        or (op.user_op == "software_bkpt" and number != _SEMIHOSTING)
+        or (op.user_op == "trapWord" and number == _TRAP_ALWAYS)
+    ):
+        return PcodeOp("TRAP", None, ())
+    return op
+
+
+def _unknown(ops: list[PcodeOp], user_op: str) -> list[PcodeOp]:
+    """That the last result of ``ops`` is unknown, as a whole register, whose parts SLEIGH may write one by one."""
+    guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
+    last = [op.output for op in ops if op.output is not None][-1]
+    return [*ops[: guard + 1], PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), user_op)]
+
+
+def _by_sign_bit(op: PcodeOp) -> PcodeOp:
+    """``op``, a signed saturation of ARM by its sign bit, where SLEIGH has the number of its bits."""
+    if op.user_op not in {"SignedSaturate", "SignedDoesSaturate"}:
+        return op
+    return op._replace(inputs=(op.inputs[0], op.inputs[1]._replace(offset=op.inputs[1].offset - 1)))
+
+
+def _pointers(ops: list[PcodeOp]) -> list[PcodeOp]:
+    """Literal ``ldrh``, ``ldrsh``, ``ldrsb``, ``ldrd`` of ARM, where SLEIGH loads the pointer from its own value.
+
+    No instruction of these ISAs loads its pointer from memory, so a ``ram`` operand beside a LOAD is an address.
+    """
+    if not any(op.opcode in ("LOAD", "STORE") for op in ops):
+        return ops
+    return [op if op.opcode in _JUMPS else op._replace(inputs=tuple(map(_address, op.inputs))) for op in ops]
+
+
+def _address(varnode: Varnode) -> Varnode:
+    return varnode._replace(space="const") if varnode.space == "ram" else varnode
+
+
+def _branch_if_false(ops: list[PcodeOp]) -> list[PcodeOp]:
+    """PowerPC's ``bdnzf``, ``bdzf`` and their kin, where pypcode 3 tests for true; pypcode 4 is right."""
+    for index, op in enumerate(ops):
+        if op.opcode == "BOOL_AND":
+            bit = op.inputs[1]
+            if next(earlier.opcode for earlier in reversed(ops[:index]) if earlier.output == bit) == "INT_AND":
+                return [*ops[:index], PcodeOp("BOOL_NEGATE", bit, (bit,)), *ops[index:]]
+    return ops
