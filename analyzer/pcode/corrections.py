@@ -73,6 +73,26 @@ class Encoding(NamedTuple):
         return "big" if self.big_endian else "little"
 
 
+def demand_known_registers(at: Encoding) -> None:
+    """Refuse what transfers registers that there are not, before SLEIGH is asked, which then writes past its memory.
+
+    Raises:
+        DecodeError: ``vldm``, ``vstm``, ``vpush`` or ``vpop`` of none or of more than there are, which is UNPREDICTABLE
+            (ARM DDI 0406C, A8.8.332 and A8.8.412).
+    """
+    if at.isa is Isa.POWERPC:
+        return
+    first, second = at.halves if at.isa is Isa.THUMB else (at.word >> 16, at.word & 0xFFFF)
+    is_transfer = first & 0x0E00 == 0x0C00 and second & 0x0E00 == 0x0A00 and (at.isa is Isa.ARM or first >> 13 == 7)
+    is_of_one, is_of_core_registers = first & 0x0120 == 0x0100, not first & 0x01A0
+    if not is_transfer or is_of_one or is_of_core_registers:
+        return
+    high, low, is_double = second >> 12, first >> 6 & 1, second & 0x100
+    begin, registers = (low << 4 | high, (second & 0xFF) >> 1) if is_double else (high << 1 | low, second & 0xFF)
+    if not registers or begin + registers > 32:
+        raise DecodeError(f"the instruction at {at.address:#010x} transfers registers that there are not: correct it.")
+
+
 def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
     if any(at.flags in (op.output, *op.inputs) for op in ops):

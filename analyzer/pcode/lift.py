@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import atexit
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cache, lru_cache
 from typing import Literal
 
 import pypcode
 
-from wcet_probe.analyzer.pcode.corrections import Encoding, corrected
+from wcet_probe.analyzer.pcode.corrections import Encoding, corrected, demand_known_registers
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
@@ -171,6 +171,8 @@ class Lifter:
         code = self._read_code(address, count * _LONGEST_BYTES)
         if not code:
             raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
+        for place in self._places(code, count):
+            demand_known_registers(self._encoding(address + place))
         if self._is_unconditional_float(code):
             return [LiftedInstruction(address, 4, (PcodeOp("CALLOTHER", None, (), FLOAT_OPERATION),))]
         try:
@@ -197,6 +199,14 @@ class Lifter:
             )
         lifted.reverse()
         return lifted
+
+    def _places(self, code: bytes, count: int) -> Iterator[int]:
+        """Where in ``code`` each of so many instructions begins."""
+        place = 0
+        for _ in range(count):
+            yield place
+            first = int.from_bytes(code[place : place + 2], "big" if self.big_endian else "little")
+            place += 2 if self.isa is Isa.THUMB and first >> 11 < 0b11101 else _LONGEST_BYTES
 
     def _encoding(self, address: int) -> Encoding:
         return Encoding(address, self._read_code(address, 4), self.isa, self.big_endian, self.registers)

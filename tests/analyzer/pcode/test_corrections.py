@@ -142,3 +142,26 @@ def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdn
 def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
     with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
         machine(word).lift(BASE)
+
+
+@pytest.mark.parametrize(
+    ("machine", "units", "is_known"),
+    [
+        (lifter_of_v7, (0xACC66A57,), False),  # vstmge r6, {s13 and 86 more}: SLEIGH ended the process
+        (lifter_of_v7, (0xECA60A20,), True),  # vstm r6!, {s0 to s31}
+        (lifter_of_v7, (0xECE60A20,), False),  # one further
+        (lifter_of_v7, (0xECA60B20,), True),  # vstm r6!, {d0 to d15}
+        (lifter_of_v7, (0xECA60A00,), False),  # of none
+        (lifter_of_v7, (0xED860AFF,), True),  # vstr s0, [r6, #1020]
+        (lifter_of_v7, (0xEC410B10,), True),  # vmov d0, r0, r1
+        (thumb, (0xEC81, 0x6A96), False),
+        (thumb, (0xED2D, 0x8B10), True),  # vpush {d8 to d15}
+        (thumb, (0xBF08, 0xEC81, 0x6A96), False),  # in an IT block
+    ],
+)
+def test_registers_that_there_are_not_are_refused_before_sleigh_is_asked(machine, units, is_known):
+    if is_known:
+        assert machine(*units).lift(BASE).size_bytes == 4
+        return
+    with pytest.raises(DecodeError, match="transfers registers that there are not"):
+        machine(*units).lift(BASE)
