@@ -11,7 +11,7 @@ from tests.certificate.forgeries import graph_instead
 from tests.certificate.test_code import document_of
 from tests.certificate.test_returns import ASSUMED, LONG, UNKNOWN, forged, kept_at
 from tests.support import assembler, guest_of
-from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode import corrections
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.charge import edge_cost
 from wcet_probe.certificate.check import check_bound
@@ -92,7 +92,7 @@ def test_a_counter_that_goes_through_the_stack_pointer_ends_no_loop(through, is_
         f"mov r7, sp\n movs r4, #0\n 1: mov {through}, r4\n mov r4, {through}\n adds r4, #1\n cmp r4, #40\n blt 1b\n"
         " mov sp, r7\n bx lr\n"
     )
-    with patch.object(Lifter, "_aligned_stack", lambda _, ops: ops):  # else nothing is proved of it
+    with patch.object(corrections, "_aligned_stack", lambda _, ops: ops):  # else nothing is proved of it
         document, binary = document_of(guest_of(assembler({"f": body}, core), core))
     found = check_bound(document, binary)
     assert document["bound"]["instructions"] == 204

@@ -13,15 +13,15 @@ from dataclasses import replace
 from functools import lru_cache, reduce
 
 from wcet_probe.certificate import numbers
+from wcet_probe.certificate.arm_accesses import access_memory, loaded_registers, name_held, stored_registers
+from wcet_probe.certificate.arm_text import LR, MOST_TEXTS, PC, SP, immediate_of, operands_in, register_of
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.certificate.state import Comparison, State, assume, computed, joined, sum_of
-from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
-SP, LR, PC = "r13", "r14", "r15"
 REGISTERS = tuple(f"r{number}" for number in range(15))
-_ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": SP, "lr": LR, "pc": PC}
 _CONDITIONS = {
     "eq": ("==", False), "ne": ("!=", False), "hs": (">=", False), "cs": (">=", False), "lo": ("<", False),
     "cc": ("<", False), "hi": (">", False), "ls": ("<=", False), "ge": (">=", True), "lt": ("<", True),
@@ -71,9 +71,6 @@ _STATUS = re.compile(
 )
 """Uses of status registers that are no stack pointer, and do not exchange registers as another mode of ARM does."""
 _BANKED = tuple(f"r{number}" for number in range(8, 15))
-_SPLIT = re.compile(r",\s*(?![^\[{]*[\]}])")
-_MOST_TEXTS = 1 << 12
-"""So many texts of instructions are read once only: each is executed again and again."""
 
 
 def entry_state() -> State:
@@ -87,7 +84,7 @@ def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
     return _mnemonic(instruction.text.split(" ", 1)[0], predicated, instruction.control is Control.CONDITIONAL_BRANCH)
 
 
-@lru_cache(_MOST_TEXTS)
+@lru_cache(MOST_TEXTS)
 def _mnemonic(text: str, predicated: bool, branches: bool) -> tuple[str, bool, str | None]:  # noqa: FBT001  (a key)
     name = text.removesuffix(".w").removesuffix(".n")
     if name == "it" or re.fullmatch("it[te]{0,3}", name):
@@ -154,7 +151,7 @@ def _is_met(condition: str, left: Value, right: Value) -> bool | None:
 
 
 def _compare_and_branch(instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
-    register = _register(_operands(instruction)[0])
+    register = register_of(operands_in(instruction)[0])
     state.flags["zero"] = Comparison(state.name(register), state.read(register), None, constant(0))
     ways = []
     for way, address, is_zero in (
@@ -189,20 +186,20 @@ def _executed(
 def _indirect(machine: Machine, instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
     """A jump to where a register, or a word of memory, says."""
     thumb = machine.image.isa is Isa.THUMB
-    operands = _operands(instruction)
+    operands = operands_in(instruction)
     if name in {"tbb", "tbh"}:
         return _table(machine, instruction, state, way="jump", halfwords_from=instruction.address + 4)
     if name in {"bx", "blx"}:
-        target = _read(state, _register(operands[0]), instruction, thumb=thumb)
+        target = _read(state, register_of(operands[0]), instruction, thumb=thumb)
     elif name == "mov":
         target = _second_operand(state, operands[1:], instruction, thumb=thumb)[0]
     elif name == "add" and not thumb:
-        values = [_read(state, _register(operands[1]), instruction, thumb=thumb)]
+        values = [_read(state, register_of(operands[1]), instruction, thumb=thumb)]
         target = numbers.add(values[0], _second_operand(state, operands[2:], instruction, thumb=thumb)[0])
     elif name == "ldr" and _is_table(instruction):
         return _table(machine, instruction, state, way="jump")
     elif name in {"pop", "ldr", "ldm", "ldmdb", "ldmib", "ldmda"}:
-        target = _loads(machine, instruction, name, state)[PC][0]
+        target = loaded_registers(machine, instruction, name, state)[PC][0]
         _compute(machine, instruction, name, state, sets_flags=False)
         _settle(machine, instruction, name, state)
         state.drop(PC)
@@ -243,11 +240,11 @@ def _table(
 
 def _compute(machine: Machine, instruction: Instruction, name: str, state: State, *, sets_flags: bool) -> None:
     thumb = machine.image.isa is Isa.THUMB
-    operands = _operands(instruction)
+    operands = operands_in(instruction)
     if name in {"it", "nop"}:
         return
     if name in _FLAGLESS and instruction.accesses:
-        _access(machine, instruction, name, state)
+        access_memory(machine, instruction, name, state)
         return
     if name in {"vpush", "vpop"} and len(instruction.accesses) == 1:
         (access,) = instruction.accesses
@@ -265,7 +262,7 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         return
     if known is None or len(instruction.writes - {PC}) != 1:
         flags_before = dict(state.flags) if name in _KEEPS_FLAGS else {}
-        machine.havoc(instruction, state, _stored(instruction))
+        machine.havoc(instruction, state, stored_registers(instruction))
         state.flags |= flags_before
         return
     value, old_name, flags = known
@@ -307,13 +304,13 @@ def _result(
     if name in _BINARY:
         if len(operands) == 2 or (len(operands) == 3 and operands[2].split(" ")[0] in {*_SHIFTS, "ror", "rrx"}):
             operands = [operands[0], *operands]
-        left = _register(operands[1])
+        left = register_of(operands[1])
         a = _read(state, left, instruction, thumb=thumb)
         b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
         if name in _SHIFTS:  # of a register, its lowest byte says how far
             b = numbers.conjunction(b, constant(0xFF))
         by_constant = b.is_number and b.is_constant
-        left_name = _name(state, left)
+        left_name = name_held(state, left)
         own = _name_of(name, left_name, right_name, b)
         if name == "sub":
             return numbers.subtract(a, b), own, Comparison(left_name, a, right_name, b)
@@ -321,8 +318,8 @@ def _result(
             # The flags are those of the comparison with -b: a carry where the sum is 2**32 or more.
             return numbers.add(a, b), own, Comparison(left_name, a, None, constant(WORD - b.low))
         return _BINARY[name](a, b), own, _NO_FLAGS
-    numeric = [_immediate(one) for one in operands if one.startswith("#")]
-    old = state.read(_register(operands[0]))
+    numeric = [immediate_of(one) for one in operands if one.startswith("#")]
+    old = state.read(register_of(operands[0]))
     match name:
         case "movt":
             low = numbers.conjunction(old, constant(0xFFFF))
@@ -331,11 +328,11 @@ def _result(
             pc = instruction.address + (4 if thumb else 8)
             return constant((pc & ~3) + numeric[0]), None, _NO_FLAGS
         case "ubfx":
-            value = numbers.shift_right(state.read(_register(operands[1])), constant(numeric[0]))
+            value = numbers.shift_right(state.read(register_of(operands[1])), constant(numeric[0]))
             return numbers.conjunction(value, constant((1 << numeric[1]) - 1)), None, _NO_FLAGS
         case "bfi":
             mask = (1 << numeric[1]) - 1
-            field = numbers.conjunction(state.read(_register(operands[1])), constant(mask))
+            field = numbers.conjunction(state.read(register_of(operands[1])), constant(mask))
             field = numbers.shift_left(field, constant(numeric[0]))
             rest = numbers.conjunction(old, constant(~(mask << numeric[0])))
             return numbers.disjunction(rest, field), None, _NO_FLAGS
@@ -353,10 +350,10 @@ def _name_of(name: str, left: object, right: object, b: Value) -> object:
 
 
 def _compared(state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool) -> Comparison:
-    left = _register(operands[0])
+    left = register_of(operands[0])
     a = _read(state, left, instruction, thumb=thumb)
     b, right = _second_operand(state, operands[1:], instruction, thumb=thumb)
-    left_name = _name(state, left)
+    left_name = name_held(state, left)
     if name == "cmp":
         return Comparison(left_name, a, right, b)
     if name == "cmn" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
@@ -374,13 +371,15 @@ def _second_operand(
     if operands[0].startswith("#"):
         if len(operands) != 1:
             raise ValueError(operands)
-        return constant(_immediate(operands[0])), None
-    register = _register(operands[0])
+        return constant(immediate_of(operands[0])), None
+    register = register_of(operands[0])
     value = _read(state, register, instruction, thumb=thumb)
     if len(operands) == 1:
-        return value, _name(state, register)
+        return value, name_held(state, register)
     shift, amount = operands[1].split(" ") if " " in operands[1] else (operands[1], "#1")
-    bits = constant(_immediate(amount)) if amount.startswith("#") else numbers.unknown(state.read(_register(amount)))
+    bits = (
+        constant(immediate_of(amount)) if amount.startswith("#") else numbers.unknown(state.read(register_of(amount)))
+    )
     if shift in _SHIFTS:
         return _SHIFTS[shift](value, bits), None
     return ANY if value.may_be_stack else TOP, None
@@ -390,136 +389,3 @@ def _read(state: State, register: str, instruction: Instruction, *, thumb: bool)
     if register != PC:
         return state.read(register)
     return TOP if thumb else constant(instruction.address + 8)
-
-
-def _name(state: State, register: str) -> object:
-    """The name of what ``register`` holds; the program counter holds another value at each instruction."""
-    return object() if register == PC else state.name(register)
-
-
-# ------------------------------------------------------------------------------------------------------------- accesses
-
-
-def _access(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
-    """Loads and stores of registers, and what they make of the register that the address is in."""
-    if instruction.accesses[0].kind is AccessKind.LOAD:
-        found = _loads(machine, instruction, name, state)
-        _write_back(machine, instruction, name, state)
-        for register, (value, asserted) in found.items():
-            if register != PC:
-                state.write(register, value, asserted)
-        # A base that is written back and loaded is unpredictable.
-        unknown = instruction.writes - (found.keys() ^ _moved(instruction, name))
-    else:
-        transfers = [
-            (address, size_bytes, *_transferred(machine, instruction, name, register, state))
-            for address, size_bytes, register in _transfers(machine, instruction, state)
-        ]
-        _write_back(machine, instruction, name, state)
-        for address, size_bytes, value, asserted in transfers:
-            machine.store(address, size_bytes, value, asserted, state)
-        unknown = instruction.writes - _moved(instruction, name)
-    for register in unknown - {PC}:
-        state.write(register, ANY, machine.fresh())
-
-
-def _transferred(
-    machine: Machine, instruction: Instruction, name: str, register: str, state: State
-) -> tuple[Value, object]:
-    """What is stored of a register, and its name; of a base that is written back nobody knows, but if it is the first.
-
-    The first of several, that is (ARM DDI 0406C, A8.8.199: the value is unknown otherwise).
-    """
-    is_list = "{" in instruction.text
-    if register in _moved(instruction, name) and not (is_list and register == _listed(instruction)[0]):
-        return ANY, machine.fresh()
-    return state.read(register), _name(state, register)
-
-
-def _stored(instruction: Instruction) -> frozenset[str]:
-    """The registers that an instruction names in front of an address: it may store them."""
-    before, bracket, _ = instruction.text.partition("[")
-    words = re.findall(r"\w+", before)[1:] if bracket else []
-    return instruction.reads & {_ALIASES.get(word, word) for word in words}
-
-
-def _listed(instruction: Instruction) -> list[str]:
-    """The registers between braces, in the order in which they are transferred."""
-    (braced,) = (one for one in _operands(instruction) if one.startswith("{"))
-    return sorted((_register(one) for one in _SPLIT.split(braced.strip("{}"))), key=lambda one: int(one[1:]))
-
-
-def _loads(machine: Machine, instruction: Instruction, name: str, state: State) -> dict[str, tuple[Value, object]]:
-    found = {}
-    for address, size_bytes, register in _transfers(machine, instruction, state):
-        found[register] = machine.load(address, size_bytes, state, is_signed=name.startswith("ldrs"))
-    return found
-
-
-def _transfers(machine: Machine, instruction: Instruction, state: State) -> list[tuple[Value, int, str]]:
-    """Address, size and register of each access."""
-    (access,) = instruction.accesses
-    operands = _operands(instruction)
-    if any(one.startswith("{") for one in operands):
-        registers = _listed(instruction)
-    else:
-        registers = [_register(one) for one in operands[: access.count]]
-    addresses = [machine.address_of(access, state, each) for each in range(access.count)]
-    return [(*pair, register) for pair, register in zip(
-        ((address, access.bytes_each) for address in addresses), registers, strict=True
-    )]  # fmt: skip
-
-
-def _moved(instruction: Instruction, name: str) -> frozenset[str]:
-    """The registers that an address is written back to."""
-    if name in {"push", "pop"}:
-        return frozenset({SP})
-    base = instruction.accesses[0].base
-    operands = _operands(instruction)
-    is_post = operands[-1][0] != "[" and any(one.startswith("[") for one in operands)
-    return frozenset({base} if base and ("!" in instruction.text or is_post) else set())
-
-
-def _write_back(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
-    (access,) = instruction.accesses
-    for register in _moved(instruction, name):
-        operands = _operands(instruction)
-        old = state.read(register)
-        size = access.count * access.bytes_each
-        if name in {"push", "stmdb", "stmda", "ldmdb", "ldmda"}:
-            new = numbers.subtract(old, constant(size))
-        elif name in {"pop", "stm", "stmib", "ldm", "ldmib"}:
-            new = numbers.add(old, constant(size))
-        elif "!" in instruction.text:
-            new = machine.address_of(access, state)
-        elif operands[-1].startswith("#"):
-            new = numbers.add(old, constant(_immediate(operands[-1])))
-        else:  # by another register
-            new = numbers.unknown(*map(state.read, instruction.reads))
-        state.write(register, new, machine.fresh())
-
-
-# ----------------------------------------------------------------------------------------------------------------- text
-
-
-def _operands(instruction: Instruction) -> list[str]:
-    return list(_operand_texts(instruction.text))
-
-
-@lru_cache(_MOST_TEXTS)
-def _operand_texts(instruction: str) -> tuple[str, ...]:
-    _, _, text = instruction.partition(" ")
-    return tuple(_SPLIT.split(text.strip())) if text else ()
-
-
-@lru_cache(_MOST_TEXTS)
-def _register(text: str) -> str:
-    name = text.rstrip("!")
-    name = _ALIASES.get(name, name)
-    if not re.fullmatch("r(1[0-5]|[0-9])", name):
-        raise ValueError(text)
-    return name
-
-
-def _immediate(text: str) -> int:
-    return int(text.removeprefix("#"), 0)
