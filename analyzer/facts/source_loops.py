@@ -64,6 +64,7 @@ _MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
 _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
+_VALUES = frozenset({"concatenated_string", "initializer_list", "initializer_pair"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 PASTING = "##"
 """Of a macro's text that makes a name of two: which one, nobody sees."""
@@ -132,12 +133,13 @@ def parse_source(
 def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozenset[str]]:
     """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared.
 
-    Those in strings are among them, which may be assembler code or what the linker knows a function as.
+    Those in strings are among them, which may be assembler code or what the linker knows a function as, but where a
+    string is a variable's value as it stands.
     """
     calls, others = list[tuple[str, int]](), set[str]()
     for node in nodes:
         parent = node.parent
-        if node.type == "string_literal":
+        if node.type == "string_literal" and not _is_value(node):
             others.update(word.decode() for word in _WORD.findall(node.text or b""))
         if node.type != "identifier" or parent is None:
             continue
@@ -146,6 +148,14 @@ def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozense
         elif parent.type != "function_declarator" or _is_in_body(parent):
             others.add(text_of(node))
     return tuple(calls), frozenset(others)
+
+
+def _is_value(node: Node) -> bool:
+    """Whether a string is the value of a variable, or part of one; in a call it may be a macro's, which is anything."""
+    parent = node.parent
+    while parent is not None and parent.type in _VALUES:
+        parent = parent.parent
+    return parent is not None and parent.type == "init_declarator" and not parent.has_error
 
 
 def _is_in_body(node: Node) -> bool:

@@ -54,6 +54,16 @@ def test_loops_and_calls_multiply_and_places_add_up():
 
 
 @pytest.mark.parametrize(
+    "value",
+    ['char const *x = "helper";', 'char x[] = "a " "helper";', 'char const *x[][1] = {{"b"}, [1] = {"helper"}};'],
+)
+def test_a_word_in_the_value_of_a_variable_calls_nothing(value):
+    """A dictionary of words had "main" among them."""
+    source = SOURCE.replace("static void in_test(void) { }", value)
+    assert executions(source, "/* helper */") == 21 * 5 + (4 + 1)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "why"),
     [
         ("helper(9);", "int (*p)(int) = helper;", "the address of helper may be taken"),
@@ -61,6 +71,7 @@ def test_loops_and_calls_multiply_and_places_add_up():
         ("helper(9);", 'asm("bl helper");', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'int other(int) asm("helper");', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'asm("other: b helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'int x = ASM("b helper");', "the address of helper may be taken"),
         ("return n;", "return helper(n);", "helper calls itself"),
         ("return n;", "twice(); return n;", "(helper|twice) calls itself"),
         ("static void in_test(void) { }", "#define AGAIN(n) helper(n)", "macros may call helper"),
