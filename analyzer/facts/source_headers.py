@@ -1,4 +1,4 @@
-"""What sources include, and functions whose header stands in a source several times, once in each style.
+"""Headers of the language's library, and functions whose header stands in a source several times, once in each style.
 
 Words: flow fact (docs/explanation/glossary.md).
 
@@ -8,7 +8,6 @@ Words: flow fact (docs/explanation/glossary.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 LIBRARY_HEADERS = frozenset(
     re.findall(
@@ -19,8 +18,6 @@ LIBRARY_HEADERS = frozenset(
     )
 )
 """Of C11 (ISO/IEC 9899:2011, 7.1.2): their macros call nothing of a program."""
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*([^\n]*)", re.MULTILINE)
-_FILE = re.compile(r'["<]([^">\n]+)[">]')
 _ALTERNATIVES = re.compile(
     rb"^[ \t]*#[ \t]*if[^\n]*\n"
     rb"((?:(?![ \t]*#)[^\n]*\n)*?)"
@@ -29,16 +26,6 @@ _ALTERNATIVES = re.compile(
     re.MULTILINE,
 )
 """Conditional text that ends just before a body: a function's header, once in each style."""
-
-
-def included_files(text: str) -> Iterator[str]:
-    """What ``text`` includes, as it is written; of a macro that tells it, the macro.
-
-    *Soundness:* as said of the module; what stands in comments or is left out by conditions is told, too.
-    """
-    for said in _INCLUDE.findall(text):
-        file = _FILE.match(said)
-        yield file[1] if file else said.strip()
 
 
 def with_one_header(code: bytearray) -> bytes:

@@ -19,9 +19,10 @@ from functools import lru_cache
 from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
-from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS, included_files
+from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS
 from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_calls, macro_words, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
+from wcet_probe.build.sources import included_files
 from wcet_probe.errors import UsageError, unknown_name
 
 _NO_C = (".s", ".S", ".asm")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import image_of
 from wcet_probe.build.image import source_paths
-from wcet_probe.build.sources import find_sources
+from wcet_probe.build.sources import find_sources, included_files
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ImageError
 
@@ -56,7 +56,7 @@ def test_what_is_included_and_has_no_lines_is_there_by_another_name(elf, tmp_pat
     (tmp_path / "inc").mkdir()
     source = (
         '#include "../inc/a.h"\n#include <b.h>\n#include "a.h"\n#include "nowhere.h"\n#include "../../outside.h"\n'
-        + SOURCE
+        f'#include "{"a" * 5000}"\n#include "\0"\n' + SOURCE
     )
     (tmp_path / "src/guest.c").write_text(source)
     (tmp_path / "inc/a.h").write_text('#include "a.h"\n#include "../src/guest.c"\n#define A f(1)\n')
@@ -68,6 +68,11 @@ def test_what_is_included_and_has_no_lines_is_there_by_another_name(elf, tmp_pat
     assert found.keys() == {"guest.c", "./a.h", "./b.h", other}
     assert found["./b.h"] == "#define B f(2)\n"
     assert {found["./a.h"][-4:], found[other][-4:]} == {"(1)\n", "(4)\n"}
+
+
+def test_what_is_included_is_told_as_it_is_written():
+    text = '#include <string.h>\n  # include "../inc/own.h" // own\n#include FILE\nint include;\n'
+    assert list(included_files(text)) == ["string.h", "../inc/own.h", "FILE"]
 
 
 def test_what_is_no_elf_is_refused():

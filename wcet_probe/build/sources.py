@@ -9,7 +9,9 @@ from pathlib import Path, PurePosixPath
 
 from wcet_probe.build.image import source_paths
 
-_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">\n\0]{1,200})[">]', re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*([^\n]*)", re.MULTILINE)
+_FILE = re.compile(r'["<]([^">\n]+)[">]')
+_LONGEST_NAME = 200
 
 
 def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
@@ -37,13 +39,25 @@ def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
     return {**{name: text for name, text in single.items() if text is not None}, **_included(files, roots)}
 
 
+def included_files(text: str) -> Iterator[str]:
+    """What a source includes, as it is written; of a macro that tells it, the macro.
+
+    What stands in comments or is left out by conditions is told, too.
+    """
+    for said in _INCLUDE.findall(text):
+        file = _FILE.match(said)
+        yield file[1] if file else said.strip()
+
+
 def _included(files: Collection[Path], roots: Sequence[Path]) -> dict[str, str]:
     """The texts of what ``files`` include and are not."""
     found: dict[str, str] = {}
     seen, todo = {file.resolve() for file in files}, list(files)
     while todo:
         including = todo.pop()
-        for name in _INCLUDE.findall(including.read_text("utf-8", "replace")):
+        for name in included_files(including.read_text("utf-8", "replace")):
+            if len(name) > _LONGEST_NAME or "\0" in name:
+                continue
             for file in (including.parent / name, *_candidates(PurePosixPath(name), roots)):
                 if not file.is_file() or not any(file.resolve().is_relative_to(root.resolve()) for root in roots):
                     continue

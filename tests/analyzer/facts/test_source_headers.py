@@ -2,7 +2,7 @@
 
 import pytest
 
-from wcet_probe.analyzer.facts.source_headers import included_files, with_one_header
+from wcet_probe.analyzer.facts.source_headers import with_one_header
 from wcet_probe.analyzer.facts.source_loops import parse_source
 
 STYLES = b"""\
@@ -18,11 +18,6 @@ void *take(bytes) unsigned bytes;
     return 0;
 }
 """
-
-
-def test_what_is_included_is_told_as_it_is_written():
-    text = '#include <string.h>\n  # include "../inc/own.h" // own\n#include FILE\nint include;\n'
-    assert list(included_files(text)) == ["string.h", "../inc/own.h", "FILE"]
 
 
 def test_the_first_header_is_kept_where_it_stands():
