@@ -21,7 +21,6 @@ Words: loop bound, marker, flow restriction (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from types import MappingProxyType
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
 from wcet_probe.analyzer.facts.source_counters import loop_counters
+from wcet_probe.analyzer.facts.source_hash import definition_sha256
 from wcet_probe.analyzer.facts.source_headers import with_one_header
 from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, in_macro, keywords, loops_in, macro_uses
 from wcet_probe.analyzer.facts.source_parts import (
@@ -105,11 +105,12 @@ def parse_source(
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
     """
-    code, marks = _blanked(text.encode())
+    blanked, marks = _blanked(text.encode())
+    code = with_one_header(bytearray(blanked))
     root = parsed(code)
     nodes = list(walk(root))
     defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
-    functions = tuple(_function(file, node) for node in defined)
+    functions = tuple(_function(file, node, blanked) for node in defined)
     found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
     counters = loop_counters(root, defined, macro_words, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
@@ -245,7 +246,7 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION)):
                 if said := pattern.search(text):
                     marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
-    return with_one_header(code), marks
+    return bytes(code), marks
 
 
 def _is_nested(node: Node) -> bool:
@@ -257,7 +258,7 @@ def _is_nested(node: Node) -> bool:
     return False
 
 
-def _function(file: str, node: Node) -> SourceFunction:
+def _function(file: str, node: Node, code: bytes) -> SourceFunction:
     declarator: Node | None = node.child_by_field_name("declarator")
     name = declarator
     while declarator is not None:
@@ -265,9 +266,8 @@ def _function(file: str, node: Node) -> SourceFunction:
         declarator = declarator.child_by_field_name("declarator") or (
             declarator.named_children[0] if declarator.type == "parenthesized_declarator" else None
         )
-    tokens = [symbol.text or b"" for symbol in walk(node) if not symbol.children]
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
-    digest = hashlib.sha256(b"\0".join(b" ".join(token.split()) for token in tokens)).hexdigest()
+    digest = definition_sha256(code, text, range(node.start_byte, node.end_byte))
     calls = (each.child_by_field_name("function") for each in walk(node) if each.type == "call_expression")
     names = frozenset(text_of(each) for each in walk(node) if each.type in {"identifier", "type_identifier"})
     variables = tuple(

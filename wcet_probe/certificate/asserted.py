@@ -22,7 +22,7 @@ from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
-_LEXEMES = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+_LEXEMES = re.compile(r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _PRAGMA = re.compile(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
@@ -452,25 +452,34 @@ def _rows(text: str) -> Sequence[str]:
 
 
 def definitions(text: str, function: str) -> list[str]:
-    """The texts of the definitions of a function in a source, from their types on."""
-    body = _function(text, function)
-    if body is None:
-        return []
-    before = _DIRECTIVE.sub(lambda found: ";" * len(found[0]), _blanked(text)[: body[0]])
-    start = max(before.rfind(mark) for mark in ";}") + 1
-    return [text[start : body[1]]]
+    """The texts of the definitions of a function in a source, of which an ``#if`` may choose one."""
+    ends = _ends(text)
+    return [
+        text[max(ends.rfind(mark, 0, start) for mark in ";{}") + 1 : end] for start, end in _functions(text, function)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _ends(text: str) -> str:
+    """``text`` without comments and strings, and with semicolons for directives."""
+    return _DIRECTIVE.sub(lambda found: ";" * len(found[0]), _blanked(text))
+
+
+def _function(text: str, name: str) -> tuple[int, int] | None:
+    """Where the first definition of the function ``name`` begins, from its name on, and ends."""
+    return next(iter(_functions(text, name)), None)
 
 
 @lru_cache(maxsize=256)
-def _function(text: str, name: str) -> tuple[int, int] | None:
-    """Where the body of the function ``name`` begins and ends."""
-    plain = _blanked(text)
+def _functions(text: str, name: str) -> tuple[tuple[int, int], ...]:
+    """Where definitions of the function ``name`` begin, from its name on, and end."""
+    plain, places = _blanked(text), list[tuple[int, int]]()
     for found in re.finditer(rf"\b{re.escape(name)}\s*\(", plain):
         close = _matching(plain, found.end() - 1, "(", ")")
         body = re.compile(r"[^;{}()=,]*\{").match(plain, close + 1) if close > 0 else None
         if body is not None:
-            return found.start(), _matching(plain, body.end() - 1, "{", "}") + 1
-    return None
+            places.append((found.start(), _matching(plain, body.end() - 1, "{", "}") + 1))
+    return tuple(places)
 
 
 def _matching(text: str, start: int, opening: str, closing: str) -> int:

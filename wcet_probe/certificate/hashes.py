@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: 0BSD
 """Is each function still the one that a fact was written for: the hash of its tokens, or of its code, found again.
 
-The tokens are those of the definition from its type on, without comments and white space, with null bytes between them.
-Quotes are tokens of their own, as are escapes in what they quote. A fact that names code by an offset has the hash of
+The tokens are those of the definition, which begins behind the last semicolon, brace or directive before it, without
+comments, white space, spliced lines and pragmas, with null bytes between them. Quotes are tokens of their own, as are
+escapes in what they quote; the end of an ``#if`` is an empty token. A fact that names code by an offset has the hash of
 the bytes of the function in the image.
 """
 
@@ -18,8 +19,9 @@ from wcet_probe.certificate.records import demand
 from wcet_probe.model.image import Image
 
 _LEXEMES = re.compile(
-    r"""/\*.*?\*/|//[^\n]*|\#\s*pragma[^\n]*|_Pragma\s*\(\s*L?"(?:\\.|[^"\\])*"\s*\)|"""
-    r"""\#[ \t]*(?:el)?if\b[^\n]*\n|\#[ \t]*[a-z]+|"""
+    r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\\\r?\n|"""
+    r"""\#[ \t]*pragma\b(?:\\\r?\n|[^\n])*|_Pragma\s*\(\s*L?"(?:\\.|[^"\\])*"\s*\)|"""
+    r"""\#[ \t]*(?:el)?if\b(?:\\\r?\n|[^\n])*\n|\#[ \t]*[a-z]+|"""
     r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[A-Za-z_]\w*|\.?\d(?:[eEpP][+-]|[\w.])*|"""
     r"""\.\.\.|<<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\#\#|\S""",
     re.DOTALL,
@@ -84,14 +86,14 @@ def tokens(text: str) -> Iterator[str]:
     """The tokens of C source, but for comments and pragmas."""
     for found in _LEXEMES.finditer(text):
         token = found[0]
-        if token.startswith(("/*", "//")) or re.match(r"#\s*pragma|_Pragma\s*\(", token):
+        if re.match(r"/[*/]|\\\r?\n|#[ \t]*pragma\b|_Pragma\s*\(", token):
             continue
         if token[0] == "#" and token[-1] == "\n":
             # The end of the line is an empty token.
             name = re.match(r"#[ \t]*[a-z]+", token)
             assert name is not None  # noqa: S101  (as the lexeme is)
             yield from (name[0], *tokens(token[name.end() :]), "")
-        elif token[0] in "\"'":
+        elif token[0] in "\"'" and len(token) > 1:
             yield token[0]
             yield from _QUOTED.findall(token[1:-1])
             yield token[0]

@@ -200,10 +200,6 @@ void *take(bytes)
     assert [(loop.function, loop.first_line) for loop in source.loops] == [("take", 8)]
     assert source.functions[0].first_line == 2
     assert source.functions[0].last_line == 11
-    plain = parse_source(
-        "a.c", text.replace("#if __STD_C\n", "").replace("#else\nvoid *take(bytes)\n    size_t bytes;\n#endif\n", "")
-    )
-    assert plain.functions[0].sha256 == source.functions[0].sha256
 
 
 def test_pragma_in_a_macro_speaks_of_the_loop_of_each_use() -> None:
