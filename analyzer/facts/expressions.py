@@ -22,6 +22,10 @@ _LONGEST = 300
 _LARGEST = 1 << 128
 """As of the checker of certificates."""
 _ADDRESS = "address"
+
+HEAP_BYTES = "H"
+"""The parameter that is the bytes of the heap, of every allocator."""
+
 _OPERATORS: Mapping[type[ast.operator], Callable[[int, int], int]] = MappingProxyType(
     {
         ast.Add: lambda left, right: left + right,
@@ -106,7 +110,8 @@ def evaluate(
         if name not in parameters:
             hint = str(unknown_name("parameter", name, parameters)) if parameters else f"unknown parameter {name!r}."
             known = f" Known are: {', '.join(sorted(parameters)) or 'none'}."
-            raise UsageError(f"in {expression.text!r}: {hint}{'' if 'known are' in hint else known}")
+            heap = f" {HEAP_BYTES} is the heap in bytes." if HEAP_BYTES in parameters else ""
+            raise UsageError(f"in {expression.text!r}: {hint}{'' if 'known are' in hint else known}{heap}")
     if unknown := sorted(symbols(expression) - addresses.keys()):
         raise UsageError(
             f"in {expression.text!r}: {_ADDRESS}({unknown[0]}) can be used in [parameters] only; declare one there."

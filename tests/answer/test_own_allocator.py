@@ -17,6 +17,7 @@ from wcet_probe.answer.search import SearchRequest, search
 from wcet_probe.build.program import load_program
 from wcet_probe.build.toolchain import find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.catalog.own_allocator import read_own_name
 from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.model.report import Verdict
@@ -415,6 +416,16 @@ def test_new_allocator_writes_a_manifest_that_the_tool_reads(tmp_path, capsys):
     (home / "mine.c").write_text("", "utf-8")
     assert main(["new-allocator", str(home)]) == ExitCode.OK
     assert load_allocator(f"{home}/").name == "my-pool"
+    taken = tmp_path / "tlsf"
+    taken.mkdir()
+    (taken / "tlsf.c").write_text("", "utf-8")
+    (taken / "tlsf.h").write_text(
+        "/* tlsf_malloc(...) */\ntlsf_t  tlsf_create(\n  void *mem);\nint tlsf_size(void);\n", "utf-8"
+    )
+    assert main(["new-allocator", str(taken)]) == ExitCode.OK
+    assert read_own_name(taken) == "own-tlsf"
+    assert "\n#   tlsf_t tlsf_create( void *mem);\n" in (taken / "manifest.toml").read_text("utf-8")
+    assert "tlsf_size" not in (taken / "manifest.toml").read_text("utf-8")
     capsys.readouterr()
     assert main(["new-allocator", str(home), "-q"]) == ExitCode.FAILURE
     assert "my_pool_init" in capsys.readouterr().out

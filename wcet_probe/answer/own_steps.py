@@ -184,7 +184,11 @@ def _blocks(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
                 f"blocks take more than the manifest says: {', '.join(f'{t} bytes for {s}' for s, t in told)}; set "
                 f"minimum_block_bytes = {smallest} and overhead_bytes = {max([own.overhead_bytes, *larger])}."
             )
-    return ", ".join(f"malloc({size}) takes {taken} bytes" for size, taken in told)
+    found = ", ".join(f"malloc({size}) takes {taken} bytes" for size, taken in told)
+    # A least block that is told too large makes sparse states, whose witness is true and too cheap.
+    if own and least and least < own.minimum_block_bytes:
+        return f"{found}; minimum_block_bytes = {least} lets states hold more blocks"
+    return found
 
 
 def _free(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+_PROTOTYPE = re.compile(
+    r"^\w[\w\s*]*\b\w*(?:init|create|alloc|free|pool|check|valid|get|put|take|release)\w*\s*\([^;{}]*\)\s*;",
+    re.IGNORECASE | re.MULTILINE,
+)
+
 TEMPLATE = """\
 # The manifest of an allocator of one's own; `wcet-probe new-allocator FOLDER` checks it step by step.
 name = "{name}"
@@ -44,7 +52,7 @@ minimum_block_bytes = 16
 [call]
 # Headers with the prototypes, or the prototypes themselves.
 include = {includes}
-# declarations = "void *my_malloc(size_t); void my_free(void *);"
+{prototypes}# declarations = "void *my_malloc(size_t); void my_free(void *);"
 # The type of a variable `handle`, if calls need one: "struct pool", "pool_t *".
 # handle = "struct pool"
 # C statements and expressions. In init: arena (void *), bytes (size_t), end (unsigned char *). Without init the first
@@ -66,15 +74,20 @@ free = "{prefix}_free(pointer)"
 """
 
 
-def manifest_text(name: str, sources: list[str], headers: list[str]) -> str:
-    """The text of a manifest for the allocator ``name`` with these files, to be filled in."""
-    prefix = name.replace("-", "_")
+def manifest_text(name: str, sources: list[Path], headers: list[Path]) -> str:
+    """The text of a manifest for the allocator ``name`` with these files, to be filled in.
+
+    Prototypes in ``headers`` whose names sound like an allocator's stand as comments where calls are written.
+    """
+    texts = [header.read_text("utf-8", "replace") for header in headers]
+    found = [" ".join(one.group().split()) for text in texts for one in _PROTOTYPE.finditer(text)]
     return TEMPLATE.format(
         name=name,
-        prefix=prefix,
-        sources=_array(sources),
-        headers=_array(headers),
-        includes=_array([header.rpartition("/")[2] for header in headers]),
+        prefix=name.replace("-", "_"),
+        sources=_array([file.name for file in sources]),
+        headers=_array([file.name for file in headers]),
+        includes=_array([file.name for file in headers]),
+        prototypes="".join(f"#   {one}\n" for one in found),
     )
 
 

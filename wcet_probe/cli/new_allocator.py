@@ -62,14 +62,16 @@ def new_allocator(
 
 
 def _write(folder: Path, manifest: Path) -> int:
+    from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.catalog.new_manifest import manifest_text
     from wcet_probe.output_files import write_whole
 
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}; name the one that holds the allocator's C files.")
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "my-allocator"
-    name = name if name[0].isalpha() else f"own-{name}"
-    sources, headers = (sorted(file.name for file in folder.glob(f"*.{end}")) for end in ("c", "h"))
+    taken = {packaged.partition(":")[0] for packaged in allocator_names()}
+    name = name if name[0].isalpha() and name not in taken else f"own-{name}"
+    sources, headers = (sorted(folder.glob(f"*.{end}")) for end in ("c", "h"))
     write_whole(manifest, manifest_text(name, sources, headers).encode())
     click.echo(f"{manifest} is written: fill in [call], then check it with wcet-probe new-allocator {folder}.")
     return ExitCode.OK

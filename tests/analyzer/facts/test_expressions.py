@@ -92,7 +92,7 @@ def test_other_python_is_refused(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("H // N", r"unknown parameter 'N'.*known.*: H"),
+        ("H // N", r"unknown parameter 'N'.*known.*: H. H is the heap in bytes."),
         (f"H * {1 << 126}", r"a number is beyond 2\*\*128"),
         ("9" * 290 + " % 7", r"a number is beyond 2\*\*128"),
         ("0 - " + " * ".join([str(1 << 64)] * 3), r"a number is beyond 2\*\*128"),
