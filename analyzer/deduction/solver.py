@@ -5,7 +5,7 @@ Words: SMT, verification condition (docs/explanation/glossary.md).
 *Soundness:* what is said to hold was refuted in its negation (``unsat``) by z3, which is believed; no proof of it is
 kept. An answer ``unknown``, be it for the limit, counts as not shown. The limit is on z3's own count of its work
 (``rlimit``), so that the same questions in the same order have the same answers; only where z3 does not count is it on
-time, far above what any question took that was answered.
+processor time, far above what any question took that was answered.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from wcet_probe.analyzer.deduction.formulas import Node, negation
+from wcet_probe.analyzer.deduction.processor_time import limited
 from wcet_probe.errors import UsageError
 
 WORK_LIMIT = 20_000_000
 """Most units of z3's work for one question, several seconds."""
-TIME_LIMIT_MS = 60_000
-"""Most time for one question, in ms, for some of z3's loops do not count their work."""
+TIME_LIMIT_S = 60
+"""Most processor time for one question, in s, for some of z3's loops do not count their work."""
 _SEEDS = 3
 """So many solvers that were asked nothing yet are asked what was left open, each with another order of its choices."""
 _WORD_BITS = 32
@@ -76,18 +77,22 @@ class Questions:
         """Whether ``formula`` was shown to follow from what is assumed."""
         self.asked += 1
         negated = self._translate(negation(formula))
-        answer = self._solver.check(negated)
+        answer = self._answer(self._solver, negated)
         for seed in range(_SEEDS):
             if answer != self._z3.unknown:
                 break
-            answer = self._afresh(seed).check(negated)
+            answer = self._answer(self._afresh(seed), negated)
         return bool(answer == self._z3.unsat)
 
     def _limited(self, solver: Any) -> Any:  # noqa: ANN401
-        """``solver``, with limits of work and time for each question."""
+        """``solver``, with a limit of work for each question."""
         solver.set("rlimit", self._limit)
-        solver.set("timeout", TIME_LIMIT_MS)
         return solver
+
+    def _answer(self, solver: Any, *assumptions: Any) -> Any:  # noqa: ANN401
+        """What ``solver`` says of what it was told and ``assumptions``; nothing is known where it takes too long."""
+        with limited(self._context.interrupt, TIME_LIMIT_S):
+            return solver.check(*assumptions)
 
     def _afresh(self, seed: int) -> Any:  # noqa: ANN401
         """A solver with the same assumptions that was asked nothing yet, as what was learnt before may mislead."""
@@ -99,12 +104,12 @@ class Questions:
     def is_contradiction(self) -> bool:
         """Whether what is assumed was shown to be never true."""
         self.asked += 1
-        return bool(self._solver.check() == self._z3.unsat)
+        return bool(self._answer(self._solver) == self._z3.unsat)
 
     def is_possible(self) -> bool:
         """Whether values were found of which all holds that is assumed: it is then no contradiction."""
         self.asked += 1
-        return bool(self._solver.check() == self._z3.sat)
+        return bool(self._answer(self._solver) == self._z3.sat)
 
     def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
@@ -114,7 +119,7 @@ class Questions:
         for one in premises:
             solver.add(self._bits(one, made))
         solver.add(self._z3.Not(self._bits(formula, made)))
-        return bool(solver.check() == self._z3.unsat)
+        return bool(self._answer(solver) == self._z3.unsat)
 
     def _translate(self, node: Node) -> Any:  # noqa: ANN401
         found = self._made.get(node)

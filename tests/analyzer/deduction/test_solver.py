@@ -110,3 +110,16 @@ def test_the_work_of_questions_does_not_depend_on_others():
         one.is_possible()
     del others[::2]
     assert work() == alone > 0
+
+
+def test_a_question_that_takes_too_much_processor_time_is_not_shown_and_the_next_one_is_answered(monkeypatch):
+    monkeypatch.setattr("wcet_probe.analyzer.deduction.solver.TIME_LIMIT_S", 0.1)
+    monkeypatch.setattr("wcet_probe.analyzer.deduction.solver._SEEDS", 0)
+    questions = Questions(work_limit=0)  # none
+    a, b, c = (condition("bits unknown", name) for name in "abc")
+    carries = condition("bits INT_MULT", bits(2), condition("bits INT_AND", a, b))
+    parts = [condition("bits INT_MULT", one, c) for one in (condition("bits INT_XOR", a, b), carries)]
+    whole = condition("bits INT_MULT", condition("bits INT_ADD", a, b), c)
+    assert not questions.bits_hold([], condition("bits equal", condition("bits INT_ADD", *parts), whole))  # it is true
+    assert questions.bits_hold([], condition("bits equal", bits(1), bits(1)))
+    assert questions.holds(X.equals(X))
