@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 from wcet_probe.analyzer.pcode.operations import SATURATION, SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
+from wcet_probe.analyzer.pcode.status_registers import masked, powerpc_status, thumb_status
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.target import Isa
 
@@ -107,12 +108,14 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         first, second = at.halves
         if at.isa is Isa.THUMB and first & 0xFFEF == _MOVE_SHIFTED and second & 0x70F0 == _LSR_32:
             raise DecodeError(f"the lsr by 32 bits at {at.address:#010x} is not known: its result is 0, so move that.")
+        ops = thumb_status(at.halves, ops, at.registers) if at.isa is Isa.THUMB else masked(ops)
         if any(map(partial(_is_status_read, at), ops)):
             return _unknown(ops, SPECIAL_REGISTER)
         ops = _literal_pair(at, _pointers(_saturated(at, ops)))
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
-    ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
     word = at.word
+    ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
+    ops = powerpc_status(word, ops, at.registers)
     if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
         raise DecodeError(f"the stswi of a part of a word at {at.address:#010x} is not known: store bytes.")
     if word & 0xFC00_07FE in {_MFSPR, _MFTB} and (word >> 6 & 0x3E0 | word >> 16 & 0x1F) not in _KEPT_SPECIAL:

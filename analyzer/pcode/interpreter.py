@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, Semantics, UndefinedResultError, operation, signed
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.target import Isa
 
@@ -211,7 +212,7 @@ class _Machine:
         return self._assignment(op, op.opcode)
 
     def _user_operation(self, op: PcodeOp) -> Callable[[], None]:
-        if op.user_op in NO_EFFECT:
+        if op.user_op in NO_EFFECT or op.user_op == INTERRUPT_MASK:
             return lambda: None
         if op.user_op == "setISAMode":
             return self._check_instruction_set

@@ -22,6 +22,7 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, UNKNOWN_RESULTS, LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.bases import Base
@@ -306,7 +307,7 @@ class _Run:
         elif op.user_op in UNKNOWN_RESULTS or self._is_float(op):
             if op.output is not None:
                 self._write(state, op.output, self._unknown(state, op.output, index), index)
-        elif op.user_op not in NO_EFFECT and op.user_op != "setISAMode":
+        elif op.user_op not in NO_EFFECT and op.user_op not in {INTERRUPT_MASK, "setISAMode"}:
             raise AnalysisError(
                 f"the effect of {op.user_op or 'an operation'} of the instruction at "
                 f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
