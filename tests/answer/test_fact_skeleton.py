@@ -138,6 +138,22 @@ def test_a_recursion_without_source_is_offered_by_the_code_of_its_function(tool)
     assert tool("bound", "f.elf", "--entry", "depth", "--facts", "facts.toml")[0] == ExitCode.OK
 
 
+def test_a_loop_of_a_function_whose_source_is_not_understood_is_told_by_its_code(tool):
+    """Braces that an ``#if`` chooses from, as FreeRTOS has: the name was left empty, which no fact may have."""
+    header = "#define FEW 1\nint walk(int n)\n{\n    int sum = 0;\n#if FEW\n    if (n) {\n#else\n    {\n#endif\n"
+    source = SOURCE.replace("int walk(int n)\n{\n    int sum = 0;\n", header).replace(
+        "        sum += at->value;\n", "        sum += at->value; }\n", 1
+    )
+    write(source, "cortex-m4")
+    code, text, _ = tool("facts", "f.elf", "--entry", "walk")
+    assert code == ExitCode.OK
+    assert 'function = ""' not in text
+    assert "its function's source is not understood" in text
+    Path("facts.toml").write_text(filled(text), "utf-8")
+    code, _, error = tool("bound", "f.elf", "--entry", "walk", "--facts", "facts.toml")
+    assert code == ExitCode.OK, error
+
+
 def test_a_range_of_an_argument_is_offered_where_it_bounds_a_loop(tool):
     text = tool("facts", "f.elf", "--entry", "walk")[1]
     offered = re.findall(

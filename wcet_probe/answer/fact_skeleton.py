@@ -229,15 +229,16 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         where = f"the loop at {image.location(header)}"
         lines: tuple[str, ...]
         text: tuple[str, ...]
-        if loop is None:
+        if loop is None or not loop.function:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
-            title, text = f"{where}: no source loop is clearly its own", ()
+            cause = "its function's source is not understood" if loop else "no source loop is clearly its own"
+            title, text = f"{where}: {cause}", ()
         else:
             lines, sha256, text = _source_lines(trial, prepared, loop)
             title = f"{where}, {loop}"
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
-        code = () if loop else _code(trial.asked, header)
+        code = () if text else _code(trial.asked, header)
         trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
