@@ -14,9 +14,11 @@ Engine choices, each for a reason that was reproduced:
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from queue import SimpleQueue
 
 from unicorn import Uc, UcError, arm_const, ppc_const, unicorn_const
 from unicorn.unicorn_py3.unicorn import uclib
@@ -39,6 +41,9 @@ _STOP_AGAIN_SECONDS = 0.01
 _XPSR_THUMB = 1 << 24
 _MAKE_CARRY = bytes.fromhex("3000ffff")
 _FLAGS = frozenset({*ARM_FLAGS, "xer_so", "xer_ov", "xer_ca"})
+_IDLE_THREADS: list[SimpleQueue[Callable[[], None]]] = []
+# A process that was forked has none of its parent's threads.
+os.register_at_fork(after_in_child=_IDLE_THREADS.clear)
 
 
 class EngineFault(Exception):  # noqa: N818  (a fault of the guest, turned into an error by the machine)
@@ -186,29 +191,34 @@ class Engine:
         """
         if self._isa is Isa.THUMB and not goes_on:  # a fault inside an IT block left its predicates behind
             self.write_register("xpsr", _XPSR_THUMB)
-        failures: list[UcError] = []
-        done = threading.Event()
+        failures: list[Exception] = []
+        ended, stopped = _held_lock(), _held_lock()
 
         def start() -> None:
             try:
                 self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
-            except UcError as error:
+            except Exception as error:  # noqa: BLE001  (is raised below, where the caller is)
                 failures.append(error)
             finally:
-                done.set()
+                ended.release()
 
-        # In a thread of its own, so that this one hears an interrupt while the guest runs, however long that is. (An
-        # interrupted Thread.join believes the thread has ended, before Python 3.13: hence the event.)
+        # In a thread of its own, so that this one hears an interrupt while the guest runs, however long that is.
+        thread = _idle_thread()
         try:
-            threading.Thread(target=start, daemon=True).start()
-            done.wait()
+            thread.put(start)
+            ended.acquire()
         except BaseException:
-            while not done.wait(_STOP_AGAIN_SECONDS):
+            # What comes after the guest in this thread tells that it has ended, or was never begun.
+            thread.put(stopped.release)
+            while not stopped.acquire(timeout=_STOP_AGAIN_SECONDS):
                 self._uc.emu_stop()
             raise
-        if failures:
-            is_access = failures[0].errno != unicorn_const.UC_ERR_EXCEPTION
-            raise EngineFault(str(failures[0]), is_access=is_access) from failures[0]
+        finally:
+            _IDLE_THREADS.append(thread)
+        for failure in failures:
+            if not isinstance(failure, UcError):
+                raise failure
+            raise EngineFault(str(failure), is_access=failure.errno != unicorn_const.UC_ERR_EXCEPTION) from failure
         # Within a page the engine allows all or nothing. Runs that are observed are checked access by access.
         if any(_content(region) != content for region, content in self._constant):
             raise EngineFault("the guest wrote to its code or constants")
@@ -227,6 +237,29 @@ class Engine:
         if status:
             raise EngineFault(str(UcError(status)))
         self._hooks.append(hook)
+
+
+def _held_lock() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
+
+
+def _idle_thread() -> SimpleQueue[Callable[[], None]]:
+    """A thread that calls what is put into its queue: one that has nothing to do, or a new one.
+
+    To begin a thread takes ten times as long as to wake one, and longer than most calls of a guest.
+    """
+    if _IDLE_THREADS:
+        return _IDLE_THREADS.pop()
+    calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+    threading.Thread(target=_serve, args=(calls,), daemon=True).start()
+    return calls
+
+
+def _serve(calls: SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        calls.get()()
 
 
 def _content(region: Region) -> bytes:

@@ -28,6 +28,11 @@ def run_folder(name: str) -> Path:
 
 
 def once(name: str, make: Callable[[], str], *key: object) -> str:
+    """The text that ``make`` gives for ``key``, as `once_bytes`."""
+    return once_bytes(name, lambda: make().encode(), *key).decode()
+
+
+def once_bytes(name: str, make: Callable[[], bytes], *key: object) -> bytes:
     """What ``make`` gives for ``key``, made once in a run; the part ``name`` of the folder keeps it.
 
     A worker that asks for what another one is making waits for it.
@@ -37,7 +42,7 @@ def once(name: str, make: Callable[[], str], *key: object) -> str:
         with kept.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not kept.exists():
-                with NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as new:
+                with NamedTemporaryFile(dir=kept.parent, delete=False) as new:
                     new.write(make())
                 Path(new.name).replace(kept)
-    return kept.read_text("utf-8")
+    return kept.read_bytes()

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from tests.run_folder import run_folder
+from tests.run_folder import once_bytes, run_folder
 from wcet_probe.build import compilation as build
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.image import read_image
@@ -109,19 +109,28 @@ def assembler(functions: Mapping[str, str], target: Target) -> str:
     ).replace("%", "@" if target.isa == "powerpc" else "%")
 
 
-def image_of(source: str, target: Target, suffix: str = ".s", optimisation: str = "-O2") -> Image:
-    """The image of one file, C or assembler, built as the package builds an allocator."""
+def image_of(
+    source: str, target: Target, suffix: str = ".s", optimisation: str = "-O2", *, link_flags: Iterable[str] = ()
+) -> Image:
+    """The image of one file, C or assembler, built as the package builds an allocator, and once in a run."""
     toolchain = find_toolchain(PACKAGED, target)
     flags = target.compiler_flags[toolchain.family]
-    with TemporaryDirectory(dir=_FOLDER.name) as name:
-        here, unit = Path(name), f"guest{suffix}"
-        (here / unit).write_text(source, "utf-8")
-        layout = target.memory_map
-        (here / "image.ld").write_text(build._LINKER_SCRIPT.format(code=layout.code, data=layout.data), "utf-8")
-        language = (*build.COMMON_FLAGS, optimisation) if suffix == ".c" else ("-g",)
-        build._call([*toolchain.compile, *flags, *language, "-c", unit, "-o", "guest.o"], here)
-        build._call([*toolchain.link, "-T", "image.ld", "guest.o", "-o", "image.elf"], here)
-        return read_image((here / "image.elf").read_bytes(), target.isa, toolchain.identity, flags)
+    language = (*build.COMMON_FLAGS, optimisation) if suffix == ".c" else ("-g",)
+    compiled = (*toolchain.compile, *flags, *language, "-c", f"guest{suffix}", "-o", "guest.o")
+    linked = (*toolchain.link, *link_flags, "-T", "image.ld", "guest.o", "-o", "image.elf")
+    script = build._LINKER_SCRIPT.format(code=target.memory_map.code, data=target.memory_map.data)
+
+    def built() -> bytes:
+        with TemporaryDirectory(dir=_FOLDER.name) as name:
+            here = Path(name)
+            (here / f"guest{suffix}").write_text(source, "utf-8")
+            (here / "image.ld").write_text(script, "utf-8")
+            build._call([*compiled], here)
+            build._call([*linked], here)
+            return (here / "image.elf").read_bytes()
+
+    elf = once_bytes("guests", built, source, script, compiled, linked)
+    return read_image(elf, target.isa, toolchain.identity, flags)
 
 
 def guest_on(image: Image, target: Target) -> Guest:

@@ -24,10 +24,12 @@ def join_behind(lifter: Lifter, branch_address: int) -> int | None:
     """
     successors = _successors(lifter, branch_address)
     behind = {one: frozenset(successors) for one in successors}
+    # What control reaches later is looked at first: what is behind it is known then.
+    backwards = sorted(successors.items(), reverse=True)
     is_changed = True
     while is_changed:
         is_changed = False
-        for one, nexts in successors.items():
+        for one, nexts in backwards:
             common = frozenset.intersection(*(behind[next_one] for next_one in nexts)) if nexts else frozenset()
             if behind[one] != common | {one}:
                 behind[one] = common | {one}

@@ -198,7 +198,7 @@ class _Search:
             elif not (value.is_plain and before.is_plain):
                 result[place] = unknown(value, before)
             else:
-                result[place] = replace(_outwards(before, value, thresholds), base=unknown(value, before).base)
+                result[place] = _outwards(before, value, thresholds)._replace(base=unknown(value, before).base)
         return result
 
 

@@ -8,7 +8,7 @@ Words: decided flags, certificate (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.flags import known_flags
@@ -118,7 +118,7 @@ def _common(one: Mapping[str, Comparison], other: Mapping[str, Comparison], *, i
         if (a.is_signed, a.is_result) == (b.is_signed, b.is_result) and not (is_late and _differ(a, b)):
             left, right = join(a.left_value, b.left_value), join(a.right_value, b.right_value)
             if left.is_number and right.is_number and left.low >= 0 and right.low >= 0:
-                found[name] = replace(a, left_value=left, right_value=right, holding=a.holding & b.holding)
+                found[name] = a._replace(left_value=left, right_value=right, holding=a.holding & b.holding)
     return found
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cache, lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 import pypcode
@@ -84,17 +85,9 @@ class Lifter:
         self._context = pypcode.Context(description)
         if isa is not Isa.POWERPC:
             self._context.setVariableDefault("TMode", int(isa is Isa.THUMB))
-        registers = {name.lower(): _varnode(register) for name, register in self._context.registers.items()}
-        if isa is not Isa.POWERPC:
-            registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
-        self.registers: Mapping[str, Varnode] = registers
-        floats = _POWERPC_FLOATS if isa is Isa.POWERPC else _ARM_FLOATS
-        self.float_bytes = frozenset(
-            offset
-            for name, register in registers.items()
-            if floats.fullmatch(name)
-            for offset in range(register.offset, register.offset + register.size_bytes)
-        )
+        if (language, isa) not in _REGISTERS:
+            _REGISTERS[language, isa] = _registers(self._context, isa)
+        self.registers, self.float_bytes = _REGISTERS[language, isa]
         self._instructions: dict[int, LiftedInstruction] = {}
         self._ops: dict[tuple[PcodeOp, ...], tuple[PcodeOp, ...]] = {}
         self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
@@ -281,6 +274,25 @@ def _guard(language: str, isa: Isa, condition: int) -> tuple[PcodeOp, ...]:
 @cache
 def _name(opcode: pypcode.OpCode) -> str:
     return str(opcode).removeprefix("OpCode.")
+
+
+_REGISTERS: dict[tuple[str, Isa], tuple[Mapping[str, Varnode], frozenset[int]]] = {}
+"""`Lifter.registers` and `Lifter.float_bytes` by language: the same objects for all code, by which others remember."""
+
+
+def _registers(context: pypcode.Context, isa: Isa) -> tuple[Mapping[str, Varnode], frozenset[int]]:
+    """The registers by name, and the bytes of those of floating point."""
+    registers = {name.lower(): _varnode(register) for name, register in context.registers.items()}
+    if isa is not Isa.POWERPC:
+        registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
+    floats = _POWERPC_FLOATS if isa is Isa.POWERPC else _ARM_FLOATS
+    float_bytes = frozenset(
+        offset
+        for name, register in registers.items()
+        if floats.fullmatch(name)
+        for offset in range(register.offset, register.offset + register.size_bytes)
+    )
+    return MappingProxyType(registers), float_bytes
 
 
 @cache

@@ -14,7 +14,8 @@ a state: what `state.State.read` says of them there is read by needless operatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -28,6 +29,8 @@ from wcet_probe.identity import Same
 _BRANCHES = frozenset({"BRANCH", "CBRANCH"})
 _LEAVING = frozenset({"BRANCHIND", "RETURN", "TRAP"})
 _HELD = frozenset({"const", "register", "unique"})
+_CORES = 16
+_Flags = tuple[Mapping[int, int], tuple[tuple[Location, int], ...]]
 _found: WeakKeyDictionary[Lifter, _Liveness] = WeakKeyDictionary()
 
 
@@ -58,16 +61,10 @@ class _Liveness:
     """Sets of live flags, as bits; what is told of an instruction is told once for all graphs of its image."""
 
     def __init__(self, lifter: Lifter) -> None:
-        self._bits = {at: 1 << number for number, at in enumerate(sorted(flag_bytes(lifter)))}
+        self._bits, self._flags = _flags(Same(lifter.registers), lifter.float_bytes)
         self._every = (1 << len(self._bits)) - 1
         self._before: dict[tuple[Same[tuple[PcodeOp, ...]], int], tuple[int, tuple[int, ...]]] = {}
         self._blocks: dict[tuple[int, int, int], tuple[tuple[LiftedInstruction, ...], int, Needed]] = {}
-        places = {Location("register", one.offset, one.size_bytes) for one in lifter.registers.values()}
-        self._flags = [
-            (place, sum(self._bits[at] for at in range(place.offset, place.offset + place.size_bytes)))
-            for place in sorted(places)
-            if all(at in self._bits for at in range(place.offset, place.offset + place.size_bytes))
-        ]
         self._dead: dict[int, tuple[Location, ...]] = {}
 
     def needed(self, graph: Supergraph) -> Mapping[int, Needed]:
@@ -187,13 +184,25 @@ def _is_pure(op: PcodeOp) -> bool:
 
 def flag_bytes(lifter: Lifter) -> frozenset[int]:
     """The offsets of registers of one byte that are no part of a wider one, but for one that is made of such."""
-    own = {one.offset for one in lifter.registers.values() if one.size_bytes == 1} - lifter.float_bytes
+    return frozenset(_flags(Same(lifter.registers), lifter.float_bytes)[0])
+
+
+@lru_cache(_CORES)
+def _flags(registers: Same[Mapping[str, Varnode]], float_bytes: frozenset[int]) -> _Flags:
+    """The bits of bytes of flags, and those of each register that is made of such; found once for a language."""
+    bits = {at: 1 << number for number, at in enumerate(sorted(_flag_bytes(registers.value.values(), float_bytes)))}
+    places = {Location("register", one.offset, one.size_bytes) for one in registers.value.values()}
+    return bits, tuple(
+        (place, sum(bits[at] for at in range(place.offset, place.offset + place.size_bytes)))
+        for place in sorted(places)
+        if all(at in bits for at in range(place.offset, place.offset + place.size_bytes))
+    )
+
+
+def _flag_bytes(registers: Collection[Varnode], float_bytes: frozenset[int]) -> frozenset[int]:
+    own = {one.offset for one in registers if one.size_bytes == 1} - float_bytes
     while True:
-        wider = [
-            set(range(one.offset, one.offset + one.size_bytes))
-            for one in lifter.registers.values()
-            if one.size_bytes > 1
-        ]
+        wider = [set(range(one.offset, one.offset + one.size_bytes)) for one in registers if one.size_bytes > 1]
         parts = set[int]().union(*(each & own for each in wider if not each <= own))
         if not parts:
             return frozenset(own)

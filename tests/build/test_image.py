@@ -103,6 +103,15 @@ def test_an_object_that_is_not_linked_is_refused():
         read_image(bytes(elf), Isa.ARM, "test")
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_relocations_that_the_linker_has_left_in_are_not_applied_again(target):
+    source = "int x[4];\nint f(int n) {\n  int s = 0;\n  while (n--) s += x[n & 3];\n  return s;\n}\n"
+    plain, kept = (image_of(source, load_target(target), ".c", link_flags=flags) for flags in ((), ("--emit-relocs",)))
+    assert len(kept.elf) > len(plain.elf)
+    assert kept.lines.find(kept.symbols["f"].address) is not None
+    assert kept.lines == plain.lines
+
+
 def test_an_elf_without_symbols_is_refused():
     elf = bytearray(tlsf_guest("arm926ej-s").image.elf)
     (table_at,), (size, count) = struct.unpack_from("<I", elf, 32), struct.unpack_from("<HH", elf, 46)

@@ -5,7 +5,7 @@ import pytest
 from tests.certificate.mutants import OPERATORS, SECTIONS, tally, verdict_of
 from tests.certificate.specimens import SPECIMENS, specimen
 
-SEEDS = 12
+SEEDS = 8
 """Of each specimen in the ordinary run, each of them others, so that all operators have their turn."""
 SLICES = 20
 SEEDS_PER_SLICE = 417

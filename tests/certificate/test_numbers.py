@@ -2,7 +2,6 @@
 
 import operator
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -27,12 +26,12 @@ def drawn(draw):
         return Value(base, low, low, 0)
     if kind == 1:
         low = min(draw.choice((0, 1, 5, HALF - 3, HALF, WORD - 9, draw.randrange(WORD))), WORD - 1)
-        return replace(number(low, min(low + size * stride, WORD - 1), stride), base=base)
+        return number(low, min(low + size * stride, WORD - 1), stride)._replace(base=base)
     if kind == 2:
         low = -draw.choice((1, 2, 5, 30, 1 << 20))
-        return replace(number(low, min(max(-low, low + size * stride), HALF - 1), stride), base=base)
+        return number(low, min(max(-low, low + size * stride), HALF - 1), stride)._replace(base=base)
     step = draw.choice((1, 4, 8))
-    return replace(number(draw.randrange(step), WORD - 1, step), base=base)
+    return number(draw.randrange(step), WORD - 1, step)._replace(base=base)
 
 
 def word_of(draw, value):

@@ -115,7 +115,7 @@ def test_a_mask_keeps_a_number_only_if_it_changes_none_of_its_values(text):
     for value in (TOP, number(0, 255), number(8, 248, 8), number(0, 254, 2), number(0, WORD - 2, 2), number(0, 512, 8)):
         found = kept(one, "r0", before, State({"r1": value}))
         few = [value.low, value.low + value.stride, value.high]
-        changed = any(word & mask != word for word in (value.words() if value.count < 1000 else few))
+        changed = any(word & mask != word for word in (value.words() if value.size < 1000 else few))
         assert found in (None, named("s0"))
         assert not (found and changed), value
         held += found is not None

@@ -2,7 +2,6 @@
 
 import random
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
@@ -59,8 +58,8 @@ def around(draw, word):
     high = word + stride * min(draw.choice((0, 1, 5, 100, 1 << 20)), (most - word) // stride)
     found = number(low, high, stride)
     if high < 0:
-        found = replace(found, low=low + WORD, high=found.high + WORD)
-    return replace(found, base=draw.choice(("number", "number", "any")))
+        found = found._replace(low=low + WORD, high=found.high + WORD)
+    return found._replace(base=draw.choice(("number", "number", "any")))
 
 
 def holds(value, word, pointer, link):

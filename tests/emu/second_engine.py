@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from unicorn import arm_const, unicorn_const
 
 from tests.support import Guest
 from wcet_probe.analyzer.pcode.interpreter import DataAccess, Interpretation, interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.emu.cache import Caches as PlainCaches
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.model.image import Segment
 from wcet_probe.model.instruction import Control, Instruction, InstructionCost
 from wcet_probe.model.measurement import CacheCounts, Measurement
 from wcet_probe.model.scenario import InitialCache
@@ -24,9 +25,9 @@ ALWAYS = 14
 Memory = Mapping[int, bytes | bytearray]
 
 
-@cache
-def lifter(language: str, isa: Isa, segments: tuple[object, ...]) -> Lifter:
-    return Lifter(language, isa, code_reader(segments))
+@lru_cache(64)
+def lifter(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
+    return image_lifter(language, isa, segments)
 
 
 def interpret(guest: Guest, memory: Memory, registers: Mapping[str, int], function: str) -> Interpretation:

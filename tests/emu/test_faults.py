@@ -18,6 +18,7 @@ import pytest
 from tests.emu.guests import FUNCTIONS, guest
 from tests.support import TARGETS, assembler, guest_of, tlsf_guest, trace_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.emu import engine
 from wcet_probe.emu.engine import Engine
 from wcet_probe.emu.machine import HARNESS_ADDRESS, RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError, ImageError, UsageError
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 COLD = InitialCache.COLD
 OUTSIDE = 0x90000000
 ROOT = Path(__file__).parents[2]
+THREAD = threading.Thread
 MODES: dict[str, Callable[..., object]] = {
     "measured": lambda machine, function, *arguments: machine.measure(function, arguments, COLD),
     "counted": lambda machine, function, *arguments: machine.count(function, arguments),
@@ -336,6 +338,27 @@ for target in map(load_target, TARGETS):
             except KeyboardInterrupt:
                 print(target.name, mode, flush=True)
 """
+
+
+def test_calls_run_in_one_thread_after_the_other(monkeypatch):
+    target = load_target("cortex-m4")
+    begun = []
+    monkeypatch.setattr(engine, "_IDLE_THREADS", [])
+    monkeypatch.setattr(engine.threading, "Thread", lambda **how: begun.append(how) or THREAD(**how))
+    with guest_of(assembler({"f": "bx lr"}, target), target).engine() as machine:
+        for _ in range(20):
+            machine.call("f")
+    assert len(begun) == 1
+
+
+def test_what_goes_wrong_in_the_thread_of_a_call_is_raised_where_the_call_is_made(monkeypatch):
+    target = load_target("cortex-m4")
+    with guest_of(assembler({"f": "bx lr"}, target), target).engine() as machine:
+        with monkeypatch.context() as broken:
+            broken.setattr(engine.Uc, "emu_start", lambda *_: 1 // 0)
+            with pytest.raises(ZeroDivisionError):
+                machine.call("f")
+        machine.call("f")
 
 
 def test_an_interrupt_ends_a_guest_that_hangs():

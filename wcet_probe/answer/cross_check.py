@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, check_path, register_check
 from wcet_probe.answer.victims import seeded
@@ -51,8 +51,8 @@ class Repeatable(Protocol):
 
 @lru_cache(maxsize=4)
 def _lifter(language: str, isa: Isa, image: Same[Image]) -> Lifter:
-    """One for all calls of an image that are repeated: to make it takes longer than to run most of them."""
-    return Lifter(language, isa, code_reader(image.value.segments))
+    """One for all calls of an image that are repeated, with what a proof of it has translated."""
+    return image_lifter(language, isa, image.value.segments)
 
 
 def cross_check(

@@ -7,7 +7,7 @@ import io
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
 
-from wcet_probe.build.image import DAMAGED, live_functions
+from wcet_probe.build.image import DAMAGED, dwarf_of, live_functions
 from wcet_probe.errors import ImageError
 from wcet_probe.model.image import Image
 
@@ -24,7 +24,7 @@ def functions_of_clang(image: Image) -> frozenset[int]:
         file = ELFFile(io.BytesIO(image.elf))
         if not file.has_dwarf_info():
             return frozenset()
-        live = live_functions(file.get_dwarf_info(), image, {symbol.name for symbol in image.functions})
+        live = live_functions(dwarf_of(file), image, {symbol.name for symbol in image.functions})
         return frozenset(int(one.attributes["DW_AT_low_pc"].value) & ~1 for one in live if _is_of_clang(one))
     except DAMAGED as error:
         message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."

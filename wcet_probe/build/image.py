@@ -78,7 +78,7 @@ def source_paths(elf: bytes) -> tuple[PurePosixPath, ...]:
         file = ELFFile(io.BytesIO(elf))
         if not file.has_dwarf_info():
             return ()
-        dwarf = file.get_dwarf_info()
+        dwarf = dwarf_of(file)
         return tuple(sorted({path for unit in dwarf.iter_CUs() for path in _unit_paths(dwarf, unit)}))
     except DAMAGED as error:
         message = f"the file's line table cannot be read ({str(error) or type(error).__name__}); link it again with -g."
@@ -106,7 +106,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
         file = ELFFile(io.BytesIO(image.elf))
         if not file.has_dwarf_info():
             return ()
-        dwarf = file.get_dwarf_info()
+        dwarf = dwarf_of(file)
         found = _Variables(dwarf)
         for entry in live_functions(dwarf, image, functions):
             found.add(entry, _name_of(entry), entry.offset)
@@ -125,7 +125,7 @@ def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]
     try:
         file = ELFFile(io.BytesIO(image.elf))
         counts: Counter[str] = Counter()
-        todo = list(live_functions(file.get_dwarf_info(), image, functions)) if file.has_dwarf_info() else []
+        todo = list(live_functions(dwarf_of(file), image, functions)) if file.has_dwarf_info() else []
         while todo:
             entry = todo.pop()
             if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
@@ -145,7 +145,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
     """
     try:
         file = ELFFile(io.BytesIO(image.elf))
-        found, dwarf = list[InlinedCall](), file.get_dwarf_info() if file.has_dwarf_info() else None
+        found, dwarf = list[InlinedCall](), dwarf_of(file) if file.has_dwarf_info() else None
         todo = [(entry, 0) for entry in live_functions(dwarf, image, functions)] if dwarf else []
         while dwarf and todo:
             entry, depth = todo.pop(0)
@@ -182,6 +182,11 @@ def _code_of(dwarf: DWARFInfo, entry: DIE) -> Iterator[MemoryRange]:
 def _file_name(dwarf: DWARFInfo, entry: DIE, attribute: str) -> str:
     program, number = dwarf.line_program_for_CU(cast("CompileUnit", entry.cu)), entry.attributes.get(attribute)
     return _file_names(program).get(int(number.value), "?") if program is not None and number is not None else "?"
+
+
+def dwarf_of(file: ELFFile) -> DWARFInfo:
+    """The debug information of a linked file, as it is: relocations that a linker has left in were applied by it."""
+    return file.get_dwarf_info(relocate_dwarf_sections=False)
 
 
 def live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -> Iterator[DIE]:
@@ -346,7 +351,7 @@ def _line_table(file: ELFFile) -> LineTable:
     if not file.has_dwarf_info():
         return LineTable()
     rows: dict[int, tuple[str, int]] = {}
-    dwarf = file.get_dwarf_info()
+    dwarf = dwarf_of(file)
     for unit in dwarf.iter_CUs():
         for begin, end, name, line in _line_rows(dwarf, unit):
             rows[begin] = (name, line)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import lru_cache, reduce
 
 from wcet_probe.certificate import numbers
@@ -270,7 +269,7 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
     state.write(destination, value, machine.fresh() if old_name is None else old_name)
     if sets_flags:
         if not flags.is_result:
-            flags = replace(flags, difference=state.name(destination))
+            flags = flags._replace(difference=state.name(destination))
         else:
             flags = Comparison(state.name(destination), value, None, constant(0), is_result=True)
         state.flags["nzcv"] = flags

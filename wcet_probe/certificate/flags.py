@@ -7,7 +7,6 @@ A branch may stand in another node than the comparison that it tests, and the wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from wcet_probe.certificate.numbers import WORD, Value, number, within
 from wcet_probe.certificate.records import Records, demand
@@ -49,8 +48,8 @@ def known_flags(state: State) -> dict[str, Comparison]:
     for name, own in state.flags.items():
         left, right = (_ranges(state, *one)[-1] for one in ((own.left, own.left_value), (own.right, own.right_value)))
         if name != "count" and all(one.is_number and one.low >= 0 for one in (left, right)):
-            unnamed = replace(own, left=object(), right=object(), difference=None)
-            found[name] = replace(unnamed, left_value=left, right_value=right)
+            unnamed = own._replace(left=object(), right=object(), difference=None)
+            found[name] = unnamed._replace(left_value=left, right_value=right)
     return found
 
 

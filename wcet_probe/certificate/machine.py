@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
+from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import (
     ANY,
@@ -41,8 +42,7 @@ _BIT_BANDS, _ALIAS_BYTES = (0x2200_0000, 0x4200_0000), 0x200_0000
 _GENERAL = re.compile("r[0-9]+|lr|ctr")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """One way out of a block: to the instruction at ``address``; None leaves the analysed function.
 
     ``way`` is ``fall``, ``jump``, ``call`` or ``return``. Where the address of a return could not be followed,
@@ -144,7 +144,7 @@ class Machine:
         if address.base == "stack" and address.is_constant and not any(state.read(end).may_be_stack for end in ends):
             return part
         self._note_copies(is_part=address.may_be_stack)
-        return replace(part, base="any") if self.escapes else part
+        return part._replace(base="any") if self.escapes else part
 
     def _note_copies(self, *, is_stack: bool = False, is_part: bool = False, is_far: bool = False) -> None:
         """A word of the stack that holds a stack address may be copied, whichever code comes first.
@@ -169,7 +169,7 @@ class Machine:
 
     def table(self, addresses: Value, size_bytes: int) -> list[int] | None:
         """What stands in read-only memory at all of ``addresses``; None where they are too many or may be written."""
-        if not addresses.is_number or addresses.count > MOST_TARGETS:
+        if not addresses.is_number or addresses.size > MOST_TARGETS:
             return None
         found: list[int] = []
         for address in addresses.words():
@@ -270,7 +270,7 @@ class Machine:
 
     def targets(self, value: Value, mask: int = WORD - 1) -> tuple[int, ...] | None:
         """The addresses that a jump to ``value`` may go to; None where they are not known."""
-        if not value.is_number or value.count > MOST_TARGETS:
+        if not value.is_number or value.size > MOST_TARGETS:
             return None
         return tuple(dict.fromkeys(word & mask for word in value.words()))
 

@@ -11,9 +11,9 @@ place held where a round of a loop began, see `counters`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from math import gcd
+from typing import NamedTuple
 
 WORD = 1 << 32
 _HALF = 1 << 31
@@ -23,8 +23,7 @@ _MOST_REMEMBERED = 1 << 14
 """So many answers are remembered: an execution of a block asks much of what the one before it did."""
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """``base + low + k * stride``, at most ``base + high``; of a constant the stride is 0."""
 
     base: str
@@ -53,7 +52,7 @@ class Value:
         return self.base in {"stack", "any"} or self.base.startswith(TAINTED)
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """How many words it may be."""
         return (self.high - self.low) // self.stride + 1 if self.stride else 1
 

@@ -9,7 +9,8 @@ any number that is not derived from the stack pointer; a word of which nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import (
     ANY,
@@ -34,8 +35,7 @@ STATIC = WORD
 """The place of a word of static memory is its address and this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """What flags tell: two operands, by the names of their values, that were subtracted; or a result and zero.
 
     ``is_signed`` is None where the instruction that reads the flags decides. ``is_result`` says that only equality with
@@ -53,8 +53,7 @@ class Comparison:
     holding: frozenset[tuple[str, bool]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(NamedTuple):
     """The name of what is computed from one named value and a constant."""
 
     compute: Callable[[Value, Value], Value]
@@ -67,8 +66,7 @@ class Computed:
         return self.compute(operand, self.constant)
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(NamedTuple):
     """The name of the sum of two named values."""
 
     left: object
@@ -183,7 +181,7 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         if left_over is None or not _tighten(result, asserted.difference, left_over):
             return None
     holding = asserted.holding | {(relation, is_signed)}
-    result.flags[flags] = replace(asserted, left_value=left, right_value=right, holding=holding)
+    result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
     return result
 
 
@@ -236,7 +234,7 @@ def _undone(name: Computed, value: Value) -> Value | None:
     if name.compute is shift_right and 0 < bits < 32:
         word, most = unsigned(value), (1 << 32 - bits) - 1
         below = (min(word.high, most) + 1 << bits) - 1
-        return replace(number(min(word.low, most) << bits, below), base=value.base)
+        return number(min(word.low, most) << bits, below)._replace(base=value.base)
     return None
 
 
@@ -265,13 +263,10 @@ def joined(a: State, b: State) -> State:
 
 def _both(a: Comparison, b: Comparison) -> Comparison | None:
     """What two comparisons of the same operands tell together; None of others."""
-    common = replace(
-        a,
+    common = a._replace(
         left_value=join(a.left_value, b.left_value),
         right_value=join(a.right_value, b.right_value),
         holding=a.holding & b.holding,
     )
-    is_same = common == replace(
-        b, left_value=common.left_value, right_value=common.right_value, holding=common.holding
-    )  # fmt: skip
+    is_same = common == b._replace(left_value=common.left_value, right_value=common.right_value, holding=common.holding)
     return common if is_same and (a == b or (a.left is not None or a.right is not None)) else None

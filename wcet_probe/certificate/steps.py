@@ -177,7 +177,7 @@ def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
     if residue % modulus + size <= modulus:
         return True
     number = address.number
-    if not number.is_number or number.count > 4 * MOST_CANDIDATES * line_bytes:
+    if not number.is_number or number.size > 4 * MOST_CANDIDATES * line_bytes:
         return False
     return all(word % line_bytes + size <= line_bytes for word in number.words())
 

@@ -13,7 +13,7 @@ never that of a stack address.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import NamedTuple
 
@@ -251,7 +251,7 @@ class Tracer:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
         self._ranges = {
-            claim.symbol: replace(own, low=own.low - claim.offset, high=own.high - claim.offset)
+            claim.symbol: own._replace(low=own.low - claim.offset, high=own.high - claim.offset)
             for place, claim in self.names.claims.get(node, {}).items()
             if claim.symbol in self.names.homes and is_small(own := numbers.read(place))
         }

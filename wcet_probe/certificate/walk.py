@@ -108,11 +108,9 @@ def between_blocks(state: State) -> State:
         return places.get(name, object())
 
     flags = {
-        key: replace(
-            one, left=renamed(one.left), right=renamed(one.right), difference=renamed(one.difference)
-        )
+        key: one._replace(left=renamed(one.left), right=renamed(one.right), difference=renamed(one.difference))
         for key, one in state.flags.items()
-    }  # fmt: skip
+    }
     return State(dict(state.values), {}, flags)
 
 

@@ -128,6 +128,14 @@ def test_unknown_language():
         Lifter("Z80:LE:32:x", Isa.ARM, lambda _address, _size: b"")
 
 
+def test_registers_of_a_language_are_the_same_objects_for_all_code():
+    """By which the analysis remembers what it makes of them: there are 3,208 of mpc603e."""
+    one, other = powerpc(0x4E800020), powerpc(0x38600001)
+    assert one.registers is other.registers
+    assert one.float_bytes is other.float_bytes
+    assert thumb(0x4770).registers is not arm(0xE12FFF1E).registers
+
+
 def test_code_reader_gives_executable_segments_only():
     read = code_reader([Segment(0, b"code", 4, False, True), Segment(8, b"data", 4, True, False)])
     assert [read(2, 4), read(4, 4), read(8, 4)] == [b"de", b"", b""]
