@@ -143,6 +143,13 @@ def test_a_bound_in_part_says_so_on_the_first_page(report, monkeypatch):
     assert "but for: costs; loops" in page
 
 
-def test_options_of_saved_results_do_not_go_with_a_run(capsys, tmp_path):
-    assert main(["report", "tlsf", "--image", "x.elf", "-o", str(tmp_path / "out")]) == 2
-    assert "--image, --facts and --source belong to saved results" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--image", "x.elf"), "--image belongs to saved results"),
+        (("--source", "."), "--facts and --source go with --image"),
+    ],
+)
+def test_options_of_saved_results_do_not_go_with_a_run(options, words, capsys, tmp_path):
+    assert main(["report", "tlsf", *options, "-o", str(tmp_path / "out")]) == 2
+    assert words in capsys.readouterr().err

@@ -112,14 +112,18 @@ def report(
 
     files = [Path(item) for item in items if item.endswith(".json") or Path(item).is_file()]
     earlier = read_documents(against, check=validate_types) if against else None
+    if (facts or source_dirs) and not images:
+        raise UsageError(
+            "--facts and --source go with --image, the ELF file of a bound of own firmware; name it as well."
+        )
     elves: dict[str, bytes] = {}
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         if files:
             _refuse_mixture(ctx, items, files)
             documents = [one for file in files for one in read_documents(file, check=validate_types)]
         else:
-            if images or facts or source_dirs:
-                raise UsageError("--image, --facts and --source belong to saved results; leave them out of a run.")
+            if images:
+                raise UsageError("--image belongs to saved results; leave it out of a run, whose binary is at hand.")
             documents = list(_answers(items, asked, tell, elves))
         tell("checking the certificates")
         with refusing_damage() if files or against else nullcontext():
