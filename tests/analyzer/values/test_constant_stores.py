@@ -62,3 +62,12 @@ def test_a_store_to_where_nobody_knows_and_a_load_are_not_of_it(core, store):
     document, binary = document_of(guest(core, store))
     check_bound(sealed(document), binary)
     assert document["bound"]["instructions"]
+
+
+def test_a_store_on_a_way_that_ends_in_a_trap_leaves_the_bound():
+    """GCC makes one of a null pointer that is surely stored to; where code begins at 0, it is a store to code."""
+    target = load_target("cortex-m4")
+    body = "cmp r0, #0\n beq 1f\n bx lr\n1: mov.w r3, #0x08000000\n str r3, [r3]\n .inst.n 0xdeff\n"
+    document, binary = document_of(guest_of(assembler({"f": body}, target), target))
+    assert document["bound"]["instructions"] == 3
+    check_bound(sealed(document), binary)
