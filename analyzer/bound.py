@@ -52,6 +52,7 @@ from wcet_probe.analyzer.resolved_values import ProofWork, resolved_values
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, effect_of
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.constant_stores import refuse_constant_stores
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
@@ -177,7 +178,9 @@ def prepare(
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
-    return with_initial_data(request, lambda one: _prepared(one, progress, remembered))
+    prepared = with_initial_data(request, lambda one: _prepared(one, progress, remembered))
+    refuse_constant_stores(request.image, prepared.values)
+    return prepared
 
 
 def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> Prepared:

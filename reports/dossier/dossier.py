@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wcet_probe.reports.dossier.blocks import Dossier, Section
+from wcet_probe.reports.dossier.code_check import code_check_lines
 from wcet_probe.reports.dossier.evidence import (
     method_section,
     qualification_section,
@@ -33,18 +34,25 @@ from wcet_probe.reports.dossier.witness import sensitivity_section, witness_sect
 _TITLES_SHOWN = 4
 
 
-def build_dossier(documents: Sequence[Json], earlier: Sequence[Json] | None = None, *, full: bool = False) -> Dossier:
+def build_dossier(
+    documents: Sequence[Json],
+    earlier: Sequence[Json] | None = None,
+    *,
+    full: bool = False,
+    not_checked: Sequence[tuple[str, ...] | None] | None = None,
+) -> Dossier:
     """The dossier of ``documents``.
 
     Args:
         documents: of format ``wcet-probe-result`` or ``wcet-probe-bound``, at least one.
         earlier: those of an earlier report, for the change-impact section.
         full: print long tables whole, all code of the worst paths, and the certificates.
+        not_checked: of each document, what a check against its code left open; None where there was none.
 
     Raises:
         VerificationError: a certificate does not prove what its document says.
     """
-    data, found = load_qualification(), subjects(documents)
+    data, found = load_qualification(), subjects(documents, not_checked)
     numbers = number_assumptions(found)
     frame = {
         "identification": identification_section(found),
@@ -83,7 +91,7 @@ def build_dossier(documents: Sequence[Json], earlier: Sequence[Json] | None = No
         sections = (identification, overview_section(found), *parts, *rest, validation, *end)
     title = "WCET dossier"
     about = counted(len(found), "item") if len(found) > _TITLES_SHOWN else ", ".join(one.title for one in found)
-    subtitle = f"{about}\nReport {report_id(found)}"
+    subtitle = "\n".join((about, f"Report {report_id(found)}", *code_check_lines(found)))
     return Dossier(title, subtitle, sections)
 
 

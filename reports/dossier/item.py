@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from wcet_probe.reports.dossier.blocks import Blank, Block, Code, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier.code_check import code_check_words
 from wcet_probe.reports.dossier.grounds import Numbers, range_of
 from wcet_probe.reports.dossier.subject import (
     Answer,
@@ -106,7 +107,8 @@ def _claim(answer: Answer, numbers: Numbers) -> str:
     heap = f", heap {answer.heap}," if document.get("heap_bytes") else ""
     return (
         f"No call of `{answer.entry}` on {document['target']}{heap} takes more than {bound['instructions']:,} "
-        f"instructions or {number(bound['cycles'])} cycles of the target's model, under {under}."
+        f"instructions or {number(bound['cycles'])} cycles of the target's model, under {under}. "
+        f"Of this bound: {code_check_words(answer)}."
     )
 
 

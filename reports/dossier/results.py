@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from wcet_probe.certificate.verify import CheckedBound
 from wcet_probe.reports.dossier.blocks import Block, Code, KeyValues, Paragraph, Section, Table
+from wcet_probe.reports.dossier.code_check import code_check_words
 from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, left_out, number, picture
 
 _BLOCKS_SHOWN = 12
@@ -131,11 +132,12 @@ def _block_lines(listing: list[Json], sources: Json) -> Iterator[str]:
 
 # ---------------------------------------------------------------------------------------------------------- certificate
 
-_UNCHECKED = (
+_CHECKER = (
     "The checker builds the flow problem of a certificate again, checks with exact arithmetic that no path costs more "
-    "than the bound, and derives the loop bounds again. It uses neither the solver nor the analyzer. It takes as given "
-    "that graph, costs and loop counters are those of the image, that declared facts hold, and the constraints "
-    "that are counted below as given."
+    "than the bound, and derives the loop bounds again. It uses neither the solver nor the analyzer. Where it has the "
+    "binary, it decodes that again and holds graph, costs, invariants, loop counters, cache annotations, facts and "
+    "assumptions against it; where it has none, it takes these and the constraints that are counted below as given. "
+    "That declared facts and assumptions hold is taken as given always."
 )
 
 
@@ -152,14 +154,16 @@ def certificate_section(subject: Subject) -> Section:
     header = ("Call", "Unit", "Proved: at most", "Nodes", "Edges", "Loops derived", "Given", "Invariants", "SHA-256")
     verdict = Paragraph(
         f"The arithmetic of all {len(rows)} certificates holds: it was computed again when this report was made. "
-        "That their graphs are those of the code is the prover's word here.",
+        "How far they were held against the code stands below.",
         "lead",
     )
+    against = tuple((f"{one.entry}, {one.label}", code_check_words(one)) for one in subject.proofs())
     table = Table("Certificates that were checked", header, tuple(rows), "llrrrrrrc")
     digests = tuple((f"{answer.entry}, {answer.label}", (answer.bound or {})["digest"]) for answer in subject.proofs())
     blocks = (
         verdict,
-        Paragraph(_UNCHECKED),
+        Table("Held against the code", ("Bound", "What was found"), against, "ll"),
+        Paragraph(_CHECKER),
         table,
         Table("Digests", ("Bound", "SHA-256 of the section `bound`"), digests, "lc"),
     )

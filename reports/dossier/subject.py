@@ -30,6 +30,7 @@ class Answer:
         checked: what its certificates prove; empty without a bound.
         sha256: of the document as canonical JSON: sorted keys, no white space.
         proof: what two answers share if they rest on the same proof, certificates and parameters.
+        not_checked: what a check against the code left open; None where there was no binary, or is no bound.
     """
 
     document: Json
@@ -37,6 +38,7 @@ class Answer:
     checked: tuple[CheckedBound, ...]
     sha256: str
     proof: str
+    not_checked: tuple[str, ...] | None = None
 
     @property
     def bound(self) -> Json | None:
@@ -98,15 +100,23 @@ class Subject:
         return tuple(answer for answer in self.answers if answer.observed is not None)
 
 
-def subjects(documents: Sequence[Json]) -> tuple[Subject, ...]:
+def subjects(
+    documents: Sequence[Json], not_checked: Sequence[tuple[str, ...] | None] | None = None
+) -> tuple[Subject, ...]:
     """The subjects of ``documents``, in the order in which they come.
+
+    Args:
+        documents: results and bounds.
+        not_checked: of each, what a check against its code left open; None where there was none.
 
     Raises:
         VerificationError: a certificate does not prove what its document says.
     """
     grouped: dict[tuple[str, ...], list[Json]] = {}
-    for document in documents:
+    left_open: dict[tuple[str, ...], list[tuple[str, ...] | None]] = {}
+    for document, found_open in zip(documents, not_checked or [None] * len(documents), strict=True):
         grouped.setdefault(_key(document), []).append(document)
+        left_open.setdefault(_key(document), []).append(found_open)
     titles = [f"{name} on {target}" for name, target, *_ in grouped]
     found: dict[str, Subject] = {}
     for title, (key, group) in zip(titles, grouped.items(), strict=True):
@@ -114,9 +124,14 @@ def subjects(documents: Sequence[Json]) -> tuple[Subject, ...]:
         anchor = _unused(re.sub(r"[^a-z0-9]+", "-", full.lower()).strip("-"), found)
         answers = [
             Answer(
-                document, label, _checked(document, f"{full}, {label}"), _sha256(document), _sha256(_proof(document))
+                document,
+                label,
+                _checked(document, f"{full}, {label}"),
+                _sha256(document),
+                _sha256(_proof(document)),
+                found_open,
             )
-            for document, label in zip(group, _labels(group), strict=True)
+            for document, label, found_open in zip(group, _labels(group), left_open[key], strict=True)
         ]
         found[anchor] = Subject(full, anchor, tuple(answers))
     return tuple(found.values())

@@ -105,6 +105,36 @@ def test_a_return_goes_behind_the_call_of_its_context_and_nowhere_else():
     assert not goes_back(*graph_of(exits=()), node="f+0x4", left=0)
 
 
+def renamed(old, new, address):
+    """The graph with another node in the place of ``old``."""
+    graph, code = graph_of()
+    graph.nodes[new], code[new] = (address, 0), code.pop(old)
+    del graph.nodes[old]
+    for edge in graph.edges:
+        edge.source, edge.target = (new if end == old else end for end in (edge.source, edge.target))
+    return graph, code
+
+
+def test_edges_enter_a_context_where_its_function_begins_and_leave_it_behind_the_call():
+    def is_kept(graph, code):
+        return keeps_contexts(graph, code, image())
+
+    assert is_kept(*graph_of())
+    assert not is_kept(*renamed(f"{IN}g+0x0", "g+0x0", START)), "a call that stays in its context"
+    assert not is_kept(*renamed(f"{IN}g+0x0", f"{IN}g+0x4", START + 4)), "a context that begins within a function"
+    assert not is_kept(*graph_of(address=BEHIND + 4)), "a return to elsewhere in the caller"
+
+
+def test_each_entry_of_a_function_has_the_stack_pointer_of_its_return():
+    graph, code = graph_of()
+    graph.nodes[f"{IN}g+0x0'"], graph.leading[f"{IN}g+0x0'"] = (START, 0), []
+    code[f"{IN}g+0x0'"] = code[f"{IN}g+0x0"]
+    for other, goes in ((-8, True), (-4, False)):
+        invariants = {one: {"r13": stack(-8)} for one in graph.nodes} | {f"{IN}g+0x0'": {"r13": stack(other)}}
+        returns = Returns(graph, code, invariants, image(), "r13")
+        assert returns.go_to_caller(f"{IN}g+0x0", [stack(-8)]) == goes
+
+
 def test_what_jumped_to_a_function_is_returned_from_with_it():
     """But where the stack pointer is not the one of the function that jumped."""
     jumped = graph_of(back="f+0x4", exits=(f"{IN}g+0x0",), call=Control.BRANCH)

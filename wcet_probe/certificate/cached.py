@@ -236,7 +236,9 @@ def check_caches(
         step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own
     ):
         used.add("stack-alignment")
+    limits = limits_of(records)
     needed = {node: caches.needed(node, annotations) for node in graph.nodes}
+    needed = _charged_as_singles(caches, limits, needed, coverage)
     paid: Counter[str] = Counter()
     for name, limit in paying(annotations).items():
         demand(caches.is_limited(limit, annotations), f"the edges of {name} do not pay for all of its misses")
@@ -244,7 +246,6 @@ def check_caches(
         for edge in limit.credited if side is not None else ():
             paid[edge] += side.fill_cycles if side is not None else 0
     found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
-    limits = limits_of(records)
     events = {name: int(cost) for name, cost in records["event"]}
     loops = [(name, entering.split(), back.split()) for name, _, entering, back in records["loop"]]
     shown = shown_limits(caches, limits, annotations, needed, coverage, events=events, loops=loops)
@@ -368,6 +369,31 @@ def _is_true(
 def _limits_write_backs(limit: LinearConstraint) -> bool:
     above = {name: factor for name, factor in limit.events.items() if factor > 0}
     return above.keys() <= {WRITE_BACKS, SINGLES} and above.get(WRITE_BACKS) == 1 and above.get(SINGLES, 1) == 1
+
+
+def _charged_as_singles(
+    caches: Caches, limits: Mapping[str, LinearConstraint], needed: Mapping[str, Needed], coverage: Coverage
+) -> dict[str, Needed]:
+    """As ``needed``, but stores that modify a line are single writes where the certificate counts them so.
+
+    The analysis did not see that the store finds its line. Then the node is charged a single write that it does not
+    need, which pays for that part of the write-back that the event of single writes leaves out.
+    """
+    own = [limit for limit in limits.values() if _limits_write_backs(limit) and SINGLES not in limit.events]
+    single = [limit for limit in limits.values() if limit.events == {SINGLES: 1}]
+    if len(own) != 1 or len(single) != 1:
+        return dict(needed)
+    found = dict(needed)
+    for node, one in needed.items():
+        into = [edge.name for edge in caches.arriving.get(node, ()) if edge.name in coverage.taken]
+        if not into or node == caches.graph.entry:
+            continue
+        modify, singles = (min(limit.credited.get(name, 0) for name in into) for limit in (own[0], single[0]))
+        moved = min(one.modify - modify, singles - one.singles)
+        if moved > 0:
+            cycles = one.cycles + moved * caches.target.memory.single_cycles
+            found[node] = replace(one, modify=one.modify - moved, singles=one.singles + moved, cycles=cycles)
+    return found
 
 
 def _is_of_modified(

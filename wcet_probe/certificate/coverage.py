@@ -184,6 +184,8 @@ def _covered(
         node = waiting.pop()
         block = run_block(code, machine, graph, node, State(dict(invariants[node]), {}, dict(flags.get(node, {}))))
         found.instructions[node] = block.instructions
+        constant = machine.constant_store
+        demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
         for outcome in block.outcomes:
             _follow(code, graph, (invariants, flags), node, outcome, found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]

@@ -65,6 +65,7 @@ class Machine:
         found_escape: whether one was stored so.
         is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
         used: rules that rest on an assumption.
+        constant_store: an address of memory that is taken to be constant, which a store surely goes to.
     """
 
     image: Image
@@ -72,6 +73,7 @@ class Machine:
     found_escape: bool = False
     used: set[str] = field(default_factory=set)
     is_separate: bool = True
+    constant_store: int | None = None
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
     _holds_stack: bool = False
@@ -195,6 +197,8 @@ class Machine:
                 state.drop(place)  # an index, or a distance, may lead out of the stack
             return
         low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
+        if any(base <= low and high + size_bytes <= base + len(data) for base, data in self._read_only):
+            self.constant_store = low
         if address.is_number and (high + size_bytes > WORD or self._is_alias(low, high)):
             low, high = 0, WORD - 1  # what is behind the last byte is the first one
         low = -WORD if address.may_be_stack else STATIC + low

@@ -7,6 +7,7 @@ TRUSTED = (
     ("instructions", "wcet_probe.isa.decode with Capstone: texts, registers, accesses and targets of instructions"),
     ("ELF", "wcet_probe.build.image with pyelftools: segments, symbols, code, the line table, registers of variables"),
     ("code", "is not written while it runs, whatever segment it stands in"),
+    ("segments that are not writable", "keep their content, unless a store is known to go there, which is refused"),
     ("target table", "targets/*.toml and its reading, wcet_probe.isa.timing: cycles of each instruction"),
     ("meaning of instructions", "the checker's own transfer functions, held against an emulator by tests"),
     ("facts", "what files of facts say is true, and holds for the code of the lines that they name"),

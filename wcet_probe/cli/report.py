@@ -55,6 +55,29 @@ Exit codes, of several results the largest: 0 written, 1 failure or a
     "--scenario", "scenarios", multiple=True, metavar="NAME", help="Repeatable.  [default: worst-alloc, worst-free]"
 )
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as in a run; repeatable.")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Of a saved result: its ELF file; repeatable.",
+)
+@click.option(
+    "--facts",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --image, of own firmware: its facts.",
+)
+@click.option(
+    "--source",
+    "source_dirs",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="With --image: sources.",
+)
 @click.option("--cc", "compiler", metavar="COMMAND", help="zig, the packaged one, or e.g. clang-19.  [default: zig]")
 @click.option("--cross-check/--no-cross-check", default=None, help="Repeat calls in a second engine, however long.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
@@ -68,30 +91,52 @@ def report(
     output: Path,
     against: Path | None,
     full: bool,
+    images: tuple[Path, ...],
+    facts: tuple[Path, ...],
+    source_dirs: tuple[Path, ...],
     quiet: bool,
     verbose: bool,
     **asked: Any,  # noqa: ANN401  (options of a run, read where it is run)
 ) -> int:
     """Write the dossier of results: report.html, report.pdf and results.json.
 
-    Of saved results it is a function of these alone: no compiler, no emulator, no proof is run but the check of their
-    certificates. Of allocators it is that of a run for each combination of target, heap and scenario.
+    Of saved results it is a function of these and of their binaries: no emulator and no proof is run but the check of
+    their certificates against the code. The binary of an allocator is built again; others are given with --image, and
+    where there is none, the first page says so. Of allocators it is that of a run for each combination of target, heap
+    and scenario.
     """
     from wcet_probe.ci.result_files import read_documents, refusing_damage
+    from wcet_probe.evidence.reported import checked_against_code
     from wcet_probe.reports.dossier.dossier import build_dossier
     from wcet_probe.reports.formats.schema import validate_types
 
     files = [Path(item) for item in items if item.endswith(".json") or Path(item).is_file()]
     earlier = read_documents(against, check=validate_types) if against else None
+    if (facts or source_dirs) and not images:
+        raise UsageError(
+            "--facts and --source go with --image, the ELF file of a bound of own firmware; name it as well."
+        )
+    elves: dict[str, bytes] = {}
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         if files:
             _refuse_mixture(ctx, items, files)
             documents = [one for file in files for one in read_documents(file, check=validate_types)]
         else:
-            documents = list(_answers(items, asked, tell))
+            if images:
+                raise UsageError("--image belongs to saved results; leave it out of a run, whose binary is at hand.")
+            documents = list(_answers(items, asked, tell, elves))
         tell("checking the certificates")
         with refusing_damage() if files or against else nullcontext():
-            dossier = build_dossier(documents, earlier, full=full)
+            open_lines = checked_against_code(
+                documents,
+                cache_dir(load_config(Path.cwd())),
+                at_hand=elves,
+                images=images,
+                facts=facts,
+                source_dirs=source_dirs,
+                progress=tell,
+            )
+            dossier = build_dossier(documents, earlier, full=full, not_checked=open_lines)
         tell("setting the pages")
         _write(output, _rendered(dossier, documents))
     for name in ("report.html", "report.pdf", "results.json"):
@@ -114,8 +159,10 @@ def _refuse_mixture(ctx: click.Context, items: Sequence[str], files: Sequence[Pa
         raise UsageError(f"{given[0]} belongs to a run, and saved results are not run again; leave it out.")
 
 
-def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> Iterator[dict[str, Any]]:
-    """A result for each combination of allocator, target, heap and scenario."""
+def _answers(
+    names: Sequence[str], asked: Mapping[str, Any], tell: Progress, elves: dict[str, bytes]
+) -> Iterator[dict[str, Any]]:
+    """A result for each combination of allocator, target, heap and scenario; ``elves`` gets the binaries."""
     from wcet_probe.answer import bench, probe
     from wcet_probe.answer.proving import remembering
     from wcet_probe.catalog.lookup import load_allocator
@@ -152,6 +199,7 @@ def _answers(names: Sequence[str], asked: Mapping[str, Any], tell: Progress) -> 
                 tell(f"{what}, {request.scenario}: {text}", done, len(combinations))
 
             found = probe.observe(request, told, proving=proving)
+            elves[found.image.sha256] = found.image.elf
             # As it is read back from results.json: the same report is made of it.
             yield json.loads(dumps(document(found, long_account(request, found, told))))
 
