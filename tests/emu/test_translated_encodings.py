@@ -29,6 +29,8 @@ from wcet_probe.model.target import Isa, Target
 HEAP_BYTES, BUDGET = 8192, 200_000
 SUMMARY_OVERFLOW = re.compile(r"\w+o\.? |mcrxr|mtxer")
 """Of PowerPC: an image that sets it is left to the engine as a whole."""
+PART_OF_PC = re.compile(r"ldr\w+ pc,")
+"""Of Arm: a byte or halfword that is loaded there is unpredictable."""
 INVALID_FORM = re.compile(r"\w+ux? .*(\(0\)|, 0, r\d+)$|l\w+ux? (r\d+), (.*\(\2\)$|\2,)")
 """Of PowerPC: an update of no register, or of the one that is loaded."""
 FLAGS_OF_THUMB = "".join(
@@ -48,7 +50,7 @@ def is_asked(target: Target, code: bytes) -> bool:
     instruction, *rest = with_timing_problems(decoded, target)
     if rest or instruction.problem or instruction.control.name != "NEXT" or instruction.timing_class in SYSTEM:
         return False
-    others = (OTHERWISE, SUMMARY_OVERFLOW, INVALID_FORM) if target.isa is Isa.POWERPC else ()
+    others = (OTHERWISE, SUMMARY_OVERFLOW, INVALID_FORM) if target.isa is Isa.POWERPC else (PART_OF_PC,)
     if any(each.match(instruction.text) for each in others):
         return False
     return "float" not in instruction.timing_class and is_predictable(target.isa, instruction, code)
