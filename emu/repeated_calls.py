@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from wcet_probe.errors import UsageError
 
+_AT_ONCE = 1 << 12
+"""Calls between two moments at which an interrupt is heard: a millisecond, where a call takes 100 instructions."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallCounts:
@@ -42,8 +45,14 @@ class RepeatedCalls:
             raise self._wrong_width()
         words = np.ascontiguousarray(np.bitwise_and(rows, 0xFFFFFFFF), np.uint32)
         instructions, results = (np.zeros(len(rows), np.uint32) for _ in range(2))
-        places = (words.ctypes.data, len(rows), self._most, instructions.ctypes.data, results.ctypes.data)
-        done = self._loop(*places)
+        done = 0
+        while done < len(rows):
+            part = slice(done, done + _AT_ONCE)
+            places = (words[part].ctypes.data, len(rows[part]), self._most)
+            made = self._loop(*places, instructions[part].ctypes.data, results[part].ctypes.data)
+            done += made
+            if made < len(rows[part]):
+                break
         return CallCounts(instructions[:done], results[:done])
 
     def count_one(self, *arguments: int) -> tuple[int, int] | None:

@@ -100,3 +100,12 @@ def pytest_generate_tests(metafunc):
         for number, case in enumerate(cases):
             if number not in kept:
                 case.marks.append(pytest.mark.slow.mark)
+
+
+@pytest.fixture(params=["engine", "translated"])
+def each_engine(request, monkeypatch):
+    """Unicorn, then translated code, compiled without optimisation: of every machine that a guest is asked for."""
+    if request.param == "translated":
+        monkeypatch.setenv("WCET_PROBE_TEST_TRANSLATED", "1")
+        monkeypatch.setattr("wcet_probe.compiled.library.OPTIMISATION", ("-O0",))
+    return request.param

@@ -26,12 +26,14 @@ from wcet_probe.answer.contradiction import (
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
+from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
 from wcet_probe.model.proof import AccessRange, Bound, FlowClaim, FlowGraph, RegisterRange, WordClaim
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import MemoryRange
+
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 TARGET = load_target("mpc603e")
 HEAP_BYTES = 1 << 14
@@ -79,9 +81,7 @@ def heap() -> int:
 def native(bound: Bound, pointer: int, content: dict[int, int]) -> BrokenClaim | None:
     guest = proof().guest
     watched = [claim.loop for claim in bound.loop_claims]
-    with Machine(
-        guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, watched=watched, bounds=[bound]
-    ) as machine:
+    with guest.machine(HEAP_BYTES, watched=watched, bounds=[bound]) as machine:
         for address, value in content.items():
             machine.memory.write(address, value.to_bytes(4, "big"))
         machine.measure("f", (pointer,), InitialCache.DIRTY)
@@ -240,11 +240,11 @@ def test_a_visit_again_needs_the_first_one_and_no_store_between():
 def test_a_store_ends_a_visit():
     """Of the accesses of a call only the store precedes the loads of another call: visits do not outlive a call."""
     guest, bound = proof().guest, visiting(LOAD, STORE)
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[bound]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         assert machine.broken_claim() is None
     told = visiting(SAME_SET, LOAD)  # from the second call on, the line of LOAD at 4096 was visited, by the call before
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[told]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[told]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         assert machine.broken_claim().kind is ClaimKind.VISIT
 
@@ -264,7 +264,7 @@ def test_a_line_that_was_stored_to_is_not_visited_any_more():
     bound = replace(
         made.bound, accesses=tuple(replace(each, visit=visits.get(each.address, "")) for each in made.bound.accesses)
     )
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[bound]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         assert machine.broken_claim().kind is ClaimKind.VISIT
     loads = [
@@ -308,9 +308,7 @@ def test_sums_of_flow_facts(sums, is_false):
     bound = flow(blocks, entries, constant - is_false)
     guest = proof().guest
     watched = [claim.loop for claim in bound.loop_claims]
-    with Machine(
-        guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, watched=watched, bounds=[bound]
-    ) as machine:
+    with guest.machine(HEAP_BYTES, watched=watched, bounds=[bound]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         counts, (calls,) = machine.loop_counts(), machine.held_calls()
         broken = machine.broken_claim()
@@ -341,7 +339,7 @@ def test_costs_of_a_call(unit):
     with pytest.raises(ContradictionError, match=rf"f took [\d,]+ {unit} in a test"):
         check_counts(less, seen, "a test")
     for claimed, kind in ((exact, None), (less, ClaimKind(unit))):
-        with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[claimed]) as machine:
+        with guest.machine(HEAP_BYTES, bounds=[claimed]) as machine:
             machine.measure("f", (heap(),), InitialCache.COLD)
             broken = machine.broken_claim()
             assert (broken and broken.kind) == kind
@@ -351,9 +349,7 @@ def test_costs_of_a_call(unit):
 
 def test_a_loop_that_repeats_more_often_than_is_claimed():
     (claim,) = proof().bound.loop_claims
-    with Machine(
-        proof().guest.image, TARGET, proof().guest.instructions, proof().guest.costs, HEAP_BYTES, watched=[claim.loop]
-    ) as machine:
+    with proof().guest.machine(HEAP_BYTES, watched=[claim.loop]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         counts = machine.loop_counts()
     image = proof().guest.image
@@ -484,9 +480,7 @@ def test_counts_begin_anew_with_each_call():
         accesses=tuple(replace(each, line_changes=changes.get(each.address)) for each in start.accesses),
     )
     watched = [claim.loop for claim in bound.loop_claims]
-    with Machine(
-        guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, watched=watched, bounds=[bound]
-    ) as machine:
+    with guest.machine(HEAP_BYTES, watched=watched, bounds=[bound]) as machine:
         for _ in range(3):
             machine.measure("f", (heap(),), InitialCache.COLD)
             assert machine.broken_claim() is None
@@ -498,7 +492,7 @@ def test_counts_begin_anew_with_each_call():
 def test_lines_of_an_earlier_call_are_counted_again():
     """Three lines, then five, the three among them."""
     guest, bound = proof().guest, counted_across(4, 2)
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[bound]) as machine:
         machine.measure("f", (heap(),), InitialCache.COLD)
         assert machine.broken_claim() is None
         machine.measure("f", (heap() + LINE - 2,), InitialCache.COLD)
@@ -517,7 +511,7 @@ def test_an_access_across_lines_ends_in_the_second():
             replace(each, is_one_line=False, line_changes=told[each.address]) for each in made.bound.accesses
         ),
     )
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[bound]) as machine:
         machine.measure("f", (heap() + LINE - 2,), InitialCache.COLD)
         assert machine.broken_claim().kind is ClaimKind.CHANGES
     loads = [DataAccess(0, start, LINE - 2, 4, False), DataAccess(1, start + 4, LINE - 6, 4, False)]
@@ -535,7 +529,7 @@ def test_a_call_begins_in_no_line():
         made.bound,
         accesses=tuple(replace(each, line_changes=told.get(each.address)) for each in made.bound.accesses),
     )
-    with Machine(guest.image, TARGET, guest.instructions, guest.costs, HEAP_BYTES, bounds=[bound]) as machine:
+    with guest.machine(HEAP_BYTES, bounds=[bound]) as machine:
         machine.measure("f", (heap(), 0), InitialCache.COLD)
         assert machine.broken_claim() is None
         machine.measure("f", (heap(), 1), InitialCache.COLD)

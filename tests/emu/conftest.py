@@ -12,11 +12,3 @@ def _quickly_compiled(request, monkeypatch):
     """What is compared is the text; the campaigns compile it as the product does, which takes ten times as long."""
     if request.node.get_closest_marker("slow") is None:
         monkeypatch.setattr(library, "OPTIMISATION", ("-O0",))
-
-
-@pytest.fixture(params=["engine", "translated"])
-def each_engine(request, monkeypatch):
-    """Unicorn, then translated code: of every machine that a guest is asked for."""
-    if request.param == "translated":
-        monkeypatch.setenv("WCET_PROBE_TEST_TRANSLATED", "1")
-    return request.param

@@ -7,12 +7,14 @@ from functools import cache
 
 import pytest
 
-from tests.support import images_dir, tlsf, trace_of
+from tests.support import Guest, images_dir, tlsf, trace_of
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.model.scenario import InitialCache, Trace
+
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 HEAP_BYTES = 1 << 14
 OPERATIONS = 300
@@ -38,15 +40,8 @@ def proofs(target: str):
 def machine_of(target: str, *, held: bool) -> Machine:
     program, bounds = proofs(target)
     watched = {claim.loop.name: claim.loop for bound in bounds.values() for claim in bound.loop_claims}
-    machine = Machine(
-        program.image,
-        program.target,
-        program.instructions,
-        program.costs,
-        HEAP_BYTES,
-        watched=tuple(watched.values()),
-        bounds=tuple(bounds.values()) if held else (),
-    )
+    guest = Guest(program.image, program.target, program.instructions, program.costs)
+    machine = guest.machine(HEAP_BYTES, watched=tuple(watched.values()), bounds=tuple(bounds.values()) if held else ())
     assert machine.call("tlsf_init", machine.heap.base_address, HEAP_BYTES) == 0
     return machine
 

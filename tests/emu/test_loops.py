@@ -23,6 +23,8 @@ from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import MemoryRange
 from wcet_probe.model.watched_loop import LoopCount, WatchedLoop
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 COLD, WARM = InitialCache.COLD, InitialCache.WARM
 TARGET = {name: load_target(name) for name in TARGETS}
 STRAY = 0x90000000
@@ -104,7 +106,7 @@ def guest(target: str) -> Guest:
 
 def watching(used: Guest, loops: tuple[WatchedLoop, ...] | None = None, heap_bytes: int = 4096) -> Machine:
     watched = loops_of(used) if loops is None else loops
-    return Machine(used.image, used.target, used.instructions, used.costs, heap_bytes, watched=watched)
+    return used.machine(heap_bytes, watched=watched)
 
 
 def call_in_both(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
@@ -12,6 +12,8 @@ from wcet_probe.model.image import Image
 
 _DIRECT = frozenset({"BRANCH", "CBRANCH", "CALL"})
 _MOST_INSTRUCTIONS = 600
+_MOST_BETWEEN_PAUSES = 1 << 17
+"""``WP_SLACK`` of the core: so many instructions before its end a budget is the engine's."""
 _INDIRECT = frozenset({"CALLIND", "BRANCHIND", "RETURN"})
 
 
@@ -115,14 +117,39 @@ def flow(image: Image, instructions: Sequence[LiftedInstruction]) -> Flow:
     blocks = tuple(Block(number, tuple(group)) for number, group in enumerate(groups))
     known = {block.address: block for block in blocks}
     every = set(known)
-    return Flow(
+    pauses_everywhere = found.has_jump_table or len(instructions) > _MOST_BETWEEN_PAUSES
+    result = Flow(
         blocks=blocks,
         by_address=known,
-        dispatched=frozenset(every if found.has_jump_table else (found.entries | found.back | found.pauses) & every),
-        pauses=frozenset(every if found.has_jump_table else found.pauses & every),
+        dispatched=frozenset(every if pauses_everywhere else (found.entries | found.back | found.pauses) & every),
+        pauses=frozenset(every if pauses_everywhere else found.pauses & every),
         returns={entry: tuple(sorted(back_to & every)) for entry, back_to in found.sites.items()},
         functions=tuple(sorted(found.entries)),
     )
+    pauses = result.pauses | (_on_cycles_of_returns(result) & found.back)
+    return replace(result, pauses=pauses, dispatched=result.dispatched | pauses)
+
+
+def _on_cycles_of_returns(flow: Flow) -> frozenset[int]:
+    """Blocks that may run again without a pause: a function returns to where it, or who it calls, called it."""
+    following: dict[int, set[int]] = {}
+    for block in flow.blocks:
+        returns = any(op.opcode == "RETURN" for op in block.instructions[-1].ops)
+        targets = {*direct_targets(block), block.end_address, *(flow.returns_of(block.address) if returns else ())}
+        following[block.address] = (targets & flow.by_address.keys()) - flow.pauses
+    before: dict[int, set[int]] = {address: set() for address in following}
+    for address, targets in following.items():
+        for target in targets:
+            before[target].add(address)
+    left = set(following)
+    for edges, order in ((following, sorted(left, reverse=True)), (before, sorted(left))):
+        while gone := len(left):
+            for address in order:
+                if edges[address].isdisjoint(left):
+                    left.discard(address)
+            if len(left) == gone:
+                break
+    return frozenset(left)
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,8 +191,10 @@ class Statement:
         """Registers as they were before the instruction: to undo it, and for its effective addresses."""
         if check:
             return []
-        checked = [self._span.first] if self._span else self._memory
-        last = max(checked + [k for k, op in enumerate(self._one.ops) if op.user_op == "setISAMode"], default=0)
+        checked = [self._span.first] if self._span else [*self._memory]
+        ops = self._one.ops
+        checked += [k for k, op in enumerate(ops) if op.user_op == "setISAMode" or self._clears_stack_pointer(op)]
+        last = max(checked, default=0)
         registers = self._registers
         lines = [
             f"const {TYPES[registers.containers[low]]} k{low:x} = {registers.variable(low)};"
@@ -367,11 +369,23 @@ class Statement:
         if op.opcode in ("RETURN", "BRANCHIND", "CALLIND"):
             return self._indirect(op)
         if op.opcode != "CALLOTHER":
-            return self._assignment(k, op)
+            return self._aligned_stack_pointer(k) if self._clears_stack_pointer(op) else self._assignment(k, op)
         if op.user_op != "setISAMode":
             return ""
         mode = self._read(self._of.lifter.registers["tb"])
         return f"if (WP_UNLIKELY({mode} != {int(self._of.target.isa is Isa.THUMB)})) {self._undo(k)}"
+
+    def _clears_stack_pointer(self, op: PcodeOp) -> bool:
+        """Whether ``op`` clears the lowest bits of Thumb's stack pointer, which the engine has and the core has not."""
+        pointer, lowest = self._of.stack_pointer, Varnode("const", 0xFFFFFFFC, 4)
+        is_cleared = op.opcode == "INT_AND" and op.output == pointer and op.inputs == (pointer, lowest)
+        return is_cleared and self._of.target.isa is Isa.THUMB
+
+    def _aligned_stack_pointer(self, k: int) -> str:
+        """The engine goes on where they are not clear anyway."""
+        if self._memory:
+            raise Untranslatable("a stack pointer from memory, which may not be aligned")
+        return f"if (WP_UNLIKELY({self._read(self._of.stack_pointer)} & 3u)) {self._undo(k)}"
 
     def _memory_access(self, k: int, op: PcodeOp) -> str:
         address = self._read(op.inputs[0])

@@ -259,7 +259,8 @@ class _Translator:
                 known = block.end_address in self._flow.by_address
                 dead = without(self._setting, block.end_address)
                 yield f"    {{ {dead} pc = {block.end_address:#x}u; goto {'elsewhere' if known else 'at_block'}; }}"
-        yield "dispatch:\n    switch (pc) {"
+        yield f"dispatch:\n    if (pc != {RETURN_ADDRESS:#x}u && WP_UNLIKELY(instructions >= limit)) goto paused;"
+        yield "    switch (pc) {"
         for address in sorted((self._flow.dispatched | self._called_from_elsewhere(here)) & here):
             yield f"    case {address:#x}u: goto B{address:x};"
         yield f"    case {RETURN_ADDRESS:#x}u: why = WP_LEFT_RETURNED; goto left;"
