@@ -222,13 +222,13 @@ def has_summaries(values: Values) -> bool:
 
 
 def merged_claims(claims: Iterable[LoopClaim]) -> tuple[LoopClaim, ...]:
-    """One claim for each loop: the greatest."""
+    """One claim for each loop that runs tell from its copies wherever it is claimed: the greatest."""
     found: dict[str, LoopClaim] = {}
     for claim in claims:
-        known = found.get(claim.loop.name)
-        if known is None or claim.max_header > known.max_header:
-            found[claim.loop.name] = claim
-    return tuple(found.values())
+        known = found.get(claim.loop.name, claim)
+        greater = claim if claim.max_header > known.max_header else known
+        found[claim.loop.name] = replace(greater, is_told=known.is_told and claim.is_told)
+    return tuple(claim for claim in found.values() if claim.is_told)
 
 
 def merged_loops(loops: Iterable[LoopBound]) -> tuple[LoopBound, ...]:

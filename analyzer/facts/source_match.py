@@ -169,13 +169,24 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     outers = {site.header_address: site.outer for site in sites}
     claimed: dict[int, set[SourceLoop]] = {address: set() for address in outers}
     result: dict[int, SourceLoop | None] = {}
+    inside: dict[int, tuple[SourceLoop, SourceLoop]] = {}
     for site in sorted(sites, key=lambda site: -len(ancestors(site.header_address, outers))):
         address = site.header_address
-        found = match_loop(site, index, frozenset(claimed[address]))
+        known = frozenset(claimed[address])
+        found = match_loop(site, index, known)
+        if found is None and (strayed := _strayed(site, index, known)) and strayed[1]:
+            inside[address] = strayed[0], strayed[1]
+            own = {strayed[1]}
+        else:
+            own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         result[address] = found
-        own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         for ancestor in ancestors(address, outers):
             claimed[ancestor] |= own
+    tested = {(site.header_address, loop) for site in sites for loop in _heads(site, index)}
+    for address, (loop, one) in inside.items():
+        # The loop around is another binary loop, and has its test there.
+        if any(result[each] == loop and (each, loop) in tested for each in ancestors(address, outers)):
+            result[address] = one
     for site in sites:
         around = ancestors(site.header_address, outers)
         if len(_lines(site)) == 1 and any(
@@ -297,10 +308,11 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     most = [loop for loop, count in votes.items() if count == max(votes.values())]
     if len(latch) == 1:
         (loop,) = latch
+        if _strayed(site, index, claimed):
+            return None
         is_told = not most or loop in most or any(_encloses(loop, other) for other in most)
         # The line of a latch may be that of a condition in a callee, of whose loop nothing else is left.
-        heads = {one for file, line in site.own_lines for one in index.loops_at(file, line) if line in one.header_lines}
-        is_clear = all(_is_around(loop, other, site, index) for other in heads - claimed)
+        is_clear = all(_is_around(loop, other, site, index) for other in _heads(site, index) - claimed)
         return loop if is_told and is_clear else None
     if latch:
         return None
@@ -312,6 +324,31 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
         return split[0] if split else None
     is_clear = all(_is_around(most[0], loop, site, index) for loop in {*said, *votes})
     return most[0] if is_clear and most[0] not in claimed else None
+
+
+def _heads(site: LoopSite, index: SourceIndex) -> set[SourceLoop]:
+    """The loops whose heads have code in the site."""
+    return {one for file, line in site.own_lines for one in index.loops_at(file, line) if line in one.header_lines}
+
+
+def _strayed(
+    site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]
+) -> tuple[SourceLoop, SourceLoop | None] | None:
+    """The loop around that only a line at a latch speaks for, and the one inside that has its code here, if it is one.
+
+    Of the loop around there is no test, and a loop inside is no binary loop by itself: a compiler may go back to what
+    stands in front of the loop inside.
+    """
+    latch = _latch(site, index) - claimed
+    if len(latch) != 1:
+        return None
+    (loop,) = latch
+    heads, votes = _heads(site, index), _votes(site, index, claimed, heads_only=False)
+    inside = {one for one in votes if one != loop and _encloses(loop, one)}
+    at_head = any((loop.file, line) in site.latch_lines for line in loop.header_lines)
+    if loop in heads or at_head or not inside:
+        return None
+    return loop, min(inside, key=lambda one: one.number) if heads - claimed == inside and len(inside) == 1 else None
 
 
 def _is_around(found: SourceLoop, other: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:

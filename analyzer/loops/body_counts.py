@@ -34,12 +34,15 @@ from wcet_probe.model.proof import Assumption, FlowClaim, Origin
 
 @dataclass(frozen=True, slots=True)
 class _Limited:
-    """A point, or the entries of a loop inside, that a pragma limits for each entry of the loop ``shape``."""
+    """A point, or the entries of a loop inside, that a pragma limits for each entry of the loop ``shape``.
+
+    ``point`` is that point, or the header of the loop inside, whose entries are ``edges``.
+    """
 
     fact: BoundFact
     shape: LoopShape
     address: int
-    points: tuple[int, ...]
+    point: int
     edges: tuple[Edge, ...]
 
 
@@ -71,7 +74,7 @@ def with_bodies(
     return replace(
         loops,
         constraints=(*loops.constraints, *(_constraint(number, one) for number, one in enumerate(found))),
-        flow_claims=(*loops.flow_claims, *(_claim(image, own) for own in grouped.values())),
+        flow_claims=(*loops.flow_claims, *(_claim(image, own) for own in grouped.values() if _is_counted(values, own))),
         assumptions=(*loops.assumptions, *_assumptions(image, found)),
     )
 
@@ -85,7 +88,7 @@ def _most(fact: BoundFact) -> int:
     return (fact.max_header or 0) - fact.offset
 
 
-_Part = tuple[int, tuple[int, ...], tuple[Edge, ...]]
+_Part = tuple[int, int, tuple[Edge, ...]]
 
 
 def _parts(
@@ -100,7 +103,7 @@ def _parts(
     context = _point(values, shape.loop.header).context
     points = [_point(values, part) for part in own]
     return [
-        (point.block.address, (point.index,), ())
+        (point.block.address, point.index, ())
         for point in points
         if point.context == context and _is_of_body(image, point, fact, index)
     ]
@@ -120,7 +123,7 @@ def _inside(
         header = _point(values, inner.loop.header)
         source = sources.get(header.block.address)
         if header.context == context and source is not None and _is_next_inside(source, fact, index):
-            found.append((header.block.address, (), inner.entry_edges))
+            found.append((header.block.address, header.index, inner.entry_edges))
     return found
 
 
@@ -156,7 +159,7 @@ def _constraint(number: int, one: _Limited) -> LinearConstraint:
     most = _most(one.fact)
     return LinearConstraint(
         f"body:{number}",
-        tuple((point, 1) for point in one.points),
+        () if one.edges else ((one.point, 1),),
         (*((edge, 1) for edge in one.edges), *((edge, -most) for edge in entries)),
     )
 
@@ -164,6 +167,12 @@ def _constraint(number: int, one: _Limited) -> LinearConstraint:
 def _statement(image: Image, where: str, addresses: Iterable[int]) -> str:
     places = ", ".join(sorted({image.location(address) for address in addresses}))
     return f"the code at {places} is executed in iterations of the loop at {where} only, as the line table says"
+
+
+def _is_counted(values: Values, own: Sequence[_Limited]) -> bool:
+    """Whether all that runs count of a place is limited: copies of it may be before a loop that is entered twice."""
+    at = {index for index in values.states if _point(values, index).block.address == own[0].address}
+    return at <= {one.point for one in own}
 
 
 def _claim(image: Image, own: Sequence[_Limited]) -> FlowClaim:

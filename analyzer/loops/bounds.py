@@ -460,47 +460,63 @@ def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tupl
     grouped: dict[int, list[tuple[LoopShape, _Choice]]] = {}
     for shape, choice in chosen:
         grouped.setdefault(_header(values, shape).block.address, []).append((shape, choice))
+    copies: dict[int, list[Point]] = {address: [] for address in grouped}
+    for point in values.graph.points:
+        if point.block.address in grouped:
+            copies[point.block.address].append(point)
     claims = []
     for address, group in grouped.items():
         most = max((choice for _, choice in group), key=lambda choice: choice.max_header)
         blocks = {point.block.address: point.block for shape, _ in group for point in _own_points(values, shape)}
         body = {MemoryRange(block.address, block.end_address - block.address) for block in blocks.values()}
-        entries: set[int] = set()
-        for shape, _ in group:
-            entries |= _entry_addresses(values, shape, blocks)
+        headers = {shape.loop.header: shape for shape, _ in group}
+        ways = [_entered_from(values, point, headers.get(point.index), blocks) for point in copies[address]]
+        entries = {found for way in ways for found in way or ()}
         if _header(values, group[0][0]).function.address == address:
             entries.clear()
         loop = WatchedLoop(
             _name(address), address, tuple(sorted(entries)), tuple(sorted(body, key=lambda part: part.base_address))
         )
-        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where))
+        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where, is_told=None not in ways))
     return tuple(claims)
 
 
-def _entry_addresses(values: Values, shape: LoopShape, body: Collection[int]) -> set[int]:
-    """Where the loop is entered from: the last instructions of the blocks before; before a return, of the call.
+def _entered_from(values: Values, header: Point, shape: LoopShape | None, body: Collection[int]) -> set[int] | None:
+    """Where ``header`` is reached from: the last instructions of the blocks before; before a return, of the call.
 
     A block before may be a copy of one of ``body``, the addresses of the loop's blocks: then the blocks before that.
+    Where one of these is the header as well, runs count what both execute as of one entry: None.
+
+    Parameters:
+        values: of the graph.
+        header: a point with the code of the loop's header.
+        shape: the loop that it is the header of, if it is that of one.
+        body: as said.
     """
-    points, header = values.graph.points, _header(values, shape)
-    found: set[int] = set()
-    todo, seen = list(shape.entry_edges), set(shape.entry_edges)
+    points, found = values.graph.points, set[int]()
+    inside = shape.loop.nodes if shape else ()
+    todo = list(shape.entry_edges if shape else values.arriving.get(header.index, ()))
+    seen = set(todo)
     while todo:
         edge = todo.pop()
-        source = points[edge.source]
-        if source.context == header.context and source.block.address in body:
-            before = [other for other in values.arriving[edge.source] if other not in seen]
-            seen.update(before)
-            todo += before
-        elif source.context == header.context:
-            found.add(source.block.last_address)
-        else:
-            found |= {
-                point.block.last_address
+        source, target = points[edge.source], points[edge.target]
+        before = [source]
+        if source.context != header.context:
+            before = [
+                point
                 for point in points
                 if point.context == header.context
                 and point.block.calls
-                and point.block.falls_to == points[edge.target].block.address
-                and point.index not in shape.loop.nodes
-            }
+                and point.block.falls_to == target.block.address
+                and point.index not in inside
+            ]
+        for point in before:
+            if point.block.address not in body:
+                found.add(point.block.last_address)
+            elif point.block.address == header.block.address:
+                return None
+            else:
+                further = [other for other in values.arriving.get(point.index, ()) if other not in seen]
+                seen.update(further)
+                todo += further
     return found

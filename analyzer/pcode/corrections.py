@@ -3,8 +3,8 @@
 Words: lifting, P-code (docs/explanation/glossary.md).
 
 *Soundness:* each function says what SLEIGH does otherwise than the core. Traps end what is executed, and results that
-p-code does not tell are unknown (`UNKNOWN_RESULTS`). That no other errors are there is nobody's claim: random encodings
-are compared with another engine, an instruction at a time (`tests/analyzer/pcode/test_encodings.py`).
+p-code does not tell are unknown (`SPECIAL_REGISTER`). That no other errors are there is nobody's claim: random
+encodings are compared with another engine, an instruction at a time (`tests/analyzer/pcode/test_encodings.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
-from wcet_probe.analyzer.pcode.operations import SATURATION, SPECIAL_REGISTER, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.saturations import saturation
 from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
 from wcet_probe.analyzer.pcode.status_registers import masked, powerpc_status, thumb_status
 from wcet_probe.errors import DecodeError
@@ -27,8 +28,8 @@ _STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
 """First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
 _STRHT = 0x0020_00B0
 """Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
-_SAT16, _MOVE_SHIFTED, _LSR_32 = 0xF320, 0xEA4F, 0x0010
-"""In Thumb: first halfword of ``ssat16`` and, but for one bit, ``usat16``; both halfwords of ``lsr rd, rm, #32``."""
+_MOVE_SHIFTED, _LSR_32 = 0xEA4F, 0x0010
+"""In Thumb: both halfwords of ``lsr rd, rm, #32``."""
 _STSWI = 0x7C00_05AA
 _MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
 _KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
@@ -110,7 +111,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
             raise DecodeError(f"the lsr by 32 bits at {at.address:#010x} is not known: its result is 0, so move that.")
         ops = thumb_status(at.halves, ops, at.registers) if at.isa is Isa.THUMB else masked(ops)
         if any(map(partial(_is_status_read, at), ops)):
-            return _unknown(ops, SPECIAL_REGISTER)
+            return _unknown(ops)
         ops = _literal_pair(at, _pointers(_saturated(at, ops)))
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
@@ -190,19 +191,23 @@ def _aligned_stack(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
 
 
 def _saturated(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
-    """``ssat`` of ARM, which SLEIGH takes for one of a bit more; of sums, halves and bytes the result is unknown.
+    """``ssat`` of ARM, which SLEIGH takes for one of a bit more, and what `saturations` computes otherwise.
 
-    *Soundness:* SLEIGH cuts sums to the width of their operands before it saturates them, and takes halves for
-    unsigned, or in Thumb for words. A sum is saturated in its own place, and parts are more than one, or `_SAT16`.
+    Raises:
+        DecodeError: it is UNPREDICTABLE, or a saturation of sums or parts that is not known.
     """
     found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate"}]
     if not found:
         return ops
+    is_thumb = at.isa is Isa.THUMB
     first, second = at.halves
-    is_of_halves = at.isa is Isa.THUMB and first & 0xFF70 == _SAT16 and not second & 0x70C0
-    if is_of_halves or len(found) > 1 or found[0].output == found[0].inputs[0]:
-        return _unknown(ops, SATURATION)
-    return list(map(_by_sign_bit, ops)) if at.isa is Isa.ARM else ops
+    word = first << 16 | second if is_thumb else at.word
+    exact = saturation(at.address, word, at.registers, is_thumb=is_thumb)
+    if exact is not None:
+        return [*ops[: _behind_guard(ops)], *exact]
+    if len(found) > 1 or found[0].output == found[0].inputs[0]:
+        raise DecodeError(f"the saturation at {at.address:#010x} is not known: saturate a word.")
+    return ops if is_thumb else list(map(_by_sign_bit, ops))
 
 
 def _is_status_read(at: Encoding, op: PcodeOp) -> bool:
@@ -225,11 +230,18 @@ def _trap(op: PcodeOp) -> PcodeOp:
     return op
 
 
-def _unknown(ops: list[PcodeOp], user_op: str) -> list[PcodeOp]:
+def _unknown(ops: list[PcodeOp]) -> list[PcodeOp]:
     """That the last result of ``ops`` is unknown, as a whole register, whose parts SLEIGH may write one by one."""
-    guard = max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
     last = [op.output for op in ops if op.output is not None][-1]
-    return [*ops[: guard + 1], PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), user_op)]
+    return [
+        *ops[: _behind_guard(ops)],
+        PcodeOp("CALLOTHER", Varnode(last.space, last.offset & ~3, 4), (), SPECIAL_REGISTER),
+    ]
+
+
+def _behind_guard(ops: list[PcodeOp]) -> int:
+    """Where what is done under a condition begins."""
+    return 1 + max((index for index, op in enumerate(ops) if op.opcode == "CBRANCH"), default=-1)
 
 
 def _by_sign_bit(op: PcodeOp) -> PcodeOp:

@@ -13,10 +13,8 @@ from typing import NamedTuple
 
 FLOAT_OPERATION = "float"
 """User operation of a floating-point instruction without p-code."""
-SATURATION, SPECIAL_REGISTER = "saturation", "special_register"
-UNKNOWN_RESULTS = frozenset({SATURATION, SPECIAL_REGISTER})
-"""User operations that write their output, of which nothing is known, and no more: sums, halves and bytes that are
-saturated, which SLEIGH computes otherwise than the core does, and what time or the core may change unseen."""
+SPECIAL_REGISTER = "special_register"
+"""User operation that only writes its output, of which nothing is known: what time or the core may change unseen."""
 
 
 class Varnode(NamedTuple):

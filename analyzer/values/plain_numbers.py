@@ -11,7 +11,7 @@ is true of the number alone: it says nothing of where a store through it goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -20,6 +20,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 def plain_number(state: State, term: Term) -> StridedInterval:
@@ -29,10 +30,20 @@ def plain_number(state: State, term: Term) -> StridedInterval:
     """
     if state.base(term) is Base.NUMBER:
         return state.value(term)
+    return _number(state, term, dict(_compared(state)))
+
+
+def _number(state: State, term: Term, compared: Mapping[Term, StridedInterval]) -> StridedInterval:
+    """As `plain_number`, of what is ``compared``."""
+    if state.base(term) is Base.NUMBER:
+        return state.value(term)
     terms, form = state.terms, state.terms.linear(term)
+    known = [(terms.linear(side), value) for side, value in compared.items()]
+    if len(form.coefficients) == 1:
+        (part,) = form.coefficients
+        known.append((terms.linear(part), _made(state, part, compared)))
     found = strided.top(form.bits)
-    for side, value in _compared(state):
-        other = terms.linear(side)
+    for other, value in known:
         factor = _factor(form, other)
         if factor is not None:
             moved = form.constant - factor * other.constant & (1 << form.bits) - 1
@@ -41,6 +52,36 @@ def plain_number(state: State, term: Term) -> StridedInterval:
             # Of both the smaller is taken: each is true by itself.
             found = min(found, number, key=lambda one: one.size)
     return found
+
+
+def _made(state: State, term: Term, compared: Mapping[Term, StridedInterval]) -> StridedInterval:
+    """What an extended or masked number is by how it is made."""
+    node, operands = state.terms[term], state.terms.operands(term)
+    match node.opcode:
+        case "INT_ZEXT" | "INT_SEXT":
+            return strided.apply(node.opcode, (_low_part(state, operands[0], compared),), node.bits)
+        case "INT_AND":
+            numbers = tuple(_number(state, one, compared) for one in operands)
+            return strided.apply("INT_AND", numbers, node.bits)
+    return strided.top(node.bits)
+
+
+def _low_part(state: State, part: Term, compared: Mapping[Term, StridedInterval]) -> StridedInterval:
+    """The numbers that ``part`` may be, which is compared as it is extended, or is the low part of what is compared."""
+    terms, node, zero = state.terms, state.terms[part], strided.constant(32, 0)
+    if state.base(part) is Base.NUMBER:
+        return state.value(part)
+    whole = [value for side, value in compared.items() if _extends(terms, side, part)]
+    if node.opcode == "SUBPIECE":
+        of, skipped = terms.operands(part)
+        if terms[skipped].opcode == "const" and not terms.value(skipped):
+            whole.append(_number(state, of, compared))
+    parts = [strided.apply("SUBPIECE", (value, zero), node.bits) for value in whole]
+    return min((strided.top(node.bits), *parts), key=lambda one: one.size)
+
+
+def _extends(terms: Terms, term: Term, part: Term) -> bool:
+    return terms[term].opcode in {"INT_ZEXT", "INT_SEXT"} and terms.operands(term) == (part,)
 
 
 def _factor(form: Linear, other: Linear) -> int | None:

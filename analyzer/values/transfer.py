@@ -20,7 +20,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, UNKNOWN_RESULTS, LiftedInstruction, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, SPECIAL_REGISTER, LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
@@ -304,7 +304,7 @@ class _Run:
     def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None and op.user_op.endswith("Saturate"):
             self._compute(state, op, op.user_op, index)
-        elif op.user_op in UNKNOWN_RESULTS or self._is_float(op):
+        elif op.user_op == SPECIAL_REGISTER or self._is_float(op):
             if op.output is not None:
                 self._write(state, op.output, self._unknown(state, op.output, index), index)
         elif op.user_op not in NO_EFFECT and op.user_op not in {INTERRUPT_MASK, "setISAMode"}:

@@ -24,6 +24,7 @@ from tests.answer.falsifying_states import SCENARIOS as FALSIFYING
 from tests.answer.falsifying_states import with_falsifying_states
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare, prove
+from wcet_probe.analyzer.call_summaries import merged_claims
 from wcet_probe.analyzer.dcache.invariants import access_ranges
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.binding import parameter_values
@@ -224,9 +225,8 @@ def false_bound(name: str, role: str, heap_bytes: int, number: Number, setting: 
     if number.kind == "words":
         return replace(bound, words=word_claims(facts, request.image, parameters))
     stage = replace(prepared, request=changed).bounded(request.parameters)
-    return replace(
-        bound, loop_claims=stage.loops.claims, flow_claims=(*stage.loops.flow_claims, *stage.asserted.claims)
-    )
+    loop_claims, flow_claims = merged_claims(stage.loops.claims), (*stage.loops.flow_claims, *stage.asserted.claims)
+    return replace(bound, loop_claims=loop_claims, flow_claims=flow_claims)
 
 
 def _claims(bound: Bound) -> tuple[object, ...]:

@@ -112,12 +112,20 @@ class IdleFact:
 
 @dataclass(frozen=True, slots=True)
 class LoopClaim:
-    """A loop and the most executions of its header for each entry, whatever the context: to be held against runs."""
+    """A loop and the most executions of its header for each entry, whatever the context: to be held against runs.
+
+    Attributes:
+        loop: what is watched.
+        max_header: the most executions.
+        origin, where: as of a `LoopBound`.
+        is_told: whether runs tell its rounds from executions of copies of its header. Others are not in a `Bound`.
+    """
 
     loop: WatchedLoop
     max_header: int
     origin: Origin
     where: str
+    is_told: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +145,11 @@ class FlowClaim:
     blocks: tuple[tuple[int, int], ...]
     entries: tuple[tuple[str, int], ...]
     constant: int
+
+    @property
+    def loops(self) -> frozenset[str]:
+        """Names of the loops that are entered, and of those whose headers the blocks are."""
+        return frozenset({name for name, _ in self.entries} | {f"{address:#010x}" for address, _ in self.blocks})
 
 
 @dataclass(frozen=True, slots=True)

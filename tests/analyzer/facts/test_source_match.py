@@ -1,5 +1,7 @@
 """Binary loops and the source loops that they come from, on images of every target."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.analyzer.natural_loops import TARGETS, program, sites_of
@@ -125,6 +127,41 @@ def test_a_loop_with_the_head_of_the_one_around_it_may_have_a_latch_of_that():
     assert found(2, 4, 5, 6) == INNER
     assert found(1, 4, 5, 6, 2) == INNER
     assert found(2, 4, 5, 6, 2) is None
+
+
+def test_a_line_of_the_loop_around_at_a_latch_does_not_make_a_loop_of_it():
+    """GCC made the block before a `do` its back edge, and the pragma of the loop around was taken for that loop's."""
+    index = index_sources({"a.c": DO_INSIDE})
+    inner, outer = sorted(
+        (one for source in index.files.values() for one in source.loops), key=lambda one: -one.first_line
+    )
+
+    def found(latch, *own, around=(3, 4)):
+        sites = [LoopSite("f", 8, 8, lines(latch), lines(*own), outer=0, header_line=("a.c", 6))]
+        sites += [LoopSite("f", 0, 0, lines(3), lines(*around), header_line=("a.c", 4))] if around else []
+        sites = sites if around else [replace(sites[0], outer=None)]
+        return match_loops(sites, index)[8]
+
+    assert found(4, 4, 6, 7) == inner
+    assert found(4, 4, 4, 4, 6, 7) == inner  # however much of the block before it
+    assert found(4, 4, 6, 7, around=()) is None  # the one around may have no test any more
+    assert found(4, 4, 6, 7, around=(4, 4)) is None
+    assert found(4, 4, 6) is None  # whose test it is, nothing tells
+    assert found(4, 4, 6, 6, 3, around=()) == outer  # whose loop inside is unrolled
+    assert found(3, 4, 6, 7, around=()) == outer
+
+
+DO_INSIDE = """\
+void f(int n) {
+  int m;
+  while (n--) {
+    m = n & 3;
+    do {
+      g(m);
+    } while (m--);
+  }
+}
+"""
 
 
 def test_the_latch_decides_where_nothing_contradicts():

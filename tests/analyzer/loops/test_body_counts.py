@@ -179,6 +179,18 @@ def test_two_loops_that_have_become_one_have_no_bound_of_either():
 def test_what_runs_are_held_against_speaks_of_all_loops_that_one_has_become():
     image = SimpleNamespace(location=hex)
     facts = [BoundFact("f", header, None, "pragma", "a.c:3", "", "7", 8, offset=1) for header in (16, 32)]
-    own = [body_counts._Limited(fact, None, 48, (), ("an edge",)) for fact in facts]
+    own = [body_counts._Limited(fact, None, 48, 3, ("an edge",)) for fact in facts]
     claim = body_counts._claim(image, own)
     assert claim.entries == (("0x00000030", 1), ("0x00000010", -7), ("0x00000020", -7))
+
+
+@pytest.mark.parametrize("before", [0, 48])
+def test_what_stands_before_a_loop_as_well_is_not_told_by_runs(before):
+    """GCC's loops that are entered at two places have copies: a run entered the loop inside without the one around."""
+    points = {
+        3: SimpleNamespace(block=SimpleNamespace(address=48)),
+        4: SimpleNamespace(block=SimpleNamespace(address=before)),
+    }
+    values = SimpleNamespace(states=points.keys(), graph=SimpleNamespace(points=points))
+    own = [body_counts._Limited(BoundFact("f", 16, None, "pragma", "a.c:3", "", "7", 8), None, 48, 3, ())]
+    assert body_counts._is_counted(values, own) == (before != 48)

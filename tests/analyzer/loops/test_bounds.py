@@ -157,3 +157,31 @@ def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_l
     (loop,) = proof.bound.loops
     assert (loop.max, loop.origin) == (7, Origin.PRAGMA)
     check_emulated(proof, 0x7F)
+
+
+ENTERED_TWICE = """\
+    and r3, r0, #15
+    cmp r3, #5
+    beq .Lfive
+.Ltest:
+    cmp r3, #1
+    bls .Lend
+.Lless:
+    subs r3, r3, #1
+    cmp r3, #5
+    bne .Ltest
+.Lfive:
+    adds r2, r2, #1
+    movs r3, #4
+    b .Lless
+.Lend:
+    bx lr"""
+
+
+@pytest.mark.parametrize("start", [0, 5, 9, 15])
+def test_runs_are_held_against_no_loop_whose_copies_they_count(start):
+    """As GCC makes of a do loop with an if (-O2): split in two for the proof, one loop to a run."""
+    target = load_target("cortex-m4")
+    proof = proved(guest_of(assembler({"f": ENTERED_TWICE}, target), target), "f")
+    check_emulated(proof, start)
+    assert len(proof.bound.loops) > len(proof.bound.loop_claims)

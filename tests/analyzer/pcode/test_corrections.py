@@ -3,7 +3,7 @@
 import pytest
 
 from tests.analyzer.pcode.machines import BASE, arm, lifter_of_v7, powerpc, thumb
-from wcet_probe.analyzer.pcode.operations import SATURATION, SPECIAL_REGISTER, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.errors import DecodeError
 
 
@@ -20,28 +20,19 @@ def test_the_flags_as_a_number_are_unknown(machine, units):  # mrs r0, cpsr; mrs
     assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SPECIAL_REGISTER),)
 
 
-UNKNOWN = {
-    "qadd": (arm, (0xE1020051,)),
-    "qdsub": (arm, (0xE1620051,)),
-    "uqadd8": (lifter_of_v7, (0xE6610F92,)),
-    "ssat16": (lifter_of_v7, (0xE6A30F31,)),
-    "usat16 of Thumb": (thumb, (0xF3A1, 0x0004)),
-    "ssat16 of Thumb": (thumb, (0xF321, 0x0004)),
-    "uqsub8 of Thumb": (thumb, (0xFAC1, 0xF052)),
-    "qadd of Thumb": (thumb, (0xFA82, 0xF081)),
-}
-
-
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_of_what_sleigh_saturates_otherwise_nothing_is_known(name):
-    machine, units = UNKNOWN[name]
-    r0 = Varnode("register", 0x20, 4)
-    assert machine(*units).lift(BASE).ops == (PcodeOp("CALLOTHER", r0, (), SATURATION),)
-
-
 def test_what_is_unknown_is_so_under_its_condition():
-    ops = arm(0x51020051).lift(BASE).ops  # qaddpl r0, r1, r2
+    ops = arm(0x510F0000).lift(BASE).ops  # mrspl r0, cpsr
     assert [op.opcode for op in ops[-2:]] == ["CBRANCH", "CALLOTHER"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "units"),
+    [(arm, (0xE102F051,)), (lifter_of_v7, (0xE66F0F92,)), (thumb, (0xFA8D, 0xF081)), (thumb, (0xF321, 0x0D04))],
+)
+def test_saturations_of_the_program_counter_and_the_like_are_refused(machine, units):
+    """Of qadd pc, r1, r2, uqadd8 r0, pc, r2, and in Thumb qadd r0, r1, sp, ssat16 sp, #5, r1 the result is unknown."""
+    with pytest.raises(DecodeError, match="at 0x00001000 is UNPREDICTABLE"):
+        machine(*units).lift(BASE)
 
 
 @pytest.mark.parametrize(("word", "bit"), [(0xE6A40011, 4), (0xE6BF0011, 31), (0xE6E40011, 4)])

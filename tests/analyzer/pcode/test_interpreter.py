@@ -379,7 +379,6 @@ def test_change_of_instruction_set():
     ("run", "word", "name"),
     [
         (run_arm, 0xEF000000, "software_interrupt"),
-        (run_arm, 0xE1010052, "saturation"),  # qadd r0, r2, r1: SLEIGH saturates a sum that has wrapped
         (run_powerpc, 0xFC21102A, "FLOAT_ADD"),
         (run_powerpc, 0x7C0027EC, "dataCacheBlockClearToZero"),
     ],

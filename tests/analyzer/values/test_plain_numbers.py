@@ -62,6 +62,43 @@ def test_one_side_that_is_less_a_constant_tells_the_number_too():
     assert plain_number(state, x) == strided.between(32, 5, 8)
 
 
+def low_half(terms, x):
+    return terms.apply("SUBPIECE", (x, terms.constant(0, 32)), 16)
+
+
+def extended(terms, opcode, half):
+    return terms.apply(opcode, (half,), 32)
+
+
+@pytest.mark.parametrize("compared", ["INT_ZEXT", "INT_SEXT", "", "half"])
+@pytest.mark.parametrize("asked", ["INT_ZEXT", "INT_SEXT", "INT_AND"])
+def test_an_extended_half_is_told_by_the_other_extension_and_by_the_word(compared, asked):
+    """A short is checked as a signed number, and extended by 0 for a table's index: gsm_enc by Clang, -Os."""
+    draw, sharp = random.Random(f"{compared} {asked}"), 0
+    for _ in range(60):
+        terms, state, x = setting()
+        loaded = state.define((0, 4, 0), 16, base=Base.ANY)
+        half = loaded if compared == "half" else low_half(terms, x)
+        number = draw.choice((draw.choice(CORNERS), draw.randrange(20), draw.randrange(0x7FF0, 0x8010)))
+        values = {x: number, loaded: number & 0xFFFF}
+        side = extended(terms, compared if compared.startswith("INT") else "INT_SEXT", half) if compared else x
+        at = evaluated(terms, side, values)
+        for relation in draw.sample(("INT_LESS", "INT_SLESS", "INT_LESSEQUAL", "INT_SLESSEQUAL"), 2):
+            limit = terms.constant(at + draw.choice((0, 1, 9, -5)), 32)
+            condition = terms.apply(relation, (side, limit), 8)
+            assert assume(state, condition, bool(evaluated(terms, condition, values)))
+        term = (
+            extended(terms, asked, half)
+            if asked != "INT_AND"
+            else terms.apply(asked, (x, terms.constant(0x1F, 32)), 32)
+        )
+        term = multiple(terms, term, draw.choice((1, 4)), draw.choice((0, 12)))
+        found = plain_number(state, term)
+        assert evaluated(terms, term, values) in found
+        sharp += found.size < 1 << 15
+    assert sharp > 10
+
+
 def test_comparisons_of_other_values_tell_nothing():
     terms, state, x = setting()
     other = state.define((0, 4, 0), 32, base=Base.ANY)
