@@ -1,0 +1,1 @@
+"""Tests, in folders like those they test."""

@@ -47,14 +47,23 @@ class Lattice(Protocol[Element]):
 
 
 class Joined(Lattice[Element]):
-    """A domain by its join: what is below adds nothing. All chains are finite."""
+    """A domain by its join, all chains of which are finite.
 
-    def __init__(self, join: Callable[[Element, Element], Element]) -> None:
-        self._join = join
+    Args:
+        join: of two elements.
+        leq: the order; without one, what is below adds nothing.
+    """
+
+    def __init__(
+        self,
+        join: Callable[[Element, Element], Element],
+        leq: Callable[[Element, Element], bool] | None = None,
+    ) -> None:
+        self._join, self._leq = join, leq
 
     def leq(self, one: Element, other: Element) -> bool:
-        """Whether joining ``one`` to ``other`` changes nothing."""
-        return self._join(one, other) == other
+        """As given; else whether joining ``one`` to ``other`` changes nothing."""
+        return self._leq(one, other) if self._leq else self._join(one, other) == other
 
     def join(self, one: Element, other: Element) -> Element:
         """As given."""

@@ -305,7 +305,8 @@ def clip(interval: StridedInterval, low: int, high: int, *, is_signed: bool) -> 
 def widen(old: StridedInterval, new: StridedInterval, thresholds: Sequence[int]) -> StridedInterval:
     """An interval that contains both, so coarse that a chain of them ends soon.
 
-    An end that moved goes on to the next threshold or end of an order. What reaches all around keeps its congruence.
+    An end that moved goes on to the next threshold or end of an order. What has passed the ends of both orders is
+    bounded by no comparison: it reaches all around, and keeps its congruence.
 
     Args:
         old: what was known.
@@ -328,6 +329,8 @@ def widen(old: StridedInterval, new: StridedInterval, thresholds: Sequence[int])
     if old.is_residue_class or right < 0:
         return residue_class(bits, old.low, stride)
     half = full >> 1
+    if all(0 < (end - new.low) & (full - 1) <= new.extent for end in (0, half)):
+        return residue_class(bits, old.low, stride)
     if left:
         room = min((old.low - left - end) & (full - 1) for end in (*thresholds, 0, half))
         left += room - room % stride

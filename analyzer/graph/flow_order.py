@@ -97,6 +97,22 @@ class FlowOrder(Generic[Edge_]):
         """The place of each node that the entry leads to in the weak topological order."""
         return {node: number for number, node in enumerate(in_order(self.forest))}
 
+    @cached_property
+    def reverse_postorder(self) -> tuple[int, ...]:
+        """The nodes that the entry leads to, each before its successors but for the ends of loops."""
+        seen, found = {self.entry}, list[int]()
+        path = [(self.entry, iter(self.successors(self.entry)))]
+        while path:
+            node, targets = path[-1]
+            target = next((one for one in targets if one not in seen), None)
+            if target is None:
+                found.append(node)
+                path.pop()
+            else:
+                seen.add(target)
+                path.append((target, iter(self.successors(target))))
+        return tuple(reversed(found))
+
     def behind(self, starts: Iterable[int], within: Callable[[Edge_], bool] = lambda _: True) -> frozenset[int]:
         """``starts`` and the nodes that edges of which ``within`` holds lead to from there."""
         return self._closure(starts, self.outgoing, lambda edge: edge.target, within)

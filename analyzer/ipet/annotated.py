@@ -18,12 +18,14 @@ from fractions import Fraction
 from functools import partial
 from math import floor
 
+from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.ipet.balances import left_of
 from wcet_probe.analyzer.ipet.checkable import flow_graph
 from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, at_costs, followed_solution, with_credits
 from wcet_probe.analyzer.ipet.modified_lines import modified_lines
-from wcet_probe.analyzer.ipet.numbering import Numbering, order_of
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
+from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.analyzer.ipet.shown import with_shown
 from wcet_probe.analyzer.ipet.wanted import wanted_lines
 from wcet_probe.certificate.annotations import Annotations
@@ -32,7 +34,7 @@ from wcet_probe.certificate.charge import node_cost
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
 from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Must, joined_must, must_holds
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Step
@@ -94,28 +96,18 @@ def find_caches(
             yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
 
 
-def resident(caches: Caches, side: Side) -> dict[str, Must]:
+def resident(caches: Caches, side: Side, flow: NodeFlow) -> dict[str, Must]:
     """The lines that must be in a cache where nodes begin: the greatest fixpoint, as the checker sees it.
 
     *Soundness:* none is claimed.
     """
-    states: dict[str, Must] = {caches.graph.entry: {}}
-    order, kept = order_of(caches.graph), wanted_lines(caches, side)
-    waiting = [caches.graph.entry]
-    place = {node: number for number, node in enumerate(order)}
-    while waiting:
-        waiting.sort(key=place.__getitem__, reverse=True)
-        node = waiting.pop()
-        after = caches.behind(side, node, states[node])
-        for edge in caches.graph.leading[node]:
-            if edge.name in caches.passages:
-                new = kept(edge.target, side.residents.along(after, caches.passages[edge.name]))
-                old = states.get(edge.target)
-                if old is not None and must_holds(new, old):
-                    continue
-                states[edge.target] = new if old is None else joined_must(side.residents, old, new)
-                if edge.target not in waiting:
-                    waiting.append(edge.target)
+    residents, kept = side.residents, wanted_lines(side, flow)
+
+    def leaving(node: str, must: Must) -> Callable[[Edge], Must]:
+        after = caches.behind(side, node, must)
+        return lambda edge: kept(edge.target, residents.along(after, caches.passages[edge.name]))
+
+    states = flow.least(Joined(partial(joined_must, residents), must_holds), {}, leaving)
     return {node: must for node, must in states.items() if must}
 
 
@@ -280,14 +272,15 @@ def _annotated(
     counted: CountedMisses,
 ) -> _Found:
     """What is said of caches by ``names``, and the nodes that charge less than the checker then asks for."""
-    graph, order = caches.graph, order_of(caches.graph)
+    graph = caches.graph
+    flow = NodeFlow(graph, (edge for edge in graph.edges if edge.name in caches.passages))
     auxiliaries = {auxiliary.name: auxiliary.cost for auxiliary in problem.auxiliaries}
     known = auxiliaries.keys() | counted.paid.keys()
     misses = {
         node: {key: name for key, name in own.items() if name in known}
         for node, own in _misses(caches, counted).items()
     }
-    must = {side.name: resident(caches, side) for side in caches.sides}
+    must = {side.name: resident(caches, side, flow) for side in caches.sides}
     found = Annotations(names, misses, counted.paid, must)
     constraints = [
         LinearConstraint(
@@ -300,15 +293,15 @@ def _annotated(
         if dual.get(one.name) and not auxiliaries.keys().isdisjoint(one.coefficients)
     ]
     if any("write-backs" in one.events for one in constraints):
-        found = replace(found, modified=modified_lines(caches, found, order))
+        found = replace(found, modified=modified_lines(caches, found, flow))
     for constraint in paying(found).values():
-        if not _holds(caches, constraint, found, order):
+        if not _holds(caches, constraint, found, flow):
             kept = {node: {k: n for k, n in own.items() if n != constraint.name} for node, own in found.misses.items()}
             paid = {name: edges for name, edges in found.paid.items() if name != constraint.name}
             found = replace(found, misses=kept, paid=paid)
     held = {}
     for constraint in (*constraints, *paying(found).values()):
-        left = left_of(caches, constraint, found, order)
+        left = left_of(caches, constraint, found, flow)
         if left and caches.is_limited(constraint, replace(found, held={constraint.name: left})):
             held[constraint.name] = left
     found = replace(found, held=held)
@@ -329,8 +322,8 @@ def _annotated(
     return _Found(found, caches, needed, nodes, edges, exits, frozenset(limits.keys() - shown))
 
 
-def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]) -> bool:
-    left = left_of(caches, constraint, annotations, order)
+def _holds(caches: Caches, constraint: LinearConstraint, annotations: Annotations, flow: NodeFlow) -> bool:
+    left = left_of(caches, constraint, annotations, flow)
     return caches.is_limited(constraint, replace(annotations, held={constraint.name: left}))
 
 

@@ -3,6 +3,9 @@
 A line may have several names, and a balance has one: of those that it has behind an edge the one is kept by which the
 misses are counted that come first. Where nothing is left, the line may be in the cache all the same, as *must* says.
 
+Of hundreds of limits each is left over within a few nodes, so that it has a worklist of its own: in the engine it took
+2.5 times as long (900 limits of 3,000 nodes), for a check that the checker makes again.
+
 Words: certificate, balance (docs/explanation/glossary.md).
 
 *Soundness:* none is claimed: the checker tests each record.
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places_of
@@ -21,7 +25,7 @@ from wcet_probe.certificate.steps import Spot
 
 
 def left_of(
-    caches: Caches, constraint: LinearConstraint, annotations: Annotations, order: Sequence[str]
+    caches: Caches, constraint: LinearConstraint, annotations: Annotations, flow: NodeFlow
 ) -> dict[str, Balance]:
     """What is left of a limit where nodes begin, as the checker sees it.
 
@@ -29,7 +33,7 @@ def left_of(
         caches: of the graph.
         constraint: the limit.
         annotations: what misses it counts, and the lines that must be in the caches.
-        order: of the nodes, each before its successors as far as can be.
+        flow: of the edges of the graph that can be taken.
 
     *Soundness:* none is claimed.
     """
@@ -38,9 +42,9 @@ def left_of(
         return {}
     by_lines = caches.is_by_lines(side, constraint, annotations)
     states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
-    wanting = taking(caches, constraint, annotations)
+    wanting = taking(constraint, annotations, flow)
     near = _nearest(caches, side, constraint, annotations)
-    place = {node: number for number, node in enumerate(order)}
+    place = {node: number for number, node in enumerate(flow.nodes)}
     waiting = [caches.graph.entry]
     while waiting:
         waiting.sort(key=place.__getitem__, reverse=True)

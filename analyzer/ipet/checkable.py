@@ -14,11 +14,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heappop, heappush
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.decided_flags import decided_flags
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
 from wcet_probe.certificate.flags import Flags, flag_lines
 from wcet_probe.certificate.machine import Machine
@@ -29,8 +29,8 @@ from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 
-_ROUNDS_BEFORE_WIDENING = 40
-_ROUNDS_WITH_THRESHOLDS = 120
+_ROUNDS_BEFORE_WIDENING = 6
+_ROUNDS_WITH_THRESHOLDS = 86
 _NARROWING_ROUNDS = 3
 
 Values = dict[Place, Value]
@@ -99,20 +99,19 @@ def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]
 
 
 class _Search:
-    """A fixpoint over the graph."""
+    """A fixpoint over the graph, of these equations (`fixpoint.Equations`)."""
 
     def __init__(self, code: Code, graph: Graph, machine: Machine) -> None:
         self._code, self._graph, self.machine = code, graph, machine
-        self._order = _reverse_postorder(graph)
-        self._place_of = {node: number for number, node in enumerate(self._order)}
-        self._headers = {e.target for e in graph.edges if self._place_of[e.target] <= self._place_of[e.source]}
+        self._nodes = NodeFlow(graph, graph.edges)
+        self._order = self._nodes.nodes
         self._thresholds = _thresholds(code, graph)
         self._excluded: dict[str, dict[int | None, None]] = {}
 
     def run(self, arguments: Mapping[Place, Value]) -> Checkable:
         entry = self._code.isa.entry_state()
         entry.values |= arguments
-        states, found = self._ascend(entry), None
+        states, found = self._nodes.solved(self, dict(entry.values)), None
         for _ in range(_NARROWING_ROUNDS + 1):
             self._excluded.clear()
             new, holds = self._flow(states, entry)
@@ -127,28 +126,37 @@ class _Search:
             raise VerificationError("the values do not hold.")
         return found
 
-    def _ascend(self, entry: State) -> dict[str, Values]:
-        states = {self._graph.entry: dict(entry.values)}
-        visits: dict[str, int] = {}
-        waiting = [self._place_of[self._graph.entry]]  # a heap: the first in order comes next
-        while waiting:
-            place = heappop(waiting)
-            if waiting and waiting[0] == place:
-                continue
-            node = self._order[place]
-            for target, state in self._out(node, states[node]):
-                old = states.get(target)
-                new = _joined(old, state)
-                if new == old:
-                    continue
-                if old is not None and target in self._headers:
-                    visits[target] = visits.get(target, 0) + 1
-                    if visits[target] > _ROUNDS_BEFORE_WIDENING:
-                        with_thresholds = visits[target] <= _ROUNDS_WITH_THRESHOLDS
-                        new = self._widened(old, new, self._thresholds if with_thresholds else _NO_LIMITS)
-                states[target] = new
-                heappush(waiting, self._place_of[target])
-        return states
+    # ---------------------------------------------------------------------------------------------------- equations
+
+    def merged(self, node: int, arriving: Sequence[Values], former: Values | None) -> Values:  # noqa: ARG002
+        """The join of all that arrives."""
+        found = arriving[0]
+        for values in arriving[1:]:
+            found = _joined(found, State(values))
+        return found
+
+    def resumed(self, node: int, entering: Sequence[Values], former: Values, number: int) -> Values:
+        """With what was known."""
+        grown = _joined(former, State(self.merged(node, entering, None)))
+        return self._widened(former, grown, _NO_LIMITS) if number else grown
+
+    def widened(self, node: int, former: Values, grown: Values, number: int) -> Values:  # noqa: ARG002
+        """Joined at first, then to constants of the code, at last to none."""
+        grown = _joined(former, State(grown))
+        if number <= _ROUNDS_BEFORE_WIDENING:
+            return grown
+        return self._widened(former, grown, self._thresholds if number <= _ROUNDS_WITH_THRESHOLDS else _NO_LIMITS)
+
+    def leq(self, one: Values, other: Values) -> bool:
+        """Whether joining adds nothing."""
+        return one == other or _joined(other, State(one)) == other
+
+    def flow(self, node: int, state: Values) -> Iterable[tuple[Way, Values]]:
+        """What each edge carries that can be taken."""
+        name, found = self._nodes.names[node], dict[str, Values]()
+        for target, leaving in self._out(name, state):
+            found[target] = _joined(found.get(target), leaving)
+        return [(way, found[way.edge.target]) for way in self._nodes.order.outgoing[node] if way.edge.target in found]
 
     def _flow(self, states: Mapping[str, Values], entry: State) -> tuple[dict[str, Values], bool]:
         """What arrives at each node from all sides at once, and whether each part of it lies in ``states``.
@@ -207,7 +215,7 @@ def _outwards(before: Value, value: Value, thresholds: Limits) -> Value:
     is_signed = value.low < 0
     if is_signed != (before.low < 0):
         if thresholds is _NO_LIMITS:
-            return TOP
+            return _all_around(value)
         before = value  # the rounds to come tell which way it grows
     limits = thresholds[is_signed]
     low, high = value.low, value.high
@@ -225,6 +233,12 @@ def _outwards(before: Value, value: Value, thresholds: Limits) -> Value:
     return number(low, max(high, low), stride)
 
 
+def _all_around(value: Value) -> Value:
+    """All numbers that differ from ``value`` by its stride, as far as that divides a word's range."""
+    stride = (value.stride or 1) & -(value.stride or 1)
+    return number(value.low % stride, WORD - stride + value.low % stride, stride)
+
+
 def _read(values: Mapping[Place, Value], place: Place) -> Value:
     return values.get(place, TOP if isinstance(place, str) else ANY)
 
@@ -233,22 +247,6 @@ def _joined(old: Values | None, state: State) -> Values:
     if old is None:
         return dict(state.values)
     return joined(State(old), state).values
-
-
-def _reverse_postorder(graph: Graph) -> list[str]:
-    seen, order = {graph.entry}, []
-    stack = [(graph.entry, iter(graph.leading[graph.entry]))]
-    while stack:
-        node, edges = stack[-1]
-        for edge in edges:
-            if edge.target not in seen:
-                seen.add(edge.target)
-                stack.append((edge.target, iter(graph.leading[edge.target])))
-                break
-        else:
-            order.append(node)
-            stack.pop()
-    return order[::-1] + [node for node in graph.nodes if node not in seen]
 
 
 def _thresholds(code: Code, graph: Graph) -> Limits:

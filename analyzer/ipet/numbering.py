@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.numbers import TOP, Value
@@ -45,7 +47,7 @@ class Numbering:
             asserted,
         )
         self._with_sums, self._sums, self._claimed = with_sums, dict[str, Form](), dict[str, None]()
-        self._order = order_of(graph)
+        self._order = NodeFlow(graph, graph.edges).nodes
         self._claims: dict[str, dict[Place, Claim]] = {node: {} for node in graph.nodes}
         self._homes: dict[str, tuple[str, str, Congruence]] = {}
         self._arriving: dict[str, list[Edge]] = {node: [] for node in graph.nodes}
@@ -245,7 +247,7 @@ class Numbering:
         return {symbol: home for symbol, home in self._homes.items() if symbol in used}
 
 
-def _live(graph: Graph, coverage: Coverage) -> dict[str, set[str]]:
+def _live(graph: Graph, coverage: Coverage) -> Mapping[str, frozenset[str]]:
     """The registers that are read from where each node begins, before they are written: others need no name."""
     read: dict[str, set[str]] = {}
     written: dict[str, set[str]] = {}
@@ -255,31 +257,7 @@ def _live(graph: Graph, coverage: Coverage) -> dict[str, set[str]]:
             own |= one.reads - gone
             if one.condition == 14 and not one.in_it_block:
                 gone |= one.writes | one.loaded
-    arriving: dict[str, list[str]] = {node: [] for node in graph.nodes}
-    for edge in graph.edges:
-        arriving[edge.target].append(edge.source)
-    waiting = list(graph.nodes)
-    while waiting:
-        node = waiting.pop()
-        for source in arriving[node]:
-            more = read[node] - written[source] - read[source]
-            if more:
-                read[source] |= more
-                waiting.append(source)
-    return read
-
-
-def order_of(graph: Graph) -> list[str]:
-    """The nodes, each before its successors as far as can be."""
-    seen, found = {graph.entry}, list[str]()
-    stack = [(graph.entry, iter(graph.leading[graph.entry]))]
-    while stack:
-        node, edges = stack[-1]
-        target = next((edge.target for edge in edges if edge.target not in seen), None)
-        if target is None:
-            found.append(node)
-            stack.pop()
-        else:
-            seen.add(target)
-            stack.append((target, iter(graph.leading[target])))
-    return found[::-1]
+    lattice = Joined[frozenset[str]](lambda one, other: one | other, lambda one, other: one <= other)
+    before = {node: frozenset(registers) for node, registers in read.items()}
+    flow = NodeFlow(graph, graph.edges)
+    return flow.least_backwards(lattice, before, lambda edge, live: live - written[edge.source])

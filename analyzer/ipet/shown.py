@@ -7,9 +7,11 @@ Words: shown, certificate, asserted (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.numbers import TOP, Value
@@ -36,19 +38,14 @@ def with_shown(
 
     *Soundness:* none is claimed.
     """
-    shown: dict[str, Classes] = {graph.entry: {}}
-    waiting = [graph.entry]
-    while waiting:
-        node = waiting.pop()
-        tracer = Tracer(code, graph, invariants, coverage, replace(names, shown={node: shown[node]}))
+
+    def leaving(node: str, shown: Classes) -> Callable[[Edge], Classes]:
+        tracer = Tracer(code, graph, invariants, coverage, replace(names, shown={node: shown}))
         traced = tracer.trace(node)
-        for edge in graph.leading[node]:
-            if edge.name in coverage.taken and edge.target != graph.entry:
-                new, old = _behind(names, edge, traced), shown.get(edge.target)
-                joined = new if old is None else _joined(old, new)
-                if joined != old:
-                    shown[edge.target] = joined
-                    waiting.insert(0, edge.target)
+        return lambda edge: _behind(names, edge, traced)
+
+    taken = (edge for edge in graph.edges if edge.name in coverage.taken and edge.target != graph.entry)
+    shown = NodeFlow(graph, taken).least(Joined(_joined), {}, leaving)
     return replace(names, shown={node: own for node, own in shown.items() if own})
 
 

@@ -7,15 +7,17 @@ Words: certificate, liveness (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from wcet_probe.analyzer.domains.lattice import Bits
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.misses import LinearConstraint, Side, places_of
 from wcet_probe.certificate.residents import Must
 from wcet_probe.certificate.steps import NUMBER
 
 
-def wanted_lines(caches: Caches, side: Side) -> Callable[[str, Must], Must]:
+def wanted_lines(side: Side, flow: NodeFlow) -> Callable[[str, Must], Must]:
     """What is worth saying of lines where a node begins: those known by number are accessed there, or behind.
 
     *Soundness:* none is claimed.
@@ -31,11 +33,11 @@ def wanted_lines(caches: Caches, side: Side) -> Callable[[str, Must], Must]:
             )
         )
     }
-    own = dict.fromkeys(caches.graph.nodes, 0)
+    own = dict.fromkeys(flow.names, 0)
     for node, steps in side.steps.items():
         for step in steps:
             own[node] |= bits.get(step.spot, 0) if step.spot is not None else 0
-    live = _behind(caches, own)
+    live = flow.least_backwards(Bits(len(bits)), own, lambda _, accessed: accessed)
 
     def kept(node: str, must: Must) -> Must:
         return {
@@ -47,31 +49,9 @@ def wanted_lines(caches: Caches, side: Side) -> Callable[[str, Must], Must]:
     return kept
 
 
-def taking(caches: Caches, constraint: LinearConstraint, annotations: Annotations) -> frozenset[str]:
+def taking(constraint: LinearConstraint, annotations: Annotations, flow: NodeFlow) -> frozenset[str]:
     """The nodes from which misses of a limit are reached before it is given new credits.
 
     *Soundness:* none is claimed.
     """
-    found = set(places_of(constraint, annotations))
-    waiting = list(found)
-    while waiting:
-        for edge in caches.arriving.get(waiting.pop(), ()):
-            is_kept = edge.name in caches.passages and constraint.credited.get(edge.name, 0) <= 0
-            if is_kept and edge.source not in found:
-                found.add(edge.source)
-                waiting.append(edge.source)
-    return frozenset(found)
-
-
-def _behind(caches: Caches, own: Mapping[str, int]) -> Mapping[str, int]:
-    """What each node has, or one that is reached from it."""
-    found = dict(own)
-    waiting = dict.fromkeys(caches.graph.nodes)
-    while waiting:
-        node, _ = waiting.popitem()
-        for edge in caches.arriving.get(node, ()):
-            new = found[edge.source] | found[node]
-            if edge.name in caches.passages and new != found[edge.source]:
-                found[edge.source] = new
-                waiting[edge.source] = None
-    return found
+    return flow.before(places_of(constraint, annotations), lambda edge: constraint.credited.get(edge.name, 0) <= 0)

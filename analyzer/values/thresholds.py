@@ -57,10 +57,12 @@ class Thresholds:
 
     def _of(self, header: int) -> tuple[frozenset[int], frozenset[Varnode]]:
         if header not in self._compared:
-            self._compared[header] = self._used(self._nodes[header], lambda opcode: opcode in _COMPARING)
+            self._compared[header] = self._used(self._nodes[header], _compares)
         return self._compared[header]
 
-    def _used(self, nodes: Iterable[int], is_asked: Callable[[str], bool]) -> tuple[frozenset[int], frozenset[Varnode]]:
+    def _used(
+        self, nodes: Iterable[int], is_asked: Callable[[PcodeOp], bool]
+    ) -> tuple[frozenset[int], frozenset[Varnode]]:
         """The constants and the registers that operations use of which ``is_asked``."""
         blocks = {id(block): block for block in (self._graph.points[node].block for node in nodes)}
         constants, registers = set[int](), set[Varnode]()
@@ -74,7 +76,14 @@ class Thresholds:
         return frozenset(constants), frozenset(registers)
 
 
-def _used(ops: Iterable[PcodeOp], is_asked: Callable[[str], bool]) -> Iterator[int | Varnode]:
+def _compares(op: PcodeOp) -> bool:
+    """Whether values are held against each other: not by a counter's step, nor by PowerPC's 3 - 2, a bit's place."""
+    is_of_constants = all(one.space == "const" for one in op.inputs)
+    is_step = op.opcode == "INT_SUB" and op.output == op.inputs[0]
+    return op.opcode in _COMPARING and not is_of_constants and not is_step
+
+
+def _used(ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]) -> Iterator[int | Varnode]:
     """The constants and registers that operations of one instruction use.
 
     Constants are followed through copies: an immediate of Thumb is copied before it is used.
@@ -84,8 +93,10 @@ def _used(ops: Iterable[PcodeOp], is_asked: Callable[[str], bool]) -> Iterator[i
         constants = [one.offset if one.space == "const" else copied.get(one) for one in op.inputs]
         if op.opcode == "COPY" and op.output is not None and constants[0] is not None:
             copied[op.output] = constants[0]
+        if not is_asked(op):
+            continue
         for one, value in zip(op.inputs, constants, strict=True):
-            if not is_asked(op.opcode) or one.size_bytes != _BITS // 8:
+            if one.size_bytes != _BITS // 8:
                 continue
             if value is not None:
                 yield value
@@ -94,8 +105,9 @@ def _used(ops: Iterable[PcodeOp], is_asked: Callable[[str], bool]) -> Iterator[i
 
 
 def _with_neighbours(constants: Iterable[int]) -> tuple[int, ...]:
+    """Each with the numbers beside it; at the ends of both orders a widening stops by itself."""
     last = (1 << _BITS) - 1
-    found = {0, 1 << (_BITS - 1), last}
+    found = set[int]()
     for constant in constants:
         found.update(((constant - 1) & last, constant, (constant + 1) & last))
     return tuple(sorted(found))

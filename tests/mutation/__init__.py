@@ -1,0 +1,1 @@
+"""Mutants of what soundness hangs on, and the tests that kill them."""

@@ -1,0 +1,1 @@
+"""Tests of the wheel, the architecture and the licences."""

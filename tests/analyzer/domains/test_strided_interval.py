@@ -29,6 +29,7 @@ from wcet_probe.analyzer.domains.strided_interval import (
     join,
     leq,
     meet,
+    residue_class,
     top,
     widen,
 )
@@ -195,6 +196,8 @@ def test_widening_stops_at_thresholds_and_ends_of_orders():
     assert widen(constant(8, 100), between(8, 90, 100, 5), ()) == between(8, 0, 100, 5)
     assert widen(between(8, 0, 100), between(8, -1, 100), ()) == between(8, -128, 100)
     assert widen(between(8, -128, 100), between(8, -128, 101), (-100,)) == top(8)
+    assert widen(between(8, -4, 4), constant(8, 5), (6,)) == between(8, -4, 6)  # past the end of one order
+    assert widen(between(8, 8, 252, 4), constant(8, 0), (0, 1, 4)) == residue_class(8, 0, 4)  # and of both
 
 
 @given(intervals_with_a_member(), intervals_with_a_member(), st.lists(WORDS, max_size=4))

@@ -67,3 +67,13 @@ def test_outer_loops_come_before_inner_ones(edges):
     loops = FlowOrder(range(7), edges).loops
     for number, loop in enumerate(loops):
         assert not any(set(loop.nodes) < set(later.nodes) for later in loops[number + 1 :])
+
+
+@given(EDGES, NODES)
+def test_the_reverse_postorder_has_each_node_before_its_successors_but_for_the_ends_of_loops(edges, entry):
+    graph = FlowOrder(range(7), edges, entry)
+    order = graph.reverse_postorder
+    assert sorted(order) == sorted(search(edges, [entry]))
+    for place, node in enumerate(order):
+        for target in graph.successors(node):
+            assert order.index(target) > place or node in search(edges, [target])

@@ -5,7 +5,8 @@ from functools import cache
 
 from tests.support import guest_of
 from wcet_probe.analyzer.ipet.annotated import resident
-from wcet_probe.analyzer.ipet.numbering import Numbering, order_of
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
+from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Code, Coverage, cover
@@ -41,7 +42,7 @@ class HandMade:
     coverage: Coverage
     names: Names
     caches: Caches
-    order: list
+    flow: NodeFlow
     annotations: Annotations
 
     @property
@@ -79,8 +80,9 @@ def hand_made(text=LOADED_FIRST, divisor=4):
     checked = code, graph, invariants, coverage = code, graph, *covered(code, graph)
     names = Numbering(*checked, Pointers(divisor, lambda _: divisor), with_sums=False).run()
     caches = caches_of(TARGET, graph, coverage, Tracer(*checked, names), lambda _: True)
-    annotations = Annotations(names, must={side.name: resident(caches, side) for side in caches.sides})
-    return HandMade(code, graph, invariants, coverage, names, caches, order_of(graph), annotations)
+    flow = NodeFlow(graph, [edge for edge in graph.edges if edge.name in caches.passages])
+    annotations = Annotations(names, must={side.name: resident(caches, side, flow) for side in caches.sides})
+    return HandMade(code, graph, invariants, coverage, names, caches, flow, annotations)
 
 
 def covered(code, graph):

@@ -20,10 +20,10 @@ def test_so_many_misses_as_words_may_be_missed_are_accepted_and_no_less(places, 
     annotations = made.counting(*places)
     for count in range(3):
         constraint = at_most(count)
-        left = left_of(made.caches, constraint, annotations, made.order)
+        left = left_of(made.caches, constraint, annotations, made.flow)
         assert made.caches.is_limited(constraint, replace(annotations, held={"c": left})) == (count >= least)
 
 
 def test_nothing_is_said_behind_the_last_miss():
     made = hand_made()
-    assert set(left_of(made.caches, at_most(1), made.counting(FIRST), made.order)) <= {"f"}
+    assert set(left_of(made.caches, at_most(1), made.counting(FIRST), made.flow)) <= {"f"}

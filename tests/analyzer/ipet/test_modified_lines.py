@@ -6,7 +6,7 @@ from wcet_probe.analyzer.ipet.modified_lines import modified_lines
 
 def found(text):
     made = hand_made(text)
-    return modified_lines(made.caches, made.annotations, made.order), made.names.claims["f"]["r0"].symbol
+    return modified_lines(made.caches, made.annotations, made.flow), made.names.claims["f"]["r0"].symbol
 
 
 def test_a_line_that_was_stored_to_is_modified_where_the_next_store_is():

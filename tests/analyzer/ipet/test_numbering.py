@@ -1,7 +1,6 @@
 """Symbols for values where nodes begin: the same value has one symbol, wherever it lies."""
 
 from tests.analyzer.ipet.hand_made import STORED_FIRST, hand_made
-from wcet_probe.analyzer.ipet.numbering import order_of
 
 
 def test_a_register_that_holds_another_and_some_bytes_has_its_symbol():
@@ -25,7 +24,3 @@ def test_symbols_are_as_much_as_facts_say():
     for divisor in (1, 4, 8):
         names = hand_made(divisor=divisor).names
         assert names.homes[names.claims["f"]["r0"].symbol][2] == (divisor, 0)
-
-
-def test_nodes_come_before_those_that_they_lead_to():
-    assert order_of(hand_made().graph) == ["f", "one-way", "meeting"]

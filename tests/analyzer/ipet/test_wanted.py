@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking, wanted_lines
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.steps import NUMBER, Spot
@@ -11,11 +12,10 @@ WAYS = [("a", "b"), ("b", "c"), ("b", "b"), ("a", "d")]
 """b is a loop between a and c; d is apart."""
 
 
-def caches(passages=None):
+def flow(taken=None):
     edges = [Edge(f"{source}-{target}", source, target, 0) for source, target in WAYS]
-    arriving = {node: [edge for edge in edges if edge.target == node] for node in "abcd"}
-    taken = [edge.name for edge in edges] if passages is None else passages
-    return SimpleNamespace(graph=SimpleNamespace(nodes="abcd"), arriving=arriving, passages=dict.fromkeys(taken))
+    graph = SimpleNamespace(entry="a", nodes="abcd")
+    return NodeFlow(graph, [edge for edge in edges if taken is None or edge.name in taken])
 
 
 def side(**spots):
@@ -23,18 +23,18 @@ def side(**spots):
 
 
 def test_a_line_by_number_is_wanted_where_it_is_accessed_or_before():
-    kept = wanted_lines(caches(), side(c=[HERE], d=[THERE]))
+    kept = wanted_lines(side(c=[HERE], d=[THERE]), flow())
     must = {HERE: 1, THERE: 2}
     assert [list(kept(node, must)) for node in "abcd"] == [[HERE, THERE], [HERE], [HERE], [THERE]]
 
 
 def test_a_line_by_name_is_always_wanted_and_one_that_nobody_accesses_never():
-    kept = wanted_lines(caches(), side(b=[NAMED, None]))
+    kept = wanted_lines(side(b=[NAMED, None]), flow())
     assert kept("d", {NAMED: 0, HERE: 0}) == {NAMED: 0}
 
 
 def test_ways_that_are_not_taken_lead_nowhere():
-    kept = wanted_lines(caches(["a-d"]), side(c=[HERE]))
+    kept = wanted_lines(side(c=[HERE]), flow(["a-d"]))
     assert kept("b", {HERE: 1}) == {}
     assert kept("c", {HERE: 1}) == {HERE: 1}
 
@@ -42,7 +42,7 @@ def test_ways_that_are_not_taken_lead_nowhere():
 def test_misses_are_looked_for_back_to_where_credits_are_given():
     annotations = SimpleNamespace(places={"miss:x": ("c",)})
     limit = SimpleNamespace(events=("miss:x",), credited={})
-    assert taking(caches(), limit, annotations) == {"a", "b", "c"}
+    assert taking(limit, annotations, flow()) == {"a", "b", "c"}
     credited = SimpleNamespace(events=("miss:x",), credited={"a-b": 1})
-    assert taking(caches(), credited, annotations) == {"b", "c"}
-    assert taking(caches(["a-b"]), limit, annotations) == {"c"}
+    assert taking(credited, annotations, flow()) == {"b", "c"}
+    assert taking(limit, annotations, flow(["a-b"])) == {"c"}

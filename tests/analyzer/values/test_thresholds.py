@@ -1,6 +1,6 @@
 """Where widening stops: at what a loop compares with and what is held at its header first, then at every constant."""
 
-from tests.analyzer.small_functions import of_text
+from tests.analyzer.small_functions import POWERPC, of_text
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.values.thresholds import Thresholds
 
@@ -25,3 +25,12 @@ def test_the_constants_of_a_loop_come_first():
     assert compared[3].isdisjoint({40, 77, 900})
     assert {76, 77, 78, 0, 499, 500, 501} <= set(found.held(headers[0], values.states[headers[0]]))
     assert {200, 39, 40, 41, 77, 1000} <= set(found.all)
+
+
+def test_a_step_of_a_counter_and_the_place_of_a_condition_are_no_comparisons():
+    text = "li 4, 9\nmtctr 4\n1: andi. 5, 3, 64\naddi 6, 6, 1\nbeq 2f\naddi 6, 6, 2\n2: bdnz 1b\nblr"
+    _, values = of_text(text, POWERPC)
+    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
+    (header,) = (loop.header for loop in order.loops)
+    found = Thresholds(values.graph, order.loops).compared(header, values.states[header])
+    assert set(found) == {0, 1, (1 << 32) - 1}
