@@ -2,16 +2,20 @@
 
 1. From the entry to the load of the break, which is the join: nothing was stored, and the bits know of the size that it
    is a multiple of 8, holds what is wanted, and is the least of its class if that is small.
-2. To the load of how many descriptors are available: where an area would be laid out.
-3. To behind the new area, if one is wanted, and the gap before it. Owed is the break, which is where the area ends.
+2. To where the code first compares how many descriptors are available: where an area would be laid out. Whether that is
+   computed before their number is loaded or behind it is the compiler's choice.
+3. To behind the new area, if one is wanted, and the gap before it: to where the code compares the break with the start.
+   Owed is the break, which is where the area ends.
 4. To behind the gap before the start of the block. Owed is the break, which is the start.
 5. To the return, with the block.
 
 Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 
 *Soundness:* as of `analyzer.deduction.cama_free`. Of what a part knows of the numbers that it begins with, each is
-asked at the end of every way to it, of the words that registers hold there. All ways to a part are to end at one
-instruction, which is executed again: where it is a load, it is not to have changed before what it reads.
+asked at the end of every way to it, of the words that registers hold there. So nothing rests on where a part ends: by
+which comparison, or at which join. What ends at one instruction goes on there; ways that end at several are followed
+from each. The first part ends within an instruction, which is executed again: it is not to have changed before its load
+what it reads. At a comparison nothing of the instruction was executed.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import cast
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
-from wcet_probe.analyzer.deduction.cama_joins import Join, anything, common, joined, registers_behind, without_begin
+from wcet_probe.analyzer.deduction.cama_joins import Join, anything, begins, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_malloc import (
     NOTHING_CHANGED,
     OF_ANOTHER_BLOCK,
@@ -43,7 +47,7 @@ from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import End, follow_ways
+from wcet_probe.analyzer.deduction.execution import End, Memory, Site, follow_ways
 from wcet_probe.analyzer.deduction.formulas import (
     TRUE,
     Node,
@@ -81,12 +85,12 @@ def deduce_malloc_grow(
     for stage in (_AREA, _GAP, _START, _END):
         if not joins or found.open:
             break  # what begins at the join would be shown of nothing
-        join = common(joins)
-        if join is None or not _may_be_repeated(lifter, join.address, stage):
+        if not all(_may_be_repeated(lifter, one.address, stage) for one in joins):
             return found.then(without_begin("malloc-grow", joins))
-        part = _Part(geometry, stage, join, registers)
-        joins = part.follow(lifter, join.address)
-        found = found.then(part.run.deduced("malloc-grow"))
+        parts = [_Part(geometry, stage, join, registers) for join in begins(joins)]
+        joins = tuple(behind for part in parts for behind in part.follow(lifter))
+        for part in parts:
+            found = found.then(part.run.deduced("malloc-grow"))
     return found
 
 
@@ -95,7 +99,7 @@ def _may_be_repeated(lifter: Lifter, address: int, stage: int) -> bool:
 
     What it reads before that must not be what it has written already, as ``lwzu`` and ``ldm`` with a new base may.
     """
-    if stage not in {_AREA, _GAP}:
+    if stage != _AREA:
         return True
     ops = lifter.lift(address).ops
     loads = [index for index, op in enumerate(ops) if op.opcode == "LOAD"]
@@ -181,9 +185,9 @@ class _Part:
 
     def __init__(self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str]) -> None:
         asked_set = unknown("asked set")
+        self.begin_address = join.address
         self.stage, self.geometry, self.registers = stage, geometry, registers
-        stops_at = "available" if stage == _AREA else ""
-        self.run = run = begun(geometry, stops_at=stops_at, makes_block=True)
+        self.run = run = begun(geometry, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)
@@ -219,6 +223,7 @@ class _Part:
         }
         if numbers.place is not None:
             found |= {"area": (numbers.place, PLACE_BYTES), "top": (view.top, START_BYTES)}
+            found |= {"end": (view.end, START_BYTES), "available": (view.available, 1)}
         if numbers.start is not None:
             found |= {"start": (numbers.start, START_BYTES), "available": (view.available, 1)}
             found |= {"from": (view.top, START_BYTES)}
@@ -249,19 +254,43 @@ class _Part:
 
     # ---------------------------------------------------------------------------------------------------------- ways
 
-    def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
-        """Follow the part; what was shown of its ways at the join that ends it."""
-        to_join = self.stage in {_GAP, _START}
+    def follow(self, lifter: Lifter) -> tuple[Join, ...]:
+        """Follow the part; what was shown of its ways at the joins that end it."""
         run = self.run
-        follow_ways(lifter, run.terms, address, self.given, run.memory, self._visit, to_join=to_join)
+        ends_before = {_AREA: self._is_of_available, _GAP: self._is_of_gap}.get(self.stage)
+        follow_ways(
+            lifter,
+            run.terms,
+            self.begin_address,
+            self.given,
+            run.memory,
+            self._visit,
+            to_join=self.stage == _START,
+            ends_before=ends_before,
+        )
         return tuple(self.joins)
+
+    def _is_of_available(self, _: Memory, __: Site, one: Word, other: Word) -> bool:
+        """Whether it is asked how many descriptors are available."""
+        available = self.run.rules.before.available
+        return any(available is node for word in (one, other) for node, _ in word.parts)
+
+    def _is_of_gap(self, memory: Memory, site: Site, one: Word, other: Word) -> bool:
+        """Whether it is asked if there is a gap before the start: of the break that is owed and a word in the set."""
+        if not one.parts or not other.parts:
+            return False
+        top = self._owing(cast("CamaMemory", memory).copy()).top
+        terms = self.run.terms
+        return any(
+            self._is_in_set(start, site.conditions)
+            and terms.questions.holds(terms.value(begin).equals(START_BYTES * top))
+            for start, begin in ((one, other), (other, one))
+        )
 
     def _visit(self, way: End) -> None:
         run = self.run
-        if way.reason == AT_STOP:
-            self._ask_at_stop(way)
-        elif way.is_at_join:
-            self._ask_at_join(way)
+        if way.is_at_join:
+            (self._ask_at_comparison if self.stage == _AREA else self._ask_at_join)(way)
         elif way.reason:
             run.end_way(way, ())
         elif way.registers(self.registers[0]) == Word(0):
@@ -272,7 +301,7 @@ class _Part:
         else:
             run.end_way(replace(way, reason="it returns before the block is made"), ())
 
-    def _ask_at_stop(self, way: End) -> None:
+    def _ask_at_comparison(self, way: End) -> None:
         """Where the area would be is told by a register."""
         run, view = self.run, self.run.rules.before
         for word in dict.fromkeys(way.words().values()):
@@ -287,8 +316,8 @@ class _Part:
             is_area = run.terms.questions.holds(formula)
             run.terms.leave()
             if is_area:
-                self._join(replace(way, reason=""), numbers, view)
-                run.end_way(replace(way, reason=""), [unchanged(run, way)])
+                self._join(way, numbers, view)
+                run.end_way(way, [unchanged(run, way)])
                 return
         run.end_way(replace(way, reason=AREA), ())
 
@@ -303,7 +332,7 @@ class _Part:
             run.end_way(way, asked)
             return
         for word in dict.fromkeys(way.words().values()):
-            if self._is_in_set(word, way):
+            if self._is_in_set(word, way.conditions):
                 start = memory.divided(word, START_BYTES)
                 for formula in sets(self.geometry, start, term(0)):
                     run.terms.questions.assume(formula)
@@ -316,12 +345,12 @@ class _Part:
                     return
         run.end_way(replace(way, reason=START), ())
 
-    def _is_in_set(self, word: Word, way: End) -> bool:
+    def _is_in_set(self, word: Word, conditions: tuple[Node, ...]) -> bool:
         """Whether the bits tell that ``word`` is in the set that is asked for: of others nothing needs to be asked."""
         terms, geometry, asked_set = self.run.terms, self.geometry, times(self.numbers.asked_set, 1)
         if not word.parts or word.alignment % START_BYTES:
             return False
-        premises = tuple(terms.bits_about([word, asked_set], way.conditions))
+        premises = tuple(terms.bits_about([word, asked_set], conditions))
         line = condition("bits INT_RIGHT", terms.bits(word), bits_of(geometry.line_bytes.bit_length() - 1))
         is_in_set = condition(
             "bits equal",
@@ -332,7 +361,8 @@ class _Part:
     def _join(self, way: End, numbers: _Numbers, after: View) -> None:
         numbers = replace(numbers, place=None) if self.stage != _AREA else numbers
         told = {name: factor * node for name, (node, factor) in self._words(after, numbers).items()}
-        self.joins.append(joined(self.run, way, told, self.joins[-1:], self.registers[2]))
+        others = [one for one in self.joins if one.address == way.instruction_address]
+        self.joins.append(joined(self.run, way, told, others[-1:], self.registers[2]))
 
     def _owing(self, memory: CamaMemory) -> View:
         """The view behind the stores, with its ghosts and the break that is owed."""

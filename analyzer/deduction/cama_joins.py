@@ -4,7 +4,8 @@ Words: claim, obligation (docs/explanation/glossary.md).
 
 *Soundness:* a register holds behind a join what it was shown to hold on all ways to it, and else anything; a word of
 the stack that was stored on all of them holds anything. The return address is told like any other word. A part behind
-the join begins at one instruction: ways that end at different ones are no join, and what is behind them is open.
+the join begins at one instruction, with what was shown of the ways that end there. Ways that end at different ones are
+no join: either a part begins at each of them (`begins`), or what is behind them is open.
 """
 
 from __future__ import annotations
@@ -55,6 +56,15 @@ def common(joins: Iterable[Join]) -> Join | None:
         pointer = first.stack_pointer if first.stack_pointer == one.stack_pointer else None
         first = Join(first.address, held, pointer, first.stack & one.stack, first.returns & one.returns)
     return first
+
+
+def begins(joins: Iterable[Join]) -> tuple[Join, ...]:
+    """Where parts begin behind ``joins``, by address: with what was shown on all ways to each."""
+    by_address: dict[int, list[Join]] = {}
+    for one in joins:
+        by_address.setdefault(one.address, []).append(one)
+    found = (common(own) for _, own in sorted(by_address.items()))
+    return tuple(one for one in found if one is not None)
 
 
 def without_begin(operation: str, joins: Iterable[Join]) -> Deduced:

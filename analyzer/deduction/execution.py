@@ -7,7 +7,8 @@ to contradict what is assumed and what was met on the way. Loops are followed ro
 followed to its end (an operation or access that is not known here, more steps than are allowed) is told with its
 instruction, and then nothing is shown of the operation as a whole. Registers are anything at entry, unless they are
 given. A way that ends at a join says so: what is executed from there on is to be followed from another call on, with
-nothing given there but what was shown at the end of every way that ends there.
+nothing given there but what was shown at the end of every way that ends there. Two ways are left as one where nothing
+but registers differs: each holds what it would on the way that was taken, by the condition, which only the bits know.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
     Node,
+    choice,
     conjunction,
     disjunction,
     equivalence,
@@ -36,6 +38,8 @@ from wcet_probe.errors import DecodeError
 
 Bits = tuple[Node, ...]
 """The bits of a byte, the lowest first."""
+_Held = dict[tuple[str, int], tuple[int, Word | Bits]]
+"""What registers hold, by space and offset, with their sizes in bytes."""
 
 _STEP_LIMIT = 200_000
 """Most instructions of one way."""
@@ -81,6 +85,10 @@ class Memory(Protocol):
         """
 
 
+Comparison = Callable[[Memory, Site, Word, Word], bool]
+"""Whether a comparison of two words, with this memory at this site, is the one that is looked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class End:
     """Where a way ends.
@@ -93,7 +101,7 @@ class End:
         choices: branches whose condition is not constant, and whether each was taken.
         reason: why it was not followed to a return; empty if it was.
         words: the registers of four bytes of which something is known, by name.
-        is_at_join: whether it ends before the instruction of the join and not at a return.
+        is_at_join: whether it ends before the instruction of the join, or of a comparison, and not at a return.
     """
 
     instruction_address: int
@@ -119,6 +127,7 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
     visit: Callable[[End], None],
     *,
     to_join: bool = False,
+    ends_before: Comparison | None = None,
 ) -> None:
     """Execute the function at ``entry_address`` on all ways; ``visit`` is told of each at its end.
 
@@ -131,15 +140,16 @@ def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
         memory: at entry; it is not changed, so that ends can be held against it.
         to_join: whether ways end where those come together again into which the first branch forks that stores are
             before and behind.
+        ends_before: ways end before the first instruction that makes such a comparison and accesses nothing before it.
 
     *Soundness:* as said of the module.
     """
-    held: dict[tuple[str, int], tuple[int, Word | Bits]] = {}
+    held: _Held = {}
     returning = Word(0, ((terms.known(RETURN_ADDRESS), 1),))
     for name, word in {"lr": returning, **registers}.items():
         varnode = lifter.registers[name]
         held[varnode.space, varnode.offset] = varnode.size_bytes, word
-    execution = _Execution(lifter, terms, returning, visit, to_join=to_join)
+    execution = _Execution(lifter, terms, returning, visit, to_join=to_join, ends_before=ends_before)
     execution.run(_Way(entry_address, 0, memory.copy(), (), (), held, 0))
 
 
@@ -152,8 +162,9 @@ class _Way:
     memory: Memory
     conditions: tuple[Node, ...]
     choices: tuple[tuple[int, bool], ...]
-    held: dict[tuple[str, int], tuple[int, Word | Bits]]
+    held: _Held
     steps: int
+    is_at_join: bool = False
 
     def fork(self, index: int, condition: Node, choice: bool) -> _Way:  # noqa: FBT001
         """The way on which ``condition`` holds, from ``index`` on."""
@@ -163,13 +174,22 @@ class _Way:
 
 class _Execution:
     def __init__(
-        self, lifter: Lifter, terms: WordTerms, returning: Word, visit: Callable[[End], None], *, to_join: bool
+        self,
+        lifter: Lifter,
+        terms: WordTerms,
+        returning: Word,
+        visit: Callable[[End], None],
+        *,
+        to_join: bool,
+        ends_before: Comparison | None,
     ) -> None:
         self._lifter, self._terms, self._visit = lifter, terms, visit
         # On Arm the lowest bit says in which instruction set the caller goes on.
         self._returns = returning, terms.operate("INT_AND", returning, Word(SPAN - 2))
         self._wants_join = to_join
         self._join_address: int | None = None
+        self._joins: dict[int, int | None] = {}
+        self._ends_before = ends_before
 
     def run(self, way: _Way) -> None:
         """Follow ``way`` and all that it forks into."""
@@ -185,7 +205,9 @@ class _Execution:
             self._visit(self._end(way, reason))
             return
         if self._wants_join:
-            self._join_address = join_between_stores(self._lifter, way.pc)
+            if way.pc not in self._joins:
+                self._joins[way.pc] = join_between_stores(self._lifter, way.pc)
+            self._join_address = self._joins[way.pc]
             self._wants_join = self._join_address is None
         for fork in forks:
             self._terms.enter()
@@ -219,16 +241,27 @@ class _Execution:
             named = {name: held.get((one.space, one.offset)) for name, one in self._lifter.registers.items()}
             return {name: value for name, value in named.items() if isinstance(value, Word)}
 
-        is_at_join = not reason and way.index == 0 and way.pc == self._join_address
-        return End(way.pc, way.memory, register, way.conditions, way.choices, reason, words, is_at_join)
+        return End(way.pc, way.memory, register, way.conditions, way.choices, reason, words, way.is_at_join)
+
+    def _is_end(self, way: _Way, op: PcodeOp) -> bool:
+        """Whether ``op`` makes a comparison that ways end before."""
+        if self._ends_before is None or op.output is None or op.output.size_bytes != 1 or len(op.inputs) != 2:
+            return False
+        one, other = (self._read(way, each) for each in op.inputs)
+        if not isinstance(one, Word) or not isinstance(other, Word):
+            return False
+        return self._ends_before(way.memory, Site(way.pc, way.conditions), one, other)
 
     def _follow(self, way: _Way) -> list[_Way] | None:  # noqa: C901, PLR0912  a case for each way on
         """Follow ``way`` to where it forks, or to its end."""
+        at_begin: _Held | None = None
         while True:
             instruction = self._lifter.lift(way.pc)
             if way.index == 0:
                 if way.pc == self._join_address:
+                    way.is_at_join = True
                     return None
+                at_begin = dict(way.held)
                 way.steps += 1
                 if way.steps > _STEP_LIMIT:
                     raise Astray(f"more than {_STEP_LIMIT} instructions")
@@ -253,6 +286,11 @@ class _Execution:
                         raise Astray("a return to another place than the caller")
                     return None
                 case _:
+                    if at_begin is not None and self._is_end(way, op):
+                        way.held, way.index, way.is_at_join = at_begin, 0, True
+                        return None
+                    if op.opcode in {"LOAD", "STORE"}:
+                        at_begin = None
                     self._execute(way, op)
             if condition is TRUE:
                 _jump(way, op.inputs[0])
@@ -266,32 +304,53 @@ class _Execution:
                 return [taken, way.fork(way.index + 1, negation(condition), choice=False)]
 
     def _is_joined(self, way: _Way, condition: Node, target: Varnode) -> bool:
-        """Leave both ways behind a branch over one instruction that computes, if that can be; the branch ends its own.
+        """Leave both ways behind a branch over what only computes, if that can be; the branch ends its own.
 
-        Where the integers do not learn the condition, nothing is lost by it but ways.
+        That is one whole instruction, or the rest of one that is executed under a condition, as Arm's are. Where the
+        integers do not learn the condition, nothing is lost by it but ways.
         """
         branch = self._lifter.lift(way.pc)
-        skipped_address = way.pc + branch.size_bytes
-        if way.index + 1 != len(branch.ops) or target.space == "const" or not self._terms.is_of_bits(condition):
+        skipped_address, skipped = way.pc, branch
+        skipped_ops = branch.ops[way.index + 1 :]
+        if not skipped_ops:
+            skipped_address += branch.size_bytes
+            skipped = self._lifter.lift(skipped_address)
+            skipped_ops = skipped.ops
+        if target.space == "const" or target.offset != skipped_address + skipped.size_bytes:
             return False
-        skipped = self._lifter.lift(skipped_address)
-        leaves = any(op.output is None or op.opcode == "LOAD" or op.output.space == "ram" for op in skipped.ops)
-        if leaves or target.offset != skipped_address + skipped.size_bytes:
+        leaves = any(op.output is None or op.opcode == "LOAD" or op.output.space == "ram" for op in skipped_ops)
+        if leaves or not self._terms.is_of_bits(condition):
             return False
         other = _Way(skipped_address, 0, way.memory, way.conditions, (), dict(way.held), way.steps)
-        for op in skipped.ops:
+        for op in skipped_ops:
             self._execute(other, op)
-        for key in dict.fromkeys((*way.held, *other.held)):
-            one, second = way.held.get(key), other.held.get(key)
-            if one != second and (one is None or second is None or one[0] != 4 or second[0] != 4):
-                return False
-        for key, (size_bytes, value) in other.held.items():
-            taken = way.held[key][1]
-            if isinstance(value, Word) and isinstance(taken, Word):
-                way.held[key] = size_bytes, self._terms.choose(condition, taken, value)
-        way.pc = skipped_address
-        way.index = len(skipped.ops) - 1
+        joined = self._joined(way, other, condition)
+        if joined is None:
+            return False
+        way.held, way.pc, way.index = joined, skipped_address, len(skipped.ops) - 1
         return True
+
+    def _joined(self, way: _Way, other: _Way, condition: Node) -> _Held | None:
+        """What registers hold behind two ways, ``way`` where ``condition`` holds; None where that is not one value."""
+        found: _Held = {}
+        for key in dict.fromkeys((*way.held, *other.held)):
+            if key[0] == "unique":
+                continue  # what SLEIGH computes an instruction with, which none behind it reads
+            if key not in other.held:
+                return None
+            size_bytes, second = other.held[key]
+            try:
+                one = self._read(way, Varnode(*key, size_bytes))
+            except Astray:
+                return None
+            if isinstance(one, Word) and isinstance(second, Word):
+                found[key] = size_bytes, self._terms.choose(condition, one, second)
+            elif isinstance(one, Word) or isinstance(second, Word):
+                return None
+            else:
+                bits = (choice(condition, *pair) for pair in zip(one, second, strict=True))
+                found[key] = size_bytes, tuple(bits)
+        return found
 
     # ------------------------------------------------------------------------------------------- operations, operands
 

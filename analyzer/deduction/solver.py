@@ -54,6 +54,7 @@ class Questions:
         self._solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._made: dict[Node, Any] = {}
+        self._made_bits: dict[Node, Any] = {}
         self.asked = 0
 
     @property
@@ -115,10 +116,9 @@ class Questions:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
         self.asked += 1
         solver = self._limited(self._z3.SolverFor("QF_BV", ctx=self._context))
-        made: dict[Node, Any] = {}
         for one in premises:
-            solver.add(self._bits(one, made))
-        solver.add(self._z3.Not(self._bits(formula, made)))
+            solver.add(self._bits(one))
+        solver.add(self._z3.Not(self._bits(formula)))
         return bool(self._answer(solver) == self._z3.unsat)
 
     def _translate(self, node: Node) -> Any:  # noqa: ANN401
@@ -155,14 +155,14 @@ class Questions:
                 return z3.And(*map(of, formulas))
         raise AssertionError(node.operation)
 
-    def _bits(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401
+    def _bits(self, node: Node) -> Any:  # noqa: ANN401
         """``node`` over words of 32 bits, as `analyzer.deduction.word_terms.WordTerms.bits` makes it."""
-        found = made.get(node)
+        found = self._made_bits.get(node)
         if found is None:
-            found = made[node] = self._bits_of(node, made)
+            found = self._made_bits[node] = self._bits_of(node)
         return found
 
-    def _bits_of(self, node: Node, made: dict[Node, Any]) -> Any:  # noqa: ANN401, PLR0911  a case for each operation
+    def _bits_of(self, node: Node) -> Any:  # noqa: ANN401, PLR0911  a case for each operation
         z3, context = self._z3, self._context
         match node.operation, node.arguments:
             case "bits constant", (value,):
@@ -174,14 +174,14 @@ class Questions:
             case "unknown", (name,):
                 return z3.Bool(name, context)
             case "not", (formula,):
-                return z3.Not(self._bits(formula, made))
+                return z3.Not(self._bits(formula))
             case "all", formulas:
-                return z3.And(*(self._bits(one, made) for one in formulas))
+                return z3.And(*(self._bits(one) for one in formulas))
             case "equal", (one, other):
-                return self._bits(one, made) == self._bits(other, made)
+                return self._bits(one) == self._bits(other)
             case name, arguments:
                 operation = _BITS[name]
-                return operation(z3, *(self._bits(one, made) for one in arguments))
+                return operation(z3, *(self._bits(one) for one in arguments))
         raise AssertionError(node.operation)
 
 

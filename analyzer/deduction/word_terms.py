@@ -61,6 +61,7 @@ class WordTerms:
         self._by_definition: dict[tuple[str, tuple[Word, ...]], Word] = {}
         self._values: list[dict[Word, Node]] = [{}]
         self._defined: list[set[Node]] = [set()]
+        self._shown: list[set[Node]] = [set()]
         self._conditions: dict[Node, Node] = {}
         self._whole: set[Word] = set()
         self._followed: set[Node] = set()
@@ -72,12 +73,14 @@ class WordTerms:
         self.questions.enter()
         self._values.append(dict(self._values[-1]))
         self._defined.append(set(self._defined[-1]))
+        self._shown.append(set(self._shown[-1]))
 
     def leave(self) -> None:
         """End the scope."""
         self.questions.leave()
         self._values.pop()
         self._defined.pop()
+        self._shown.pop()
 
     def fresh(self, name: str) -> Node:
         """A new integer."""
@@ -444,7 +447,15 @@ class WordTerms:
             value = self.value(leaf)
             for bound in self.bounds:
                 below = condition("bits less", self.bits(leaf), condition("bits constant", bound))
-                if self.questions.holds(value < bound):
+                if self._is_shown(value < bound):
                     yield below
-                elif self.questions.holds(value >= bound):
+                elif self._is_shown(value >= bound):
                     yield negation(below)
+
+    def _is_shown(self, formula: Node) -> bool:
+        """Whether ``formula`` holds; what was shown to is not asked again in its scope."""
+        if formula not in self._shown[-1]:
+            if not self.questions.holds(formula):
+                return False
+            self._shown[-1].add(formula)
+        return True

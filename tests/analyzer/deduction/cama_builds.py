@@ -44,9 +44,9 @@ def deduced(operation):
     return deduce(program(), (operation,))[0]
 
 
-def open_of_changed(operation, *changes):
+def open_of_changed(operation, *changes, target="mpc603e"):
     """What stays open of ``operation`` where texts of ``cama.c`` are replaced, with the places."""
-    version = changed("cama.c", *changes)
+    version = changed("cama.c", *changes, target=target)
     found = deduce(version, (operation,))[0]
     return {name: [version.image.location(at) for at in places] for name, places in found.open_by_name.items()}
 

@@ -3,7 +3,9 @@
 import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, open_of_changed, possible, program
+from wcet_probe.analyzer.deduction import cama_grow
 from wcet_probe.analyzer.deduction.cama_grow import (
+    AREA,
     DESCRIPTORS,
     NOTHING_CHANGED,
     RETURNED,
@@ -11,6 +13,7 @@ from wcet_probe.analyzer.deduction.cama_grow import (
     START,
     _Entry,
     _may_be_repeated,
+    _Part,
 )
 from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -32,18 +35,23 @@ def test_what_is_assumed_on_a_way_is_no_contradiction(operation, ways, monkeypat
     assert possible(operation, monkeypatch) == [True] * ways
 
 
-@pytest.mark.parametrize(
-    "joins",
-    [
-        (Join(0x100000, {}, 0, frozenset()), Join(0x100004, {}, 0, frozenset())),
-        (Join(program().image.symbols["cama_malloc"].address, {}, 0, frozenset()),),
-    ],
-    ids=["two instructions", "an instruction that stores"],
-)
-def test_parts_that_do_not_begin_at_one_instruction_are_open(joins, monkeypatch):
-    monkeypatch.setattr(_Entry, "follow", lambda *_: joins)
+def test_a_part_that_begins_with_an_instruction_that_stores_is_open(monkeypatch):
+    join = Join(program().image.symbols["cama_malloc"].address, {}, 0, frozenset())
+    monkeypatch.setattr(_Entry, "follow", lambda *_: (join,))
     found = deduce(program(), ("malloc-grow",))[0]
-    assert found.open_by_name == {ONE_BEGIN: tuple(one.address for one in joins)}
+    assert found.open_by_name == {ONE_BEGIN: (join.address,)}
+
+
+def test_a_part_is_followed_from_each_instruction_where_ways_to_it_end(monkeypatch):
+    """Compilers copy code that several ways have in common, so that they meet at more than one instruction."""
+    entry = program().image.symbols["cama_malloc"].address
+    ends = tuple(Join(entry + 4 * one, {}, 0, frozenset()) for one in (3, 2, 3))
+    begun = []
+    monkeypatch.setattr(cama_grow, "_may_be_repeated", lambda *_: True)
+    monkeypatch.setattr(_Entry, "follow", lambda *_: ends)
+    monkeypatch.setattr(_Part, "follow", lambda self, *_: begun.append(self.begin_address) or ())
+    deduce(program(), ("malloc-grow",))
+    assert begun == [entry + 8, entry + 12]
 
 
 @pytest.mark.slow
@@ -60,6 +68,13 @@ def test_a_size_without_the_header_is_open_where_the_heap_would_grow():
     found = open_of_changed("malloc-grow", (old, old.replace(" + CAMA_HEADER_BYTES", "")))
     assert found.keys() == {SIZE}
     assert all("cama_malloc" in place for place in found[SIZE])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cortex-m7", "arm926ej-s"])
+def test_an_area_that_begins_where_no_descriptor_does_is_open_on_arm(target):
+    found = open_of_changed("malloc-grow", ("round_up(from, CAMA_DESCRIPTOR_BYTES);", "from;"), target=target)
+    assert f"followed to its end: {AREA}" in found
 
 
 @pytest.mark.slow

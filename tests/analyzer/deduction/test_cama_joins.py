@@ -5,7 +5,15 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.deduction.cama_builds import geometry
-from wcet_probe.analyzer.deduction.cama_joins import ONE_BEGIN, Join, common, joined, registers_behind, without_begin
+from wcet_probe.analyzer.deduction.cama_joins import (
+    ONE_BEGIN,
+    Join,
+    begins,
+    common,
+    joined,
+    registers_behind,
+    without_begin,
+)
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.cama_views import view_of
 from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS
@@ -46,6 +54,13 @@ def test_ways_that_end_at_two_instructions_are_no_join():
     one, other = Join(0x100, {}, -16, frozenset()), Join(0x104, {}, -16, frozenset())
     assert common([one, other]) is None
     assert without_begin("free-large", [one, other, one]).open_by_name == {ONE_BEGIN: (0x100, 0x104)}
+
+
+def test_parts_begin_at_each_instruction_with_what_was_shown_of_the_ways_to_it():
+    one, second = Join(0x104, names(r3="start", r4="size"), -16, frozenset()), Join(0x100, {}, -16, frozenset())
+    third = Join(0x104, names(r3="start", r4="from"), -16, frozenset())
+    assert begins([one, second, third]) == (second, Join(0x104, names(r3="start"), -16, frozenset()))
+    assert begins([]) == ()
 
 
 def test_a_register_holds_only_what_is_shown_of_it(run):

@@ -208,6 +208,87 @@ def test_rbit_reverses_the_bits(number, register):
     assert terms.reversed_bits(Word(number)) == Word(reversed_number)
 
 
+def is_shown(end, terms, result, **numbers):
+    """Whether r2 is ``result`` at ``end`` where the registers at entry are ``numbers``, over bits."""
+    given_words = {name: terms.bits(Word(0, ((unknown(name), 1),))) for name in numbers}
+    premises = [
+        condition("bits equal", given_words[name], condition("bits constant", numbers[name])) for name in numbers
+    ]
+    return terms.questions.bits_hold(
+        premises, condition("bits equal", terms.bits(end.registers("r2")), condition("bits constant", result))
+    )
+
+
+def any_arm_ends(code, isa, *names):
+    """Ends of the ways through Arm code, of any registers of these names, which bits are computed of."""
+    lifter = Lifter("ARM:LE:32:v7", isa, lambda at, size: code[at - BASE : at - BASE + size])
+    terms = WordTerms(Questions())
+    registers = {name: Word(0, ((terms.known(unknown(name)), 1),)) for name in names}
+    found = []
+    follow_ways(lifter, terms, BASE, registers, NoMemory(), found.append)
+    return found, terms
+
+
+@pytest.mark.parametrize(
+    ("isa", "code"),
+    [
+        (Isa.ARM, "102f6fe1 050052e3 0520a023 1eff2fe1"),
+        (Isa.THUMB, "b0fa80f2 052a 28bf 0522 7047"),
+    ],
+)
+def test_ways_of_a_conditional_instruction_that_computes_bits_are_joined(isa, code):
+    """``clz r2, r0; cmp r2, #5; movhs r2, #5; bx lr``, in Thumb with ``it hs``."""
+    (end,), terms = any_arm_ends(bytes.fromhex(code), isa, "r0")
+    assert (end.reason, end.choices) == ("", ())
+    for number in (0, 1, 1 << 26, 1 << 27, 1 << 30, SPAN - 1):
+        least = min(32 - number.bit_length(), 5)
+        assert is_shown(end, terms, least, r0=number)
+        assert not is_shown(end, terms, least + 1, r0=number)
+
+
+def test_flags_of_a_conditional_comparison_are_those_of_either_way():
+    """``mov r2, #0; clz r0, r0; clz r1, r1; cmp r0, #5; cmplo r1, #3; movlo r2, #1; bx lr``."""
+    words = (0xE3A02000, 0xE16F0F10, 0xE16F1F11, 0xE3500005, 0x33510003, 0x33A02001, 0xE12FFF1E)
+    (end,), terms = any_arm_ends(b"".join(word.to_bytes(4, "little") for word in words), Isa.ARM, "r0", "r1")
+    assert (end.reason, end.choices) == ("", ())
+    for first, second in ((SPAN - 1, SPAN - 1), (SPAN - 1, 1), (1, SPAN - 1), (1, 1)):
+        assert is_shown(end, terms, int(first != 1 and second != 1), r0=first, r1=second)
+
+
+@pytest.mark.parametrize("code", ["102f6fe1 050052e3 00209025 1eff2fe1", "102f6fe1 050052e3 1eff2f21 1eff2fe1"])
+def test_ways_of_a_conditional_access_or_return_are_not_joined(code):
+    """``clz r2, r0; cmp r2, #5; ldrhs r2, [r0] or bxhs lr; bx lr``."""
+    ends, _ = any_arm_ends(bytes.fromhex(code), Isa.ARM, "r0")
+    assert len(ends) == 2
+
+
+def ends_of(ends_before, *words):
+    """Ends of the ways through these instructions of PowerPC, with a comparison that ends them."""
+    code = b"".join(word.to_bytes(4, "big") for word in words)
+    lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
+    terms, found = WordTerms(Questions()), []
+    given_word = Word(0, ((terms.known(unknown("argument")), 1),))
+    follow_ways(lifter, terms, BASE, {"r3": given_word}, NoMemory(), found.append, ends_before=ends_before)
+    return found
+
+
+def test_ways_end_before_the_comparison_that_is_looked_for_and_nothing_of_it_is_executed():
+    """``addi r3, r3, 1; cmplwi r3, 9; addi r3, r3, 1; cmplwi r3, 5; blr``."""
+    code = 0x38630001, 0x28030009, 0x38630001, 0x28030005, RETURN
+    asked = []
+
+    def is_with_five(_, site, one, other):
+        asked.append((site.instruction_address, one.constant))
+        return Word(5) in {one, other}
+
+    (end,) = ends_of(is_with_five, *code)
+    assert (end.instruction_address, end.reason, end.is_at_join) == (BASE + 12, "", True)
+    assert end.registers("r3") == Word(2, ((unknown("argument"), 1),))
+    assert {at for at, _ in asked} == {BASE + 4, BASE + 12}
+    (whole,) = ends_of(lambda *_: False, *code)
+    assert (whole.instruction_address, whole.is_at_join) == (BASE + 16, False)
+
+
 def test_a_constant_in_the_code_is_loaded_without_memory():
     """``ldr r2, [pc]; bx lr; .word 0x12345678`` in Thumb and in A32."""
     for isa, code in ((Isa.THUMB, "004a704778563412"), (Isa.ARM, "00209fe51eff2fe178563412")):

@@ -92,6 +92,21 @@ def test_what_wraps_around_is_not_taken_for_a_sum():
     assert terms.questions.holds(value.equals(x + 1))
 
 
+def test_a_bound_that_was_shown_in_a_scope_is_not_known_behind_it():
+    terms = WordTerms(Questions(), (16,))
+    x = terms.known(unknown("x"))
+    word = Word(0, ((x, 1),))
+    assert list(terms.bits_about([word], [])) == []
+    terms.enter()
+    terms.questions.assume(x < 16)
+    (below,) = terms.bits_about([word], [])
+    asked = terms.questions.asked
+    assert list(terms.bits_about([word], [])) == [below]
+    assert terms.questions.asked == asked
+    terms.leave()
+    assert list(terms.bits_about([word], [])) == []
+
+
 def test_the_bits_of_a_followed_unknown_see_through_leading_zeros_and_constants():
     terms = WordTerms(Questions())
     x, y = terms.known(unknown("x")), terms.known(unknown("y"))
