@@ -13,7 +13,7 @@ Words: line table, inlined call, loop forest (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -114,6 +114,7 @@ class LoopSite:
         latches, own: the addresses of these instructions.
         header_line: file and line of the header's first instruction.
         inlining: the inlined calls of the code, where they are known.
+        test_lines: of ``own_lines`` those of instructions after which there are two ways.
     """
 
     function: str
@@ -126,6 +127,7 @@ class LoopSite:
     own: tuple[int, ...] = ()
     header_line: tuple[str, int] | None = None
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
+    test_lines: tuple[tuple[str, int], ...] = ()
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
@@ -170,6 +172,7 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     claimed: dict[int, set[SourceLoop]] = {address: set() for address in outers}
     result: dict[int, SourceLoop | None] = {}
     inside: dict[int, tuple[SourceLoop, SourceLoop]] = {}
+    at_latch = {site.header_address: _tested(site.latch_lines, index) for site in sites}
     for site in sorted(sites, key=lambda site: -len(ancestors(site.header_address, outers))):
         address = site.header_address
         known = frozenset(claimed[address])
@@ -177,6 +180,15 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
         if found is None and (strayed := _strayed(site, index, known)) and strayed[1]:
             inside[address] = strayed[0], strayed[1]
             own = {strayed[1]}
+        elif (
+            found
+            and (inner := _tested_inside(site, found, index, known))
+            and (
+                found not in _tested(site.test_lines, index)
+                or any(found in at_latch[each] for each in ancestors(address, outers))
+            )
+        ):
+            found, own = None, inner
         else:
             own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         result[address] = found
@@ -328,7 +340,24 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
 
 def _heads(site: LoopSite, index: SourceIndex) -> set[SourceLoop]:
     """The loops whose heads have code in the site."""
-    return {one for file, line in site.own_lines for one in index.loops_at(file, line) if line in one.header_lines}
+    return _tested(site.own_lines, index)
+
+
+def _tested(lines: Iterable[tuple[str, int]], index: SourceIndex) -> set[SourceLoop]:
+    """The loops whose heads are on ``lines``."""
+    return {one for file, line in lines for one in index.loops_at(file, line) if line in one.header_lines}
+
+
+def _tested_inside(
+    site: LoopSite, found: SourceLoop, index: SourceIndex, claimed: frozenset[SourceLoop]
+) -> set[SourceLoop]:
+    """The loops inside of that found for the site that have their tests in it, and are no binary loops by themselves.
+
+    With a test of the loop that was found in it, too, a compiler has unrolled them. Else, or where a binary loop around
+    goes back on the head of the one found, a line has strayed: copies in front of a back branch may have that of the
+    loop around.
+    """
+    return {one for one in _tested(site.test_lines, index) - claimed if one != found and _encloses(found, one)}
 
 
 def _strayed(

@@ -418,12 +418,14 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
     points = values.graph.points
     header = _header(values, shapes[0])
     latches = {_decides(points[edge.source].block, image) for shape in shapes for edge in shape.back_edges}
-    own: set[int] = set()
+    own, tests = set[int](), set[int]()
     for shape in shapes:
         inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
         for point in _own_points(values, shape):
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
+                if len(point.block.jumps) + point.block.falls + point.block.returns > 1:
+                    tests.add(point.block.last_address)
     outers = {_outer(values, shape) for shape in shapes}
     function = image.function_at(address) or header.function
     return LoopSite(
@@ -437,6 +439,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         own=tuple(sorted(own)),
         header_line=image.lines.find(address),
         inlining=inlining,
+        test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
     )
 
 

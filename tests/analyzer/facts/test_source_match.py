@@ -250,3 +250,29 @@ def test_a_loop_around_does_not_take_the_pragma_of_the_one_inside(source, optimi
     guest = guest_of(source, load_target("cortex-m4"), ".c", optimisation)
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest, "f", sources={"guest.c": source})
+
+
+STRAYED = """\
+void f(int n)
+{
+    for (int i = 0; i < n; i++) {
+        g(i);
+        while (h(i))
+            k(i);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("tests", "is_in_loop", "matched"),
+    [([5], True, None), ([3, 5], True, None), ([5], False, None), ([3, 5], False, 3), ([], False, 3)],
+    ids=["strayed", "strayed with its test", "the loop around is unrolled", "the loop inside is unrolled", "no tests"],
+)
+def test_a_back_branch_with_the_head_of_the_loop_around_is_that_of_a_loop_with_its_test(tests, is_in_loop, matched):
+    """GCC -O3 puts copies of registers, with that line, in front of the back branch of the loop inside."""
+    index = index_sources({"a.c": STRAYED})
+    site = LoopSite("f", 16, 16, lines(3), lines(3, 5, 6), outer=8 if is_in_loop else None, test_lines=lines(*tests))
+    around = [LoopSite("f", 8, 8, lines(3), lines(3, 4), test_lines=lines(3))] if is_in_loop else []
+    found = {address: loop and loop.first_line for address, loop in match_loops([site, *around], index).items()}
+    assert found == {16: matched} | ({8: 3} if is_in_loop else {})
