@@ -1,5 +1,7 @@
 """A limit of processor time for calls that can be interrupted and keep no such limit of their own.
 
+Words: SMT (docs/explanation/glossary.md).
+
 *Soundness:* none is claimed; a call that was interrupted has no answer.
 """
 

@@ -4,6 +4,8 @@ A definition begins behind the last semicolon, brace or directive before it and 
 body. Comments, pragmas, white space and spliced lines are no tokens. A quote is a token of its own, as is each escape
 in what it quotes; the end of an ``#if`` is an empty token. What a parser makes of the source plays no part, so that
 whoever checks a fact finds its hash again with these rules alone.
+
+Words: flow fact (docs/explanation/glossary.md).
 """
 
 from __future__ import annotations
