@@ -331,11 +331,30 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     around = _around_claimed(site, index, votes, claimed)
     if around:
         return around
-    split = [loop for loop in said if len(said) == 1 and loop in votes and all(_encloses(loop, one) for one in votes)]
+    split = [
+        loop
+        for loop in said
+        if len(said) == 1
+        and loop in votes
+        and all(_encloses(loop, one) for one in votes)
+        and _is_all(loop, site, index)
+    ]
     if split or len(most) != 1:
         return split[0] if split else None
     is_clear = all(_is_around(most[0], loop, site, index) for loop in {*said, *votes})
     return most[0] if is_clear and most[0] not in claimed else None
+
+
+def _is_all(loop: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:
+    """Whether no line of the site is of the loop's function and outside of it, as what stands in front of it is.
+
+    A loop that calls the function, in which the loop is a loop inside, may go back on its first test.
+    """
+    own = [one for one in index.files[loop.file].functions if loop.first_line in range(one.first_line, one.last_line)]
+    return not any(
+        file == loop.file and line not in loop and any(one.first_line <= line <= one.last_line for one in own)
+        for file, line in site.own_lines
+    )
 
 
 def _heads(site: LoopSite, index: SourceIndex) -> set[SourceLoop]:

@@ -276,3 +276,16 @@ def test_a_back_branch_with_the_head_of_the_loop_around_is_that_of_a_loop_with_i
     around = [LoopSite("f", 8, 8, lines(3), lines(3, 4), test_lines=lines(3))] if is_in_loop else []
     found = {address: loop and loop.first_line for address, loop in match_loops([site, *around], index).items()}
     assert found == {16: matched} | ({8: 3} if is_in_loop else {})
+
+
+@pytest.mark.parametrize(("own", "matched"), [([2, 3], None), ([3, 4], 3)])
+def test_a_loop_around_a_call_is_not_the_first_loop_of_what_is_called(own, matched):
+    """GCC -O3 goes back to the called function's first statements, on the first test of its loop."""
+    index = index_sources(
+        {"a.c": "int f(int n) {\n  int i = 0;\n  while (i < n) {\n    i += g(i); }\n  return i;\n}\n"}
+    )
+    inner = LoopSite("h", 16, 16, lines(3), lines(3, 4), outer=8)
+    around = LoopSite("h", 8, 8, lines(3), lines(*own))
+    found = match_loops([inner, around], index)
+    assert found[16] is not None
+    assert (found[8] and found[8].first_line) == matched
