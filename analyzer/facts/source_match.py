@@ -169,24 +169,15 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     outers = {site.header_address: site.outer for site in sites}
     claimed: dict[int, set[SourceLoop]] = {address: set() for address in outers}
     result: dict[int, SourceLoop | None] = {}
-    inside: dict[int, tuple[SourceLoop, SourceLoop]] = {}
     for site in sorted(sites, key=lambda site: -len(ancestors(site.header_address, outers))):
         address = site.header_address
         known = frozenset(claimed[address])
         found = match_loop(site, index, known)
-        if found is None and (strayed := _strayed(site, index, known)) and strayed[1]:
-            inside[address] = strayed[0], strayed[1]
-            own = {strayed[1]}
-        else:
-            own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
+        own = {found} if found else _strayed(site, index, known)
+        own = own or {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         result[address] = found
         for ancestor in ancestors(address, outers):
             claimed[ancestor] |= own
-    tested = {(site.header_address, loop) for site in sites for loop in _heads(site, index)}
-    for address, (loop, one) in inside.items():
-        # The loop around is another binary loop, and has its test there.
-        if any(result[each] == loop and (each, loop) in tested for each in ancestors(address, outers)):
-            result[address] = one
     for site in sites:
         around = ancestors(site.header_address, outers)
         if len(_lines(site)) == 1 and any(
@@ -331,24 +322,20 @@ def _heads(site: LoopSite, index: SourceIndex) -> set[SourceLoop]:
     return {one for file, line in site.own_lines for one in index.loops_at(file, line) if line in one.header_lines}
 
 
-def _strayed(
-    site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]
-) -> tuple[SourceLoop, SourceLoop | None] | None:
-    """The loop around that only a line at a latch speaks for, and the one inside that has its code here, if it is one.
+def _strayed(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> set[SourceLoop]:
+    """The loops that have code here, inside the one that only a line at a latch speaks for; none where it is no such.
 
     Of the loop around there is no test, and a loop inside is no binary loop by itself: a compiler may go back to what
-    stands in front of the loop inside.
+    stands in front of the loop inside. Or a known condition of the loop around is not tested again, and one inside has
+    become a few statements. Which of these it is, no line tells.
     """
     latch = _latch(site, index) - claimed
     if len(latch) != 1:
-        return None
+        return set()
     (loop,) = latch
-    heads, votes = _heads(site, index), _votes(site, index, claimed, heads_only=False)
-    inside = {one for one in votes if one != loop and _encloses(loop, one)}
+    inside = {one for one in _votes(site, index, claimed, heads_only=False) if one != loop and _encloses(loop, one)}
     at_head = any((loop.file, line) in site.latch_lines for line in loop.header_lines)
-    if loop in heads or at_head or not inside:
-        return None
-    return loop, min(inside, key=lambda one: one.number) if heads - claimed == inside and len(inside) == 1 else None
+    return set() if loop in _heads(site, index) or at_head else inside
 
 
 def _is_around(found: SourceLoop, other: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:
