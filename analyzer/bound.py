@@ -246,6 +246,8 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
     progress(f"following the values of {entry.name}")
     parameters = _parameters(request)
     values = resolved_values(work, entry, called, parameters)
+    if called is not None:
+        refuse_constant_stores(request.image, values)  # nobody sees a callee's accesses who has its summary
     progress("bounding the loops")
     infeasible_pairs = tuple(
         infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
@@ -324,6 +326,7 @@ def _given(work: ProofWork, key: CallKey, given: GivenBound, progress: Callable[
     entry = function_from(request.image, key.target)
     progress(f"following the values of {entry.name}, whose bound is given")
     values = resolved_values(work, entry, key, _parameters(request))
+    refuse_constant_stores(request.image, values)
     inner = work.calls.of(values).values()
     own = assumptions(request.facts, request.image, request.target, values, None)
     return CallSummary(

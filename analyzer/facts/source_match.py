@@ -171,34 +171,20 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     outers = {site.header_address: site.outer for site in sites}
     claimed: dict[int, set[SourceLoop]] = {address: set() for address in outers}
     result: dict[int, SourceLoop | None] = {}
-    inside: dict[int, tuple[SourceLoop, SourceLoop]] = {}
-    at_latch = {site.header_address: _tested(site.latch_lines, index) for site in sites}
+    at_latch = {site.header_address: _with_head(site.latch_lines, index) for site in sites}
     for site in sorted(sites, key=lambda site: -len(ancestors(site.header_address, outers))):
         address = site.header_address
         known = frozenset(claimed[address])
         found = match_loop(site, index, known)
-        if found is None and (strayed := _strayed(site, index, known)) and strayed[1]:
-            inside[address] = strayed[0], strayed[1]
-            own = {strayed[1]}
-        elif (
-            found
-            and (inner := _tested_inside(site, found, index, known))
-            and (
-                found not in _tested(site.test_lines, index)
-                or any(found in at_latch[each] for each in ancestors(address, outers))
-            )
-        ):
-            found, own = None, inner
-        else:
-            own = {found} if found else {loop for at in site.latch_lines for loop in index.loops_at(*at)}
+        inner = _tested_inside(site, found, index, known) if found else set[SourceLoop]()
+        is_tested = found in _with_head(site.test_lines, index)
+        if inner and not (is_tested and all(found not in at_latch[each] for each in ancestors(address, outers))):
+            found = None
+        own = {found} if found else inner or _strayed(site, index, known)
+        own = own or {loop for at in site.latch_lines for loop in index.loops_at(*at)}
         result[address] = found
         for ancestor in ancestors(address, outers):
             claimed[ancestor] |= own
-    tested = {(site.header_address, loop) for site in sites for loop in _heads(site, index)}
-    for address, (loop, one) in inside.items():
-        # The loop around is another binary loop, and has its test there.
-        if any(result[each] == loop and (each, loop) in tested for each in ancestors(address, outers)):
-            result[address] = one
     for site in sites:
         around = ancestors(site.header_address, outers)
         if len(_lines(site)) == 1 and any(
@@ -359,11 +345,11 @@ def _is_all(loop: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:
 
 def _heads(site: LoopSite, index: SourceIndex) -> set[SourceLoop]:
     """The loops whose heads have code in the site."""
-    return _tested(site.own_lines, index)
+    return _with_head(site.own_lines, index)
 
 
-def _tested(lines: Iterable[tuple[str, int]], index: SourceIndex) -> set[SourceLoop]:
-    """The loops whose heads are on ``lines``."""
+def _with_head(lines: Iterable[tuple[str, int]], index: SourceIndex) -> set[SourceLoop]:
+    """The loops that have their heads on ``lines``."""
     return {one for file, line in lines for one in index.loops_at(file, line) if line in one.header_lines}
 
 
@@ -376,27 +362,23 @@ def _tested_inside(
     goes back on the head of the one found, a line has strayed: copies in front of a back branch may have that of the
     loop around.
     """
-    return {one for one in _tested(site.test_lines, index) - claimed if one != found and _encloses(found, one)}
+    return {one for one in _with_head(site.test_lines, index) - claimed if one != found and _encloses(found, one)}
 
 
-def _strayed(
-    site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]
-) -> tuple[SourceLoop, SourceLoop | None] | None:
-    """The loop around that only a line at a latch speaks for, and the one inside that has its code here, if it is one.
+def _strayed(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> set[SourceLoop]:
+    """The loops that have code here, inside the one that only a line at a latch speaks for; none where it is no such.
 
     Of the loop around there is no test, and a loop inside is no binary loop by itself: a compiler may go back to what
-    stands in front of the loop inside.
+    stands in front of the loop inside. Or a known condition of the loop around is not tested again, and one inside has
+    become a few statements. Which of these it is, no line tells.
     """
     latch = _latch(site, index) - claimed
     if len(latch) != 1:
-        return None
+        return set()
     (loop,) = latch
-    heads, votes = _heads(site, index), _votes(site, index, claimed, heads_only=False)
-    inside = {one for one in votes if one != loop and _encloses(loop, one)}
+    inside = {one for one in _votes(site, index, claimed, heads_only=False) if one != loop and _encloses(loop, one)}
     at_head = any((loop.file, line) in site.latch_lines for line in loop.header_lines)
-    if loop in heads or at_head or not inside:
-        return None
-    return loop, min(inside, key=lambda one: one.number) if heads - claimed == inside and len(inside) == 1 else None
+    return set() if loop in _heads(site, index) or at_head else inside
 
 
 def _is_around(found: SourceLoop, other: SourceLoop, site: LoopSite, index: SourceIndex) -> bool:

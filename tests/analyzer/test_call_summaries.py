@@ -244,6 +244,21 @@ def test_a_callee_that_returns_behind_its_return_address_is_refused():
         bound_of(guest)
 
 
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_that_surely_stores_to_a_segment_that_is_not_writable_leaves_no_bound():
+    """Two rounds were proved, and a hundred follow: who has a summary does not see the callee's stores."""
+    target = load_target("cortex-m4")
+    rounds = "movw r3, #:lower16:rounds\n movt r3, #:upper16:rounds\n"
+    bodies = {
+        "f": f"push {{r4, lr}}\n bl g\n {rounds} ldr r2, [r3]\n1: subs r2, #1\n bne 1b\n pop {{r4, pc}}",
+        "g": f"{rounds} movs r1, #100\n str r1, [r3]\n bx lr",
+    }
+    constant = ".pushsection .rodata\n.balign 4\n.type rounds, %object\nrounds: .word 2\n.popsection\n"
+    guest = guest_of(assembler(bodies, target) + constant, target)
+    with pytest.raises(AnalysisError, match=r"^g\+0x[0-9a-f]+ stores to .*, in a segment that is not writable"):
+        bound_of(guest)
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.usefixtures("summarised")
 def test_loops_and_assumptions_of_callees_are_told(target):

@@ -130,20 +130,25 @@ def test_a_loop_with_the_head_of_the_one_around_it_may_have_a_latch_of_that():
 
 
 def test_a_line_of_the_loop_around_at_a_latch_does_not_make_a_loop_of_it():
-    """GCC made the block before a `do` its back edge, and the pragma of the loop around was taken for that loop's."""
+    """GCC made the block before a `do` its back edge, and the pragma of the loop around was taken for that loop's.
+
+    Nor does it make one of the loop inside: GCC goes on in rounds of the loop around without a test of it where that is
+    known to hold, and of the loop inside, which runs once at most, only its test is left. By that one's pragma two
+    rounds were proved, and 190 run.
+    """
     index = index_sources({"a.c": DO_INSIDE})
-    inner, outer = sorted(
-        (one for source in index.files.values() for one in source.loops), key=lambda one: -one.first_line
-    )
+    outer = min((one for source in index.files.values() for one in source.loops), key=lambda one: one.first_line)
 
     def found(latch, *own, around=(3, 4)):
         sites = [LoopSite("f", 8, 8, lines(latch), lines(*own), outer=0, header_line=("a.c", 6))]
         sites += [LoopSite("f", 0, 0, lines(3), lines(*around), header_line=("a.c", 4))] if around else []
         sites = sites if around else [replace(sites[0], outer=None)]
-        return match_loops(sites, index)[8]
+        matched = match_loops(sites, index)
+        assert matched.get(0) in {None, outer}
+        return matched[8]
 
-    assert found(4, 4, 6, 7) == inner
-    assert found(4, 4, 4, 4, 6, 7) == inner  # however much of the block before it
+    assert found(4, 4, 6, 7) is None
+    assert found(4, 4, 4, 4, 6, 7) is None  # however much of the block before it
     assert found(4, 4, 6, 7, around=()) is None  # the one around may have no test any more
     assert found(4, 4, 6, 7, around=(4, 4)) is None
     assert found(4, 4, 6) is None  # whose test it is, nothing tells
