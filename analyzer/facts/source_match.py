@@ -204,9 +204,10 @@ def _may_be_around(
 ) -> bool:
     """Whether a binary loop may come from a source loop around the one found for it, which can have no other.
 
-    So if a binary loop inside was found for the same source loop, if code of the loop around is in this one, or if no
-    latch has a line: a back branch threaded to a ``break`` of the loop inside leaves no line of the loop around,
-    and two loops that share their header are one in the binary.
+    So if a binary loop inside was found for the same source loop, if code of the loop around is in this one, which may
+    go on in its rounds where its test is known to hold, or if no latch has a line: a back branch threaded to a
+    ``break`` of the loop inside leaves no line of the loop around, and two loops that share their header are one in the
+    binary.
     """
     found = result[site.header_address]
     if found is None:
@@ -215,6 +216,9 @@ def _may_be_around(
     if len(site.latches) > 1 and any(loop != found and _encloses(loop, found) for loop in at_heads):
         return True  # one of its latches may be that of a loop around, which goes on to the head inside at once
     above = [result[address] for address in ancestors(site.header_address, outers)]
+    bodies = {loop for at in site.own_lines for loop in index.loops_at(*at) if at[1] not in loop.header_lines}
+    if any(loop in above and loop != found and _encloses(loop, found) for loop in bodies):
+        return True
     around = {
         loop
         for loop in index.loops(found.function, found.file)
