@@ -1,4 +1,4 @@
-"""What a solver shows of an allocator's own claims, operation by operation: CAMA's, on PowerPC.
+"""What a solver shows of an allocator's own claims, operation by operation: CAMA's.
 
 *Soundness:* what is shown of one operation is shown under the claims, which are assumed at its entry; they are facts
 only when every operation keeps them. So nothing is said of accesses where anything of any operation is open or was not
