@@ -5,7 +5,8 @@ Words: SMT, verification condition (docs/explanation/glossary.md).
 *Soundness:* what is said to hold was refuted in its negation (``unsat``) by z3, which is believed; no proof of it is
 kept. An answer ``unknown``, be it for the limit, counts as not shown. The limit is on z3's own count of its work
 (``rlimit``), so that the same questions in the same order have the same answers; only where z3 does not count is it on
-processor time, far above what any question took that was answered.
+processor time, far above what any question took that was answered. Values of the unknowns of which all holds that is
+assumed refute what is false of them; they show nothing to hold.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ TIME_LIMIT_S = 60
 """Most processor time for one question, in s, for some of z3's loops do not count their work."""
 _SEEDS = 3
 """So many solvers that were asked nothing yet are asked what was left open, each with another order of its choices."""
+_MOST_MODELS = 8
+"""So many values of all unknowns that refuted something are kept: one of them refutes most of what does not hold."""
 _WORD_BITS = 32
 
 
@@ -53,6 +56,8 @@ class Questions:
         self._limit = work_limit
         self._solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
+        self._models: list[Any] = []  # values of which all holds that is assumed
+        self._outer: list[list[Any]] = []
         self._made: dict[Node, Any] = {}
         self._made_bits: dict[Node, Any] = {}
         self.asked = 0
@@ -64,26 +69,44 @@ class Questions:
 
     def assume(self, formula: Node) -> None:
         """Take ``formula`` for granted until the next `leave`."""
-        self._solver.add(self._translate(formula))
+        assumed = self._translate(formula)
+        self._solver.add(assumed)
+        self._models = [one for one in self._models if self._is_true(one, assumed)]
 
     def enter(self) -> None:
         """Begin a scope of assumptions."""
         self._solver.push()
+        self._outer.append(self._models)
 
     def leave(self) -> None:
-        """Forget what was assumed since `enter`."""
+        """Forget what was assumed since `enter`; values of which that held as well stay values of the rest."""
         self._solver.pop()
+        outer = self._outer.pop()
+        self._models = [*outer, *(one for one in self._models if one not in outer)][-_MOST_MODELS:]
 
     def holds(self, formula: Node) -> bool:
         """Whether ``formula`` was shown to follow from what is assumed."""
         self.asked += 1
         negated = self._translate(negation(formula))
-        answer = self._answer(self._solver, negated)
+        if any(self._is_true(one, negated) for one in self._models):
+            return False
+        solver = self._solver
+        answer = self._answer(solver, negated)
         for seed in range(_SEEDS):
             if answer != self._z3.unknown:
                 break
-            answer = self._answer(self._afresh(seed), negated)
+            solver = self._afresh(seed)
+            answer = self._answer(solver, negated)
+        if answer == self._z3.sat:
+            self._keep(solver.model())
         return bool(answer == self._z3.unsat)
+
+    def _keep(self, model: Any) -> None:  # noqa: ANN401
+        self._models = [*self._models, model][-_MOST_MODELS:]
+
+    def _is_true(self, model: Any, formula: Any) -> bool:  # noqa: ANN401
+        """Whether ``formula`` holds of the values of ``model``; what it gives no value has any one, always the same."""
+        return bool(self._z3.is_true(model.eval(formula, model_completion=True)))
 
     def _limited(self, solver: Any) -> Any:  # noqa: ANN401
         """``solver``, with a limit of work for each question."""
@@ -105,12 +128,17 @@ class Questions:
     def is_contradiction(self) -> bool:
         """Whether what is assumed was shown to be never true."""
         self.asked += 1
-        return bool(self._answer(self._solver) == self._z3.unsat)
+        if self._models:
+            return False
+        answer = self._answer(self._solver)
+        if answer == self._z3.sat:
+            self._keep(self._solver.model())
+        return bool(answer == self._z3.unsat)
 
     def is_possible(self) -> bool:
         """Whether values were found of which all holds that is assumed: it is then no contradiction."""
         self.asked += 1
-        return bool(self._answer(self._solver) == self._z3.sat)
+        return bool(self._models or self._answer(self._solver) == self._z3.sat)
 
     def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""

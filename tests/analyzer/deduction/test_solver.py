@@ -5,6 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction.formulas import TRUE, apply, condition, conjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
@@ -43,6 +45,53 @@ def test_a_question_beyond_its_work_is_not_shown():
     """No three cubes of numbers above 0 make a cube's sum of two: what is not found out is no proof."""
     hard = conjunction(*(apply("f", X * 7 + Y * number).differs(number) for number in range(40)))
     assert not Questions(work_limit=1).holds(hard)
+
+
+FORMULAS = st.sampled_from(
+    [
+        formula
+        for one, other in ((X, Y), (Y, X), (apply("f", X), apply("f", Y)))
+        for formula in (one <= other, one + 1 <= other, one.equals(other))
+    ]
+)
+STEPS = st.lists(
+    st.tuples(st.sampled_from(("assume", "holds", "enter", "leave", "is_contradiction", "is_possible")), FORMULAS),
+    max_size=25,
+)
+
+
+@given(STEPS)
+@settings(max_examples=60, deadline=None)
+def test_values_that_refuted_something_refute_nothing_that_follows(steps):
+    """Answers are those of a solver that was asked nothing before, in whatever order scopes begin and end."""
+    questions, scopes = Questions(), [[]]
+    for name, formula in steps:
+        if name == "enter":
+            questions.enter()
+            scopes.append([])
+        elif name == "leave":
+            if len(scopes) > 1:
+                questions.leave()
+                scopes.pop()
+        elif name == "assume":
+            questions.assume(formula)
+            scopes[-1].append(formula)
+        else:
+            afresh = Questions()
+            for one in (formula for scope in scopes for formula in scope):
+                afresh.assume(one)
+            arguments = (formula,) if name == "holds" else ()
+            assert getattr(questions, name)(*arguments) == getattr(afresh, name)(*arguments)
+
+
+def test_most_of_what_does_not_hold_is_refuted_without_the_solver(monkeypatch):
+    questions = Questions()
+    questions.assume(X >= 3)
+    assert not questions.holds(X >= 4)
+    monkeypatch.setattr(questions, "_answer", None)
+    assert not questions.holds(X >= 5)
+    assert not questions.is_contradiction()
+    assert questions.is_possible()
 
 
 def test_what_one_solver_does_not_answer_another_one_is_asked(monkeypatch):
