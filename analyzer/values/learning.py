@@ -230,6 +230,13 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
         case "INT_ADD" if constant is not None:
             shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
             return _refine(state, operands[0], shifted, depth - 1)
+        case "INT_SUB" if state.base(operands[0]) is state.base(operands[1]) is not Base.ANY:
+            # Of two addresses of the stack it is the difference of their offsets.
+            minuend, subtrahend = state.value(operands[0]), state.value(operands[1])
+            if subtrahend.is_constant:
+                return _refine(state, operands[0], _apply("INT_ADD", (after, subtrahend), node.bits), depth - 1)
+            if minuend.is_constant:
+                return _refine(state, operands[1], _apply("INT_SUB", (minuend, after), node.bits), depth - 1)
         case "INT_ZEXT":
             low, high = after.unsigned_range()
             bits = state.terms[operands[0]].bits

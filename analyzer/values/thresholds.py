@@ -41,14 +41,15 @@ class Thresholds:
         return _with_neighbours(constants)
 
     def compared(self, header: int, state: State) -> tuple[int, ...]:
-        """The constants that a loop's code compares with, also where registers hold them at its header in ``state``.
+        """The constants that a loop's code compares with, and what the registers that it compares hold in ``state``.
 
+        Those are constants or known places of the stack, by offset, at the loop's header.
         Among all constants of the code are the small ones, and a counter would stop at each of them.
         """
         constants, registers = self._of(header)
         held = (state.read(Location("register", one.offset, one.size_bytes)) for one in registers)
-        values = (state.terms.value(term) for term in held if term is not None)
-        return _with_neighbours(constants.union(value for value in values if value is not None))
+        values = (state.value(term) for term in held if term is not None)
+        return _with_neighbours(constants.union(value.low for value in values if value.is_constant))
 
     def held(self, header: int, state: State) -> tuple[int, ...]:
         """What a loop's code compares with, and what ``state`` holds of constants at its header."""
