@@ -357,7 +357,7 @@ def _effect(work: ProofWork, values: Values) -> Effect:
         values.terms,
         [one.state for edge, one in values.edges.items() if edge.target == EXIT],
         (access for own in values.accesses.values() for access in own),
-        ((work.calls.effect(call.key), call.stack_offset) for one in values.edges.values() for call in one.calls),
+        (call for one in values.edges.values() for call in one.calls),
         values.registers["r1" if work.request.target.isa is Isa.POWERPC else "r13"],
         escapes=values.stack_escapes,
     )

@@ -126,7 +126,8 @@ class CallSummaries:
         """
         if key.target in self.supposed:
             asked, summary = self.supposed[key.target]
-            if not (key.pointers <= asked.pointers and key.escapes <= asked.escapes and key.is_aligned):
+            is_less = key.pointers <= asked.pointers and key.below <= asked.below and key.escapes <= asked.escapes
+            if not (is_less and key.is_aligned):
                 raise WiderKeyError(key)
             return summary
         answer = self._answers.get(key)
@@ -146,14 +147,15 @@ class CallSummaries:
         """The key of the summary that answers ``key``, which is made if it is not there."""
         if key.target in self.refused:
             raise UnsummarisedError(key.target, self.refused[key.target])
-        asked = self._asked.setdefault(key._replace(pointers=frozenset()), [])
+        asked = self._asked.setdefault(key._replace(pointers=frozenset(), below=frozenset()), [])
         alike = self._alike(key, asked)
         if alike is not None:
             self._check_loops(alike)
             return alike
         shared = key
         if len(asked) >= _MOST_EXACT:
-            shared = key._replace(pointers=key.pointers.union(*(one.pointers for one in asked)))
+            pointers = key.pointers.union(*(one.pointers for one in asked))
+            shared = key._replace(pointers=pointers, below=key.below.union(*(one.below for one in asked)))
         asked.append(shared)
         for tried in dict.fromkeys((shared, key)):
             try:
@@ -176,7 +178,8 @@ class CallSummaries:
         """One of ``others`` with a summary that differs from ``key`` in nothing that takes part, or None."""
         for one in others:
             known = self._found.get(one)
-            if known is not None and known.deciding.isdisjoint(register_bytes(one.pointers ^ key.pointers)):
+            differing = one.pointers ^ key.pointers | one.below ^ key.below
+            if known is not None and known.deciding.isdisjoint(register_bytes(differing)):
                 return one
         return None
 
@@ -203,8 +206,8 @@ class CallSummaries:
         return {key: found[key] for key in sorted(found, key=_order)}
 
 
-def _order(key: CallKey) -> tuple[int, list[tuple[str, int, int]], bool]:
-    return key.target, sorted((one.space, one.offset, one.size_bytes) for one in key.pointers), key.escapes
+def _order(key: CallKey) -> tuple[object, ...]:
+    return key.target, sorted(key.pointers), key.escapes, sorted(key.below), key.is_aligned
 
 
 def may_summarise(facts: Facts) -> bool:

@@ -102,7 +102,8 @@ def _settled(
     effect: Callable[[Values], Effect],
 ) -> tuple[Prepared, Effect]:
     """The function analysed with an effect of the calls of itself that covers what it does."""
-    wanted, inner = key, supposed(key)
+    wanted = key._replace(below=key.pointers)
+    inner = supposed(wanted)
     for number in range(_MOST_ROUNDS):
         summary = CallSummary(inner, dict.fromkeys(UNITS, 0), (), (), (), frozenset(), registers)
         calls.supposed[key.target] = wanted, summary
@@ -112,7 +113,7 @@ def _settled(
             if error.key.target != key.target or not error.key.is_aligned:
                 raise AnalysisError("it is not called with an aligned stack pointer within itself.") from error
             pointers, escapes = wanted.pointers | error.key.pointers, wanted.escapes or error.key.escapes
-            wanted = wanted._replace(pointers=pointers, escapes=escapes)
+            wanted = wanted._replace(pointers=pointers, escapes=escapes, below=pointers)
             inner = supposed(wanted)
             continue
         if any(

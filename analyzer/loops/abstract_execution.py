@@ -229,7 +229,7 @@ class _Following:
             for number, edge in enumerate(edges):
                 state = way.state if number == len(edges) - 1 else way.state.copy()
                 for call in values.edges[edge].calls:
-                    self._execution.after_call(state, self._effect(call.key), call.stack_offset)
+                    self._execution.after_call(state, self._effect(call.key), call)
                 other = pending.get(edge.target)
                 pending[edge.target] = state if other is None else other.joined(state)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.argument_pointers import Pointed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
@@ -26,6 +27,7 @@ class Access:
     executed. One that ``is_leaving`` takes place only where control then goes elsewhere than to the next instruction.
     Where one ``has_stack_part``, a part of its address is an offset from the stack pointer at entry. ``skipped_bytes``
     of an access that goes to several lines are in the lines before, see `symbolic_blocks.SymbolicBlocks.pieces`.
+    ``through`` is of a store of which no more is known behind what register at entry it goes, if it does.
     """
 
     instruction_address: int
@@ -40,6 +42,7 @@ class Access:
     is_leaving: bool = False
     has_stack_part: bool = False
     skipped_bytes: int = 0
+    through: Pointed | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from wcet_probe.analyzer.values.call_effects import (
     apply_effect,
     key_of,
     saved_registers,
+    seen_by_caller,
     stack_offset,
 )
 from wcet_probe.analyzer.values.enumeration import enumerated
@@ -83,7 +84,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         UnsummarisedError: a callee is to be expanded.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
-    memory = Memory(image, words, stack_escapes=called is not None and called.escapes)
+    above = called.pointers - called.below if called else frozenset[Location]()
+    memory = Memory(image, words, stack_escapes=called is not None and called.escapes, above=above)
     while True:
         try:
             return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds, callees, called).values()
@@ -249,14 +251,16 @@ class _Analysis:
         if self._callees is None or edge.address is None or not self._graph.is_summary(edge):
             return state, ()
         pointer = self._stack_pointer
-        key = key_of(state, edge.address, pointer, self._saved, escapes=self._memory.stack_escapes)
-        effect, offset = self._callees(key), stack_offset(state, pointer)
+        above = self._memory.above
+        key = key_of(state, edge.address, pointer, self._saved, above, escapes=self._memory.stack_escapes)
+        effect = self._callees(key)
         if effect.escapes and not self._memory.stack_escapes:
             self._memory.stack_escapes = True
             raise _StackEscapes
+        call = Summarised(key, *seen_by_caller(state, effect, stack_offset(state, pointer)))
         after = state.copy()
-        apply_effect(after, effect, (edge.source, self.site(edge.source)), offset)
-        return after.freeze(), (Summarised(key, offset),)
+        apply_effect(after, effect, call, (edge.source, self.site(edge.source)), above)
+        return after.freeze(), (call,)
 
     def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
         """The edges of the graph that ``flow`` takes."""

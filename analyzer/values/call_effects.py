@@ -7,10 +7,11 @@ may have written, and of which kind its results are.
 Words: summary, calling convention, abstract state (docs/explanation/glossary.md).
 
 *Soundness:* the callee's analysis covers each state that its caller can be in: registers and memory hold anything, and
-what may be an address of the caller's stack is an address of any kind (``Base.ANY``), whose stores may go anywhere.
-Stack addresses of the callee are offsets from its stack pointer at entry, which the caller knows or else loses its
-whole stack. A callee that does not surely give back the stack pointer is refused, and one that is called with a stack
-pointer that may not be aligned, as what is known of its frame and of the low bits of addresses rests on that.
+what may be an address of the caller's stack is an address of any kind (``Base.ANY``), whose stores may go anywhere; of
+one a little behind what a register held at entry (`argument_pointers`) the caller knows where it goes. Stack addresses
+of the callee are offsets from its stack pointer at entry, which the caller knows or else loses its whole stack. A
+callee that does not surely give back the stack pointer is refused, and one that is called with a stack pointer that
+may not be aligned, as what is known of its frame and of the low bits of addresses rests on that.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.argument_pointers import Pointed, is_above, least_on_stack, pointed_by
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -57,6 +59,7 @@ class CallKey(NamedTuple):
     pointers: frozenset[Location]
     escapes: bool
     is_aligned: bool
+    below: frozenset[Location]
 
 
 def saved_registers(lifter: Lifter) -> list[Location]:
@@ -67,13 +70,22 @@ def saved_registers(lifter: Lifter) -> list[Location]:
 
 def plain_call(target: int, lifter: Lifter) -> CallKey:
     """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
-    return CallKey(target, frozenset(saved_registers(lifter)), escapes=False, is_aligned=True)
+    saved = frozenset(saved_registers(lifter))
+    return CallKey(target, saved, escapes=False, is_aligned=True, below=saved)
 
 
 class Written(NamedTuple):
     """Bytes from ``low`` to ``high`` that may be written: of the stack, by offset, of memory by address, or of both."""
 
     base: Base
+    low: int
+    high: int
+
+
+class WrittenThrough(NamedTuple):
+    """Bytes from ``low`` to ``high`` that may be written, counted from where a register points at the call."""
+
+    register: Location
     low: int
     high: int
 
@@ -95,11 +107,13 @@ class Effect:
         results: the registers that it does not surely give back.
         written: what it may write; offsets are from its stack pointer at entry.
         escapes: whether a stack address may be stored outside the stack behind it.
+        through: what it may write besides, behind what registers hold at the call.
     """
 
     results: tuple[Result, ...]
     written: tuple[Written, ...]
     escapes: bool
+    through: tuple[WrittenThrough, ...] = ()
 
 
 Callees = Callable[[CallKey], Effect]
@@ -115,13 +129,22 @@ class UnsummarisedError(Exception):
 
 
 class Summarised(NamedTuple):
-    """A call that was not expanded: for what the callee is analysed, and the caller's stack pointer if it is known."""
+    """A call that was not expanded: for what the callee is analysed, and what it may write, as the caller sees it."""
 
     key: CallKey
-    stack_offset: int | None
+    written: tuple[Written, ...]
+    through: tuple[WrittenThrough, ...]
 
 
-def key_of(state: State, target: int, stack_pointer: Location, saved: Iterable[Location], *, escapes: bool) -> CallKey:
+def key_of(
+    state: State,
+    target: int,
+    stack_pointer: Location,
+    saved: Iterable[Location],
+    above: frozenset[Location],
+    *,
+    escapes: bool,
+) -> CallKey:
     """For what the callee at ``target`` is to be analysed where it is called in ``state``.
 
     Args:
@@ -129,17 +152,21 @@ def key_of(state: State, target: int, stack_pointer: Location, saved: Iterable[L
         target: where the callee is entered.
         stack_pointer: of which the callee knows that it is one.
         saved: registers that callees give back: taken for no numbers always, so that fewer calls differ.
+        above: registers that hold no address of the caller's own frame at its entry.
         escapes: whether a stack address may have been stored outside the stack.
     """
     others = {
-        location
+        location: term
         for location, term in state.locations.items()
         if location.space == "register"
         and location != stack_pointer
         # Low bits of an address: the callee may put one together of what several registers hold.
         and (state.base(term) is not Base.NUMBER or state.has_low_part(term))
     }
-    return CallKey(target, frozenset({*others, *saved}), escapes, _is_aligned(state, stack_pointer))
+    offset = stack_offset(state, stack_pointer)
+    below = {location for location, term in others.items() if not is_above(state, term, offset, above)}
+    pointers = frozenset({*others, *saved})
+    return CallKey(target, pointers, escapes, _is_aligned(state, stack_pointer), frozenset({*below, *saved}))
 
 
 def _is_aligned(state: State, stack_pointer: Location) -> bool:
@@ -151,17 +178,73 @@ def _is_aligned(state: State, stack_pointer: Location) -> bool:
     return not offset.is_bottom and offset.low % STACK_ALIGNMENT_BYTES == offset.stride % STACK_ALIGNMENT_BYTES == 0
 
 
-def apply_effect(state: State, effect: Effect, place: tuple[int, int], offset: int | None) -> None:
+def seen_by_caller(
+    state: State, effect: Effect, offset: int | None
+) -> tuple[tuple[Written, ...], tuple[WrittenThrough, ...]]:
+    """What ``effect`` writes, as the caller sees it in its ``state`` at the call.
+
+    ``offset`` is the stack pointer there, None where it is not known. Offsets are from the caller's stack pointer at
+    entry, and registers those at its entry.
+
+    *Soundness:* a register that the callee stores through holds the same at the call and at the callee's entry.
+    """
+    written = {_moved(one, offset) for one in effect.written}
+    through = set[WrittenThrough]()
+    for one in effect.through:
+        term = state.read(one.register)
+        pointed = pointed_by(state, term) if term is not None else None
+        if pointed is not None:
+            through.add(WrittenThrough(pointed.register, pointed.low + one.low, pointed.high + one.high))
+        elif term is None or state.base(term) is Base.ANY or state.has_low_part(term):
+            written.add(Written(Base.ANY, *_WHOLE_STACK))
+        else:
+            written.add(_behind(state.base(term), state.value(term), one))
+    return _pieces(written, through)
+
+
+def _behind(base: Base, pointed: StridedInterval, one: WrittenThrough) -> Written:
+    """The bytes of ``one`` where its register holds something of ``pointed``: all of its kind if that may wrap."""
+    is_stack = base is Base.STACK
+    first, last = pointed.signed_range() if is_stack else pointed.unsigned_range()
+    least, most = _WHOLE_STACK if is_stack else _ALL_MEMORY
+    low, high = first + one.low, last + one.high
+    return Written(base, low, high) if least <= low and high <= most else Written(base, least, most)
+
+
+def _pieces(
+    written: Iterable[Written], through: Iterable[WrittenThrough]
+) -> tuple[tuple[Written, ...], tuple[WrittenThrough, ...]]:
+    """The same bytes in fewer pieces, of those behind registers one for each; none where all may be written."""
+    merged = tuple(sorted(_merged(written)))
+    hulls: dict[Location, WrittenThrough] = {}
+    for one in () if any(piece.base is Base.ANY for piece in merged) else through:
+        former = hulls.get(one.register, one)
+        hulls[one.register] = WrittenThrough(one.register, min(former.low, one.low), max(former.high, one.high))
+    return merged, tuple(hulls[at] for at in sorted(hulls))
+
+
+def apply_effect(
+    state: State, effect: Effect, call: Summarised, place: tuple[int, int], above: frozenset[Location]
+) -> None:
     """Make of ``state``, at a call, what holds behind it; ``place`` are the point and the call's address.
 
-    *Soundness:* results are values of which the state knows nothing else; ``offset`` is the stack pointer, None where
-    it is not known.
+    Args:
+        state: at the call; it is changed.
+        effect: of the callee.
+        call: what it writes, as `seen_by_caller` tells.
+        place: the point and the call's address.
+        above: registers that hold no address of the caller's own frame at its entry.
+
+    *Soundness:* results are values of which the state knows nothing else.
     """
-    for one in effect.written:
+    for one in call.written:
         if one.base is not Base.NUMBER:
-            state.forget_range("stack", *_on_stack(one, offset))
+            state.forget_range("stack", one.low, one.high)
         if one.base is not Base.STACK:
             state.forget_range("static", *(_ALL_MEMORY if one.base is Base.ANY else (one.low, one.high)))
+    for through in call.through:
+        state.forget_range("stack", least_on_stack(through, above), _FAR - 1)
+        state.forget_range("static", *_ALL_MEMORY)
     for location, base, value in ((one.location, one.base, one.value) for one in effect.results):
         name = (*place, _BEHIND_ALL_OPERATIONS, location)
         known = None if base is Base.ANY or value.is_top else value
@@ -172,7 +255,7 @@ def effect_of(
     terms: Terms,
     returning: Sequence[State],
     accesses: Iterable[Access],
-    calls: Iterable[tuple[Effect, int | None]],
+    calls: Iterable[Summarised],
     stack_pointer: Location,
     *,
     escapes: bool,
@@ -183,7 +266,7 @@ def effect_of(
         terms: of its states.
         returning: its states where it returns.
         accesses: all of its own.
-        calls: effects of what it calls without that being expanded, with the stack pointer there if it is known.
+        calls: what it calls without that being expanded.
         stack_pointer: the register.
         escapes: whether a stack address may have been stored outside the stack.
 
@@ -194,16 +277,24 @@ def effect_of(
         term = state.read(stack_pointer)
         if term is None or state.base(term) is not Base.STACK or state.value(term) != strided.constant(32, 0):
             raise AnalysisError("the stack pointer is not surely given back.")
-    written = {_written(access) for access in accesses if access.is_store}
-    for effect, offset in calls:
-        written.update(_moved(one, offset) for one in effect.written)
+    stores = [access for access in accesses if access.is_store]
+    written = {_written(access) for access in stores if access.through is None}
+    through = {_through(access.through, access.size_bytes) for access in stores if access.through is not None}
+    for call in calls:
+        written.update(call.written)
+        through.update(call.through)
     locations = sorted({at for state in returning for at in state.locations if at.space == "register"})
     results = [
         _result(returning, location)
         for location in locations
         if location != stack_pointer and not _is_given_back(terms, returning, location)
     ]
-    return Effect(tuple(results), tuple(sorted(_merged(written))), escapes)
+    merged, hulls = _pieces(written, through)
+    return Effect(tuple(results), merged, escapes, hulls)
+
+
+def _through(pointed: Pointed, size_bytes: int) -> WrittenThrough:
+    return WrittenThrough(pointed.register, pointed.low, pointed.high + size_bytes - 1)
 
 
 def _is_given_back(terms: Terms, returning: Iterable[State], location: Location) -> bool:
@@ -266,9 +357,10 @@ def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
     below = Written(Base.STACK, -_FAR, -1)
     grows = [part for part in other.written if part.base is Base.STACK and part.low < lowest and part.high < 0]
     written = {*one.written, *(below if in_haste and part in grows else part for part in other.written)}
-    return Effect(
-        tuple(results[at] for at in sorted(results)), tuple(sorted(_merged(written))), one.escapes or other.escapes
-    )
+    merged, through = _pieces(written, (*one.through, *other.through))
+    if in_haste and through != one.through:  # as the innermost call's argument may move on and on
+        merged, through = _pieces((*written, Written(Base.ANY, *_WHOLE_STACK)), ())
+    return Effect(tuple(results[at] for at in sorted(results)), merged, one.escapes or other.escapes, through)
 
 
 def _moved(one: Written, offset: int | None) -> Written:

@@ -24,7 +24,7 @@ from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Var
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, UndefinedResultError, operation, signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import Effect
+from wcet_probe.analyzer.values.call_effects import Effect, Summarised
 from wcet_probe.analyzer.values.constant_arithmetic import Value, bits_known, computed, is_bits
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
@@ -147,21 +147,21 @@ class ConstantExecution:
             found = one if found is None else found.joined(one)
         return found if found is not None else Constants({}, {})
 
-    def after_call(self, state: Constants, effect: Effect, offset: int | None) -> None:
-        """Make of ``state``, at a call, what holds behind it; ``offset`` is the stack pointer, if it is known.
+    def after_call(self, state: Constants, effect: Effect, call: Summarised) -> None:
+        """Make of ``state``, at ``call``, what holds behind it.
 
         *Soundness:* as of `call_effects.apply_effect`.
         """
-        for one in effect.written:
+        for one in call.written:
             if one.base is not Base.NUMBER:
-                is_known = one.base is Base.STACK and offset is not None
-                low, high = (one.low + (offset or 0), one.high + (offset or 0)) if is_known else (-_WORD, _WORD)
-                if one.high - one.low >= _WORD // 2 or low < -_WORD // 2 or high >= _WORD // 2:
-                    low, high = -_WORD, _WORD
-                _forget(state, "stack", low, high)
+                is_known = one.base is Base.STACK and one.high - one.low < _WORD // 2
+                _forget(state, "stack", *((one.low, one.high) if is_known else (-_WORD, _WORD)))
             if one.base is not Base.STACK:
                 low, high = (0, _WORD) if one.base is Base.ANY else (one.low, one.high)
                 _forget(state, "static", low, high)
+        if call.through:
+            _forget(state, "stack", -_WORD, _WORD)
+            _forget(state, "static", 0, _WORD)
         for location, known in self._results_of(effect):
             self._set(state, location, known)
 

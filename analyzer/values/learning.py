@@ -230,13 +230,8 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
         case "INT_ADD" if constant is not None:
             shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
             return _refine(state, operands[0], shifted, depth - 1)
-        case "INT_SUB" if state.base(operands[0]) is state.base(operands[1]) is not Base.ANY:
-            # Of two addresses of the stack it is the difference of their offsets.
-            minuend, subtrahend = state.value(operands[0]), state.value(operands[1])
-            if subtrahend.is_constant:
-                return _refine(state, operands[0], _apply("INT_ADD", (after, subtrahend), node.bits), depth - 1)
-            if minuend.is_constant:
-                return _refine(state, operands[1], _apply("INT_SUB", (minuend, after), node.bits), depth - 1)
+        case "INT_SUB":
+            return _refine_difference(state, operands, after, depth)
         case "INT_ZEXT":
             low, high = after.unsigned_range()
             bits = state.terms[operands[0]].bits
@@ -255,6 +250,18 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
             low, high = after.unsigned_range()
             wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
             return _refine(state, operands[0], wide, depth - 1)
+    return True
+
+
+def _refine_difference(state: State, operands: Sequence[Term], difference: StridedInterval, depth: int) -> bool:
+    """Of two addresses of the stack, too, it is the difference of what is known of them, their offsets."""
+    minuend, subtrahend = map(state.value, operands)
+    if state.base(operands[0]) is not state.base(operands[1]) or state.base(operands[0]) is Base.ANY:
+        return True
+    if subtrahend.is_constant:
+        return _refine(state, operands[0], _apply("INT_ADD", (difference, subtrahend), minuend.bits), depth - 1)
+    if minuend.is_constant:
+        return _refine(state, operands[1], _apply("INT_SUB", (minuend, difference), minuend.bits), depth - 1)
     return True
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.model.image import Image
 
 MOST_READ = 1024
@@ -26,11 +27,13 @@ class Memory:
         image: whose segments that are not writable keep their content.
         words: what flow facts say of words, by address.
         stack_escapes: whether a stack address may have been stored outside the stack.
+        above: registers that hold, at entry, no address below the stack pointer, though they may hold one of the stack.
     """
 
     image: Image
     words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
+    above: frozenset[Location] = frozenset()
     _parts: list[tuple[int, bytes]] = field(default_factory=list)
     _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
 

@@ -25,6 +25,7 @@ from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
+from wcet_probe.analyzer.values.argument_pointers import least_on_stack, pointed_by
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.computations import Computation, computations, compute
 from wcet_probe.analyzer.values.joins import join
@@ -404,7 +405,9 @@ class _Run:
             )
             has_stack_part = base is Base.STACK or any(state.base(part) is Base.STACK for part in form.coefficients)
             place = self._instruction.address, is_store, base, offset, size_bytes
-            self._accesses(Access(*place, lasting, form.constant, parts, is_certain, is_leaving, has_stack_part))
+            through = pointed_by(state, pointer) if is_store and base is Base.ANY else None
+            told = is_certain, is_leaving, has_stack_part
+            self._accesses(Access(*place, lasting, form.constant, parts, *told, through=through))
 
     def _tell_transfer(self, state: State, pointer: Term, value: Term | None, size_bytes: int, index: int) -> None:
         if self._transfers:
@@ -486,8 +489,14 @@ class _Run:
             state.set_location(place, value)
             return
         if base is not Base.NUMBER:
-            low, high = offset.signed_range() if base is Base.STACK else (-(1 << 31), (1 << 31) - 1)
+            low, high = offset.signed_range() if base is Base.STACK else (self._least(state, pointer), (1 << 31) - 1)
             state.forget_range("stack", low, high + size_bytes - 1)
         if base is not Base.STACK:
             low, high = offset.unsigned_range() if base is Base.NUMBER else (0, (1 << 32) - 1)
             state.forget_range("static", low, high + size_bytes - 1)
+
+    def _least(self, state: State, pointer: Term) -> int:
+        """The lowest offset on the stack where a store through ``pointer`` may go, of which nothing is known."""
+        above = self._memory.above
+        pointed = pointed_by(state, pointer) if above else None
+        return -(1 << 31) if pointed is None else least_on_stack(pointed, above)

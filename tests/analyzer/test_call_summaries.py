@@ -124,11 +124,16 @@ def test_a_tree_of_ten_calls_is_bounded():
     assert observed <= proved.instructions <= 1.1 * observed
 
 
+def key_of_pointers(*registers):
+    pointers = frozenset(registers)
+    return CallKey(64, pointers, escapes=False, is_aligned=True, below=pointers)
+
+
 @pytest.mark.parametrize("fails", ["nothing", "shared", "everything"])
 def test_later_keys_of_a_function_share_a_summary(fails):
     """It is one for a caller of which less is known; where there is none, the key has its own."""
     registers = [Location("register", 4 * number, 4) for number in range(4)]
-    keys = [CallKey(64, frozenset([*registers[:1], one]), escapes=False, is_aligned=True) for one in registers]
+    keys = [key_of_pointers(*registers[:1], one) for one in registers]
     proved = []
 
     def prove_one(key):
@@ -158,7 +163,7 @@ def test_later_keys_of_a_function_share_a_summary(fails):
 
 def test_keys_that_differ_in_nothing_that_takes_part_share_a_summary():
     registers = [Location("register", 4 * number, 4) for number in range(4)]
-    keys = [CallKey(64, frozenset([one]), escapes=False, is_aligned=True) for one in registers]
+    keys = [key_of_pointers(one) for one in registers]
     proved = []
 
     def prove_one(key):

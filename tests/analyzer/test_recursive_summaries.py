@@ -13,7 +13,7 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.errors import AnalysisError
 
 REGISTER, OTHER = Location("register", 32, 4), Location("register", 36, 4)
-KEY = CallKey(0x8000, frozenset(), escapes=False, is_aligned=True)
+KEY = CallKey(0x8000, frozenset(), escapes=False, is_aligned=True, below=frozenset())
 
 
 def written(low, high=-1):
@@ -32,7 +32,7 @@ class Function:
         self.keys.append(key)
         if self.wider:
             raise WiderKeyError(self.wider.pop(0))
-        calls = [SimpleNamespace(key=CallKey(one, frozenset(), escapes=False, is_aligned=True)) for one in self.calls]
+        calls = [SimpleNamespace(key=KEY._replace(target=one)) for one in self.calls]
         values = SimpleNamespace(edges={0: SimpleNamespace(calls=calls)})
         return SimpleNamespace(values=values)
 
@@ -91,7 +91,7 @@ def test_calls_for_which_less_is_known_widen_the_key_and_begin_anew():
     wider = KEY._replace(pointers=frozenset({OTHER}), escapes=True)
     function = Function(lambda inner: inner, wider=[wider])
     assert function.settled() == supposed(wider)
-    assert function.keys == [KEY, wider]
+    assert function.keys == [KEY, wider._replace(below=wider.pointers)]  # distances of calls within calls add up
 
 
 @pytest.mark.parametrize("wider", [KEY._replace(is_aligned=False), KEY._replace(target=0x9000)])

@@ -11,12 +11,15 @@ from wcet_probe.analyzer.values.call_effects import (
     CallKey,
     Effect,
     Result,
+    Summarised,
     Written,
+    WrittenThrough,
     apply_effect,
     covers,
     effect_of,
     joined,
     key_of,
+    seen_by_caller,
     stack_offset,
     supposed,
 )
@@ -50,6 +53,18 @@ def caller(offset=-16, alignment=None):
     return terms, state
 
 
+NONE = frozenset()
+
+
+def call_of(written, through=()):
+    return Summarised(CallKey(0x8000, NONE, escapes=False, is_aligned=True, below=NONE), tuple(written), tuple(through))
+
+
+def called(state, effect, offset, above=NONE):
+    """Make of ``state`` what holds behind a call with this effect."""
+    apply_effect(state, effect, call_of(*seen_by_caller(state, effect, offset)), (3, 0x8000), above)
+
+
 def kept(state, space):
     return {at.offset for at in state.locations if at.space == space}
 
@@ -73,7 +88,7 @@ def test_no_slot_or_word_that_a_callee_may_write_is_kept_and_all_others_are(seed
         )
     offset = draw.choice((-8, -16, -24))
     _, state = caller(offset)
-    apply_effect(state, Effect((), tuple(written), escapes=False), (3, 0x8000), offset)
+    called(state, Effect((), tuple(written), escapes=False), offset)
     on_stack = {
         one.low + offset + at for one in written if one.base is Base.STACK for at in range(one.high - one.low + 1)
     }
@@ -85,14 +100,14 @@ def test_no_slot_or_word_that_a_callee_may_write_is_kept_and_all_others_are(seed
 def test_where_the_stack_pointer_is_not_known_nothing_of_the_stack_is_kept():
     for effect, offset in ((Written(Base.STACK, -8, -5), None), (ANYWHERE, -16)):
         _, state = caller()
-        apply_effect(state, Effect((), (effect,), escapes=False), (3, 0x8000), offset)
+        called(state, Effect((), (effect,), escapes=False), offset)
         assert not kept(state, "stack")
         assert bool(kept(state, "static")) is (effect.base is Base.STACK)
 
 
 def test_all_frames_below_are_lost_and_those_above_are_kept():
     _, state = caller()
-    apply_effect(state, Effect((), (Written(Base.STACK, -FAR, -1),), escapes=False), (3, 0x8000), -16)
+    called(state, Effect((), (Written(Base.STACK, -FAR, -1),), escapes=False), -16)
     assert kept(state, "stack") == {-16, -12, -8, -4}
 
 
@@ -105,7 +120,7 @@ def test_results_are_new_values_and_other_registers_stay():
         Result(REGISTERS[0], Base.NUMBER, strided.between(32, 0, 7)),
         Result(REGISTERS[1], Base.ANY, strided.top(32)),
     )
-    apply_effect(state, Effect(results, (), escapes=False), (3, 0x8000), -16)
+    called(state, Effect(results, (), escapes=False), -16)
     number, anything, *others = (state.read(register) for register in REGISTERS)
     assert state.value(number) == strided.between(32, 0, 7)
     assert (state.base(number), state.base(anything)) == (Base.NUMBER, Base.ANY)
@@ -119,8 +134,9 @@ def test_a_key_names_what_may_be_no_number_and_whether_the_stack_is_aligned():
     state.set_location(REGISTERS[1], state.define((1, 0, 0), 32, base=Base.ANY))
     low = terms.apply("INT_AND", (state.read(REGISTERS[1]), terms.constant(7, 32)), 32)
     state.set_location(REGISTERS[2], low)
-    found = key_of(state, 0x8000, POINTER, [REGISTERS[3]], escapes=True)
-    assert found == CallKey(0x8000, frozenset(REGISTERS[1:]), escapes=True, is_aligned=True)
+    found = key_of(state, 0x8000, POINTER, [REGISTERS[3]], NONE, escapes=True)
+    anything = frozenset(REGISTERS[1:])
+    assert found == CallKey(0x8000, anything, escapes=True, is_aligned=True, below=anything)
     assert supposed(found) == Effect((), (), escapes=True)
 
 
@@ -137,15 +153,16 @@ def test_a_key_names_what_may_be_no_number_and_whether_the_stack_is_aligned():
 )
 def test_a_stack_pointer_is_aligned_where_all_its_values_are(offset, moved, is_aligned):
     _, state = caller(offset, moved)
-    assert key_of(state, 0x8000, POINTER, [], escapes=False).is_aligned is is_aligned
+    assert key_of(state, 0x8000, POINTER, [], NONE, escapes=False).is_aligned is is_aligned
     assert stack_offset(state, POINTER) == (offset if moved is None else None)
     state.set_location(POINTER, state.define((2, 0, 0), 32, base=Base.ANY))
-    assert not key_of(state, 0x8000, POINTER, [], escapes=False).is_aligned
+    assert not key_of(state, 0x8000, POINTER, [], NONE, escapes=False).is_aligned
     assert stack_offset(state, POINTER) is None
 
 
 def access(base, low, high, size, *, is_store=True):
-    return SimpleNamespace(is_store=is_store, base=base, offset=strided.between(32, low, high), size_bytes=size)
+    offset = strided.between(32, low, high)
+    return SimpleNamespace(is_store=is_store, base=base, offset=offset, size_bytes=size, through=None)
 
 
 def returning(terms, value, base=Base.NUMBER):
@@ -169,7 +186,8 @@ def test_the_effect_of_a_function_is_what_it_and_its_callees_write_and_do_not_gi
         access(Base.STACK, -32, -32, 4, is_store=False),
     ]
     inner = Effect((), (Written(Base.STACK, -8, -1), Written(Base.NUMBER, 0x2000, 0x2003)), escapes=False)
-    found = effect_of(terms, states, accesses, [(inner, -16)], POINTER, escapes=True)
+    calls = [call_of(*seen_by_caller(states[0], inner, -16))]
+    found = effect_of(terms, states, accesses, calls, POINTER, escapes=True)
     assert found.results == (Result(REGISTERS[0], Base.NUMBER, strided.between(32, 4, 9, 5)),)
     assert found.written == (
         Written(Base.NUMBER, 0x1000, 0x1011),
@@ -178,7 +196,8 @@ def test_the_effect_of_a_function_is_what_it_and_its_callees_write_and_do_not_gi
         Written(Base.STACK, -8, -1),
     )
     assert found.escapes
-    lost = effect_of(terms, states, [access(Base.ANY, 0, 0, 4)], [(inner, None)], POINTER, escapes=False)
+    calls = [call_of(*seen_by_caller(states[0], inner, None))]
+    lost = effect_of(terms, states, [access(Base.ANY, 0, 0, 4)], calls, POINTER, escapes=False)
     assert ANYWHERE in lost.written
     assert Written(Base.STACK, -FAR, FAR - 1) in lost.written
 
@@ -219,7 +238,13 @@ def any_effect(draw):
         if draw.random() < 0.6
         for base in (draw.choice((Base.NUMBER, Base.ANY)),)
     ]
-    return Effect(tuple(results), tuple(sorted(written)), draw.random() < 0.3)
+    through = [
+        WrittenThrough(at, low, low + draw.randrange(8))
+        for at in REGISTERS[:2]
+        if draw.random() < 0.3
+        for low in (draw.randrange(-8, 8),)
+    ]
+    return Effect(tuple(results), tuple(sorted(written)), draw.random() < 0.3, tuple(through))
 
 
 def does_no_more(one, other):
@@ -234,10 +259,18 @@ def does_no_more(one, other):
         for result in one.results
     )
     covered = {base: set() for base in Base}
+    pointed = {part.register: part for part in other.through}
+    is_behind = ANYWHERE in other.written or all(
+        part.register in pointed and pointed[part.register].low <= part.low and part.high <= pointed[part.register].high
+        for part in one.through
+    )
     for part in other.written:
-        covered[part.base] |= set(range(max(part.low, -300), min(part.high, 300) + 1))
+        bytes_ = set(range(max(part.low, -300), min(part.high, 300) + 1))
+        for base in Base if part.base is Base.ANY else (part.base,):
+            covered[base] |= bytes_
     return (
         within
+        and is_behind
         and all(set(range(part.low, part.high + 1)) <= covered[part.base] for part in one.written)
         and (other.escapes or not one.escapes)
     )
@@ -258,3 +291,41 @@ def test_a_join_does_what_either_does_and_no_chain_of_them_goes_on(in_haste):
             changes += both != known
             known = both
     assert changes > 30
+
+
+def test_what_is_written_behind_a_register_is_where_the_caller_points_with_it():
+    terms, state = caller()
+    effect = Effect((), (), escapes=False, through=(WrittenThrough(REGISTERS[0], 4, 11),))
+    slots, words = kept(state, "stack"), kept(state, "static")
+    state.set_location(REGISTERS[0], terms.apply("INT_ADD", (state.read(POINTER), terms.constant(-12, 32)), 32))
+    called(state, effect, -16)
+    assert slots - kept(state, "stack") == {-24, -20}
+    assert kept(state, "static") == words
+    state.set_location(REGISTERS[0], terms.constant(0x1000, 32))
+    called(state, effect, -16)
+    assert words - kept(state, "static") == {0x1004, 0x1008}
+    state.set_location(REGISTERS[0], state.define((1, 0, 0), 32, base=Base.ANY))
+    called(state, effect, -16)
+    assert not kept(state, "stack") | kept(state, "static")
+
+
+def test_what_a_callee_writes_behind_its_callers_pointer_its_own_caller_knows_where():
+    terms, state = caller()
+    given = terms.symbol(("in", REGISTERS[1]), 32)
+    state.set_base(given, Base.ANY)
+    state.set_location(REGISTERS[0], terms.apply("INT_ADD", (given, terms.constant(8, 32)), 32))
+    effect = Effect((), (), escapes=False, through=(WrittenThrough(REGISTERS[0], -4, 3),))
+    assert seen_by_caller(state, effect, -16) == ((), (WrittenThrough(REGISTERS[1], 4, 11),))
+    other = state.copy()
+    called(state, effect, -16, above=frozenset({REGISTERS[1]}))
+    assert kept(state, "stack") == SLOTS  # the own frame is below what it was given
+    called(other, effect, -16)
+    assert not kept(other, "stack")
+
+
+def test_a_pointer_that_moves_on_in_each_inner_call_may_go_anywhere():
+    steps = [Effect((), (), escapes=False, through=(WrittenThrough(REGISTERS[0], 0, last),)) for last in (3, 7)]
+    assert joined(*steps, in_haste=False) == steps[1]
+    hasty = joined(*steps, in_haste=True)
+    assert hasty.written == (ANYWHERE,)
+    assert covers(hasty, steps[1])

@@ -11,7 +11,7 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import Effect, Result, Written
+from wcet_probe.analyzer.values.call_effects import CallKey, Effect, Result, Summarised, Written, WrittenThrough
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
@@ -133,29 +133,34 @@ def test_what_all_states_know_is_known():
     assert execution().at([]) == Constants({}, {})
 
 
+NO_CALL = Summarised(CallKey(0x8000, frozenset(), escapes=False, is_aligned=True, below=frozenset()), (), ())
+
+
 def memory_of(*cells):
     return {(space, offset): (4, offset) for space, offset in cells}
 
 
 @pytest.mark.parametrize(
-    ("written", "offset", "lost"),
+    ("written", "lost"),
     [
-        (Written(Base.STACK, -8, -5), -16, {("stack", -24)}),
-        (Written(Base.STACK, -9, -8), -16, {("stack", -28), ("stack", -24)}),
-        (Written(Base.STACK, -8, -5), None, {("stack", -28), ("stack", -24), ("stack", -4)}),
-        (Written(Base.NUMBER, 0x1002, 0x1002), -16, {("static", 0x1000)}),
-        (Written(Base.STACK, -(1 << 31), -1), -16, {("stack", -28), ("stack", -24), ("stack", -4)}),
-        (Written(Base.ANY, -(1 << 31), (1 << 31) - 1), -16, None),
+        (Written(Base.STACK, -24, -21), {("stack", -24)}),
+        (Written(Base.STACK, -25, -24), {("stack", -28), ("stack", -24)}),
+        (Written(Base.STACK, -(1 << 31), (1 << 31) - 1), {("stack", -28), ("stack", -24), ("stack", -4)}),
+        (Written(Base.NUMBER, 0x1002, 0x1002), {("static", 0x1000)}),
+        (Written(Base.ANY, -(1 << 31), (1 << 31) - 1), None),
+        (WrittenThrough(REGISTERS[0], 0, 3), None),
     ],
 )
-def test_behind_a_call_is_lost_what_it_may_write(written, offset, lost):
+def test_behind_a_call_is_lost_what_it_may_write(written, lost):
     cells = memory_of(("stack", -28), ("stack", -24), ("stack", -4), ("static", 0x1000), ("static", 0x1004))
     state = Constants({REGISTERS[0]: 1, REGISTERS[1]: 2, REGISTERS[2]: 3}, dict(cells))
     results = (
         Result(REGISTERS[0], Base.NUMBER, strided.constant(32, 9)),
         Result(REGISTERS[1], Base.ANY, strided.top(32)),
     )
-    execution().after_call(state, Effect(results, (written,), escapes=False), offset)
+    is_through = isinstance(written, WrittenThrough)
+    call = NO_CALL._replace(**{"through" if is_through else "written": (written,)})
+    execution().after_call(state, Effect(results, (), escapes=False), call)
     assert state.registers == {REGISTERS[0]: 9, REGISTERS[2]: 3}
     assert cells.keys() - state.memory.keys() == (cells.keys() if lost is None else lost)
 
@@ -168,7 +173,7 @@ def test_a_result_in_a_part_of_a_register_leaves_nothing_known_of_the_rest():
     whole = State(terms, big_endian=False)
     whole.set_location(REGISTERS[0], terms.constant(1, 32))
     known.at([whole])
-    known.after_call(state, Effect((Result(part, Base.NUMBER, strided.constant(16, 9)),), (), escapes=False), 0)
+    known.after_call(state, Effect((Result(part, Base.NUMBER, strided.constant(16, 9)),), (), escapes=False), NO_CALL)
     assert state.registers == {part: 9, REGISTERS[1]: 2}
 
 

@@ -39,8 +39,8 @@ def test_a_step_of_a_counter_and_the_place_of_a_condition_are_no_comparisons():
 def test_a_place_of_the_stack_that_a_register_holds_is_where_a_pointer_is_likely_to_stop():
     """What is written to an array in a frame would else be followed above it, to registers that were saved there."""
     text = (
-        "push {r4, r5, r6, lr}\nsub sp, #32\nmov r4, r0\nadd r6, sp, #24\nadd r3, sp, #8\nstr r3, [sp, #28]\nmovs r5, #9\n"
-        "1: ldr r3, [sp, #28]\n2: ldrb r2, [r4]\nstrd r2, r2, [r3]\nadds r3, #8\ncmp r3, r6\nbne 2b\n"
+        "push {r4, r5, r6, lr}\nsub sp, #32\nmov r4, r0\nadd r6, sp, #24\nadd r3, sp, #8\nstr r3, [sp, #28]\n"
+        "movs r5, #9\n1: ldr r3, [sp, #28]\n2: ldrb r2, [r4]\nstrd r2, r2, [r3]\nadds r3, #8\ncmp r3, r6\nbne 2b\n"
         "subs r5, #1\nbne 1b\nadd sp, #32\npop {r4, r5, r6, pc}"
     )
     _, values = of_text(text)
