@@ -33,6 +33,8 @@ _TOLD_BY = 8
 """By this part of the budget it is told how far a nest has come whose loops all take as many rounds as their bounds."""
 _TOO_FAR = 1.25
 """Such a nest is not followed further where it would take so many budgets, at the pace it has."""
+_MOST_UNDECIDED = 1_000
+"""A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -139,6 +141,12 @@ class _Following:
         # Where the function begins with the loop, nothing is known of the call's values.
         state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
         pending = {loop.header: state}
+        self._exits: dict[int, list[Loop]] = {}
+        for one in loop.walk():
+            for index in one.nodes:
+                if any(edge.target not in one.nodes for edge in self._values.leaving.get(index, ())):
+                    self._exits.setdefault(index, []).append(one)
+        self._decided: set[int] = set()
         self._most_rounds: dict[int, int] = {}
         self._cut: set[int] = set()
         self._start, self._end, self._header = self.left, max(0, self.left - self._most), loop.header
@@ -154,7 +162,7 @@ class _Following:
         total: dict[int, int] = {}
         former: Constants | None = None
         last: dict[int, int] = {}
-        rounds = 0
+        rounds = undecided = 0
         # What is left at its header only takes one more execution of that.
         self._done.append([0, (most or 1) - (not self._is_left_below(loop))])
         while loop.header in pending:
@@ -171,7 +179,11 @@ class _Following:
                 _add(total, last, most - rounds)
                 rounds = most
                 break
+            self._decided.discard(loop.header)
             former, last = state.copy(), self._round(loop, nodes, pending)
+            undecided = 0 if loop.header in self._decided else undecided + 1
+            if most is None and undecided >= _MOST_UNDECIDED:
+                raise _LeftAloneError
             if any(index in loop.nodes and index != loop.header for index in pending):
                 raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
             _add(total, last, 1)
@@ -224,8 +236,12 @@ class _Following:
             raise _LeftAloneError
         accesses, needed = values.accesses.get(index, ()), self._needed[index]
         leaving = self._execution.block(block.instructions, pending.pop(index), accesses, needed)
-        for way in leaving:
-            edges = [edge for edge in self._edges(index, way) if edge.target in nodes]
+        taken = [list(self._edges(index, way)) for way in leaving]
+        for loop in self._exits.get(index, ()):
+            if all(edge.target in loop.nodes for edges in taken for edge in edges):
+                self._decided.add(loop.header)
+        for way, all_edges in zip(leaving, taken, strict=True):
+            edges = [edge for edge in all_edges if edge.target in nodes]
             for number, edge in enumerate(edges):
                 state = way.state if number == len(edges) - 1 else way.state.copy()
                 for call in values.edges[edge].calls:

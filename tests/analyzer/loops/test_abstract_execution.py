@@ -93,3 +93,26 @@ def test_a_nest_whose_pace_shows_that_its_end_is_out_of_reach_costs_a_part_of_th
     assert whole > 2 * budget
     assert 9**2 < sum(followed) < 2 * budget  # it was followed twice as far, in vain, before all was left alone
     assert checked(proof, (5,)) <= proof.bound.instructions
+
+
+STRING = """typedef unsigned u; volatile u o;
+void f(const char *s) {
+  u n = 0; while (*s++) n += 3; o = n;
+  for (u i = 1; i < 3000; i *= 2) for (u j = 0; j < i; j++) o = j;
+}
+"""
+
+
+def test_a_loop_that_nothing_known_ends_is_soon_left_alone_and_others_are_followed(monkeypatch):
+    """Each round of the string's is another one, as its count grows: the whole budget went into it."""
+    followed, block = [], ConstantExecution.block
+
+    def counted(self, instructions, *others):
+        followed.append(instructions[0].address)
+        return block(self, instructions, *others)
+
+    monkeypatch.setattr(ConstantExecution, "block", counted)
+    with following(60_000):
+        message = refused("cortex-m4", STRING, "f", ".c")
+    assert message.count("f+") == 1  # the string's loop alone
+    assert 1_000 <= followed.count(followed[2]) < 3_000
