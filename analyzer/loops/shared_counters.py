@@ -209,6 +209,8 @@ class _Web:
     def follows_one(self, arrivals: _Arrivals, first: Term) -> bool:
         """Whether each arrival is made of the symbol that was defined last, on all ways there, and not killed.
 
+        A worklist of its own: each node is looked at twice at most, which takes less than to order a loop's nodes.
+
         *Soundness:* a fixpoint; where ways meet that last defined different ones, it is none. What an edge kills
         matters where it is still what was defined last behind it.
         """
