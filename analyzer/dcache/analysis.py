@@ -1,4 +1,4 @@
-"""The fixpoint of the analysis of lines that are known by name: states along edges, where lines get other names.
+"""The fixpoint over symbolic cache blocks: states along edges, where lines get other names (substitution).
 
 Words: symbolic cache block, killed binding, fixpoint (docs/explanation/glossary.md).
 

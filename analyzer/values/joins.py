@@ -295,10 +295,10 @@ def _joined(states: Sequence[State], parts: Sequence[Term]) -> StridedInterval:
 def _keep_common(
     merged: State, states: Sequence[State], place: SymbolName, predicate: Term | None, made: _Made
 ) -> None:
-    """What all states know of terms that are still spoken of; ``predicate`` is that of the gamma nodes, if any.
+    """What all states know of terms that are still live; ``predicate`` is that of the gamma nodes, if any.
 
     Only where blocks meet a symbol may be given another value: `live_symbols` lets others see it. ``merged`` knows
-    something already; only what a state knows otherwise, or what is spoken of no more, is looked at.
+    something already; only what a state knows otherwise, or what is live no more, is looked at.
     """
     terms = merged.terms
     live = (live_symbols(merged) | _still_held(terms, states)).difference(terms.meeting(place))
@@ -391,9 +391,9 @@ def _completed(state: State, other: State, killed: set[Term]) -> State:
 def live_symbols(state: State) -> set[Term]:
     """The symbols that locations of ``state`` are made of.
 
-    *Soundness:* along an execution, a symbol has one value from its definition on to the next as long as it is spoken
-    of on each edge; behind an edge that does not (it kills the binding), it may be another where a gamma node brings it
-    back.
+    *Soundness:* along an execution, a symbol has one value from its definition on to the next as long as it is live
+    on each edge; behind an edge where it is not (that kills the binding), it may be another where a gamma node has it
+    again.
     """
     return set().union(*map(state.terms.symbols, set(state.locations.values())))
 
