@@ -1,5 +1,6 @@
 """The binary's loops are told as the pragmas of the source are bound to them."""
 
+from tests.analyzer.loops.debug_unit import debug_unit
 from tests.path_check import check_emulated, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.loops.loop_sites import analysed_code
@@ -48,23 +49,7 @@ b latch
 end: .size f, . - f
 .bss
 o: .space 4
-.section .debug_abbrev
-.byte 1, 0x11, 1, 0x25, 8, 0x10, 0x17, 0, 0, 2, 0x2e, 0, 3, 8, 0x11, 1, 0x12, 6, 0, 0, 0
-.section .debug_line
-lines:
-.section .debug_info
-.long units - unit
-unit: .short 4
-.long 0
-.byte 4, 1
-.asciz "clang version 22.1.8"
-.long lines
-.byte 2
-.asciz "f"
-.long f, end - f
-.byte 0
-units:
-"""
+""" + debug_unit("clang version 22.1.8")
 
 
 def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_loop_it_is():
