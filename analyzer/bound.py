@@ -35,8 +35,8 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
-from wcet_probe.analyzer.loops.bounds import analysed_code
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
+from wcet_probe.analyzer.loops.loop_sites import analysed_code
 from wcet_probe.analyzer.prepared import (
     Bounded,
     BoundRequest,

@@ -82,5 +82,5 @@ class AddressClasses:
 
     def fact_of(self, access: Access) -> str:
         """The flow fact that the alignment of ``access`` rests on; empty where it rests on none."""
-        is_told = asserted_of(access, self.pointers)
-        return self.pointers.of(access.instruction_address).where if is_told else ""
+        is_asserted = asserted_of(access, self.pointers)
+        return self.pointers.of(access.instruction_address).where if is_asserted else ""

@@ -38,10 +38,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
+from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis
 from wcet_probe.analyzer.dcache.resident_at_entry import at_edges
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, YoungerSet
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import Replacement
@@ -83,7 +85,7 @@ def allocated_lines(
         return {line: is_modified for line, is_modified in sure.items() if line.group not in killed}
 
     nothing: _Sure = {}
-    states = fixpoint(values, nothing, behind, along, _both)
+    states = least(values.order, Joined(_both), {0: nothing}, behind, along)
     found: dict[SymbolicBlock, dict[Edge, Allocated]] = {}
     for edge in analysis.substitution:
         if edge.source not in states:

@@ -1,4 +1,4 @@
-"""The fixpoint of the analysis of lines that are known by name: states along edges, where lines get other names.
+"""The fixpoint over symbolic cache blocks: states along edges, where lines get other names (substitution).
 
 Words: symbolic cache block, killed binding, fixpoint (docs/explanation/glossary.md).
 
@@ -24,9 +24,8 @@ of group 0 is known of group 1:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
 from wcet_probe.analyzer.dcache.symbolic_blocks import Successor, SymbolicBlock, SymbolicBlocks
@@ -99,29 +98,12 @@ def analyze(
             state = cache.touch(state, access)
         return state
 
-    states = fixpoint(values, UNKNOWN, behind, passage.along, join)
+    states = least(values.order, Joined(join), {0: UNKNOWN}, behind, passage.along)
     verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
     substituted = {
         edge: passage.substituted(edge, behind(edge.source, states[edge.source])) for edge in passage.substitution
     }
     return RelationalAnalysis(cache, states, verdicts, substituted, passage.substitution, passage)
-
-
-_State = TypeVar("_State")
-
-
-def fixpoint(
-    values: Values,
-    entry: _State,
-    behind: Callable[[int, _State], _State],
-    along: Callable[[Edge, _State], _State],
-    join: Callable[[_State, _State], _State],
-) -> Mapping[int, _State]:
-    """States where points begin, by what holds ``behind`` a point and ``along`` an edge; ``entry`` holds at entry.
-
-    *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass.
-    """
-    return least(values.order, Joined(join), {0: entry}, behind, along)
 
 
 class Passage:

@@ -60,12 +60,14 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
     """
     killed = values.killed
     terms = values.terms
-    told = {point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states}
-    if not any(own for each in told.values() for own in each):  # then nothing comes of it
-        return {point: tuple(AssertedOf({}, {}) for _ in each) for point, each in told.items()}
+    facts = {
+        point: tuple(asserted_of(access, pointers) for access in values.accesses[point]) for point in values.states
+    }
+    if not any(own for each in facts.values() for own in each):  # then nothing comes of it
+        return {point: tuple(AssertedOf({}, {}) for _ in each) for point, each in facts.items()}
 
     def behind(point: int, asserted: Asserted) -> Asserted:
-        return _through(values, told[point], point, asserted)[1]
+        return _through(values, facts[point], point, asserted)[1]
 
     def along(edge: Edge, asserted: Asserted) -> Asserted:
         """What still has the same value where ``edge`` leads to, and what is another name of it there."""
@@ -78,7 +80,7 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
 
     nothing: Asserted = {}
     states = least(values.order, Joined(common), {0: nothing}, behind, along)
-    return {point: _through(values, told[point], point, states.get(point, nothing))[0] for point in values.states}
+    return {point: _through(values, facts[point], point, states.get(point, nothing))[0] for point in values.states}
 
 
 def common(one: Asserted, other: Asserted) -> Asserted:
@@ -106,12 +108,12 @@ def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congr
 
 
 def _through(
-    values: Values, told: Sequence[Asserted], point: int, asserted: Asserted
+    values: Values, facts: Sequence[Asserted], point: int, asserted: Asserted
 ) -> tuple[tuple[AssertedOf, ...], Asserted]:
     known = dict(asserted)
     found: list[AssertedOf] = []
-    for access, spoken_of in zip(values.accesses[point], told, strict=True):
-        own = {term: _sharper(known.get(term), asserted) for term, asserted in spoken_of.items()}
+    for access, fact in zip(values.accesses[point], facts, strict=True):
+        own = {term: _sharper(known.get(term), asserted) for term, asserted in fact.items()}
         found.append(AssertedOf(own, {term: known[term] for term in own if term in known}))
         if access.is_certain and access.pointer is not None:
             shown = _shown(access, own)

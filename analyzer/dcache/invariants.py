@@ -42,8 +42,8 @@ def access_ranges(
         point = values.graph.points[index]
         cut = lines.pieces[index] if lines else [(access,) for access in values.accesses[index]]
         for access, pieces in zip(values.accesses[index], cut, strict=True):
-            told = places or classes
-            offset = told.observable(access) if told else access.offset
+            asserting = places or classes
+            offset = asserting.observable(access) if asserting else access.offset
             yield AccessRange(
                 address=access.instruction_address,
                 context=point.context,
@@ -59,7 +59,7 @@ def access_ranges(
                 line_changes=places.line_changes_of(access) if places else None,
                 is_one_line=len(pieces) == 1,
                 lines=places.lines_of(access) if places else None,
-                fact=told.fact_of(access) if told else "",
+                fact=asserting.fact_of(access) if asserting else "",
                 point=number,
             )
 
@@ -103,9 +103,9 @@ def idle_facts(
 
     *Soundness:* none is claimed; it is for people to look at.
     """
-    told = lines.places if lines else classes
-    every = list(accesses) if told else []
-    pointers = [told.pointers.of(each.address) for each in every] if told else []
+    asserting = lines.places if lines else classes
+    every = list(accesses) if asserting else []
+    pointers = [asserting.pointers.of(each.address) for each in every] if asserting else []
     # Without a cache nothing rests on what is said of places: such a fact is for another core.
     plain = (one for one in pointers if lines or one == Pointers(one.alignment_bytes, remainder=one.remainder))
     asserted = dict.fromkeys(one.where for one in plain)

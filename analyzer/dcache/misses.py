@@ -20,7 +20,7 @@ without those of visits again, and with each first visit counted as a fill.
 Words: write-back, linear constraint, scope (docs/explanation/glossary.md).
 
 *Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
-is told by flow facts.
+is asserted by flow facts.
 
 The loop's node is new in each round (point 3): a fill of 209 cycles each time. The other accesses hit.
 

@@ -33,9 +33,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, fixpoint
+from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import NOTHING, LineAccess, RelationalCache, YoungerSet, united
+from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.result import Values
 
@@ -88,7 +90,7 @@ def at_edges(
 
     evicted: set[SymbolicBlock] = set()
     nothing: _Resident = {}
-    for point, entering in fixpoint(values, nothing, behind, along, united).items():
+    for point, entering in least(values.order, Joined(united), {0: nothing}, behind, along).items():
         resident = entering
         for access in accesses.get(point, ()):
             if access.fills is not is_allocated:

@@ -1,9 +1,10 @@
-"""Cache lines by name: which accesses are surely to one line, and which are surely to different sets.
+"""Symbolic cache blocks: which accesses are surely to one line, and which are surely to different sets.
 
 The address of an access is a term (`analyzer.terms`), a sum of a variable part and a constant. Accesses with the same
-variable part form a *group*: they are so many bytes apart, whatever its value is. If the variable part is known modulo
-the size of a line, it is known which of them share a line; if it is known modulo a smaller power of two, those share a
-line that lie in one *granule* of that size. An address that is a number is a group of its own for each line.
+variable part form a *reference group*: they are so many bytes apart, whatever its value is. If the variable part is
+known modulo the size of a line, it is known which of them share a line; if it is known modulo a smaller power of two,
+those share a line that lie in one *granule* of that size. An address that is a number is a group of its own for each
+line.
 
 An access that may go to several lines is cut into pieces, one for each: its first byte, those that are whole lines
 further on, and its last byte. Where the last one is in the line of another, it changes nothing in the cache.
@@ -265,7 +266,7 @@ class SymbolicBlocks:
         return self._symbolic_parts[number]
 
     def alias(self, number: int) -> int:
-        """A further group of the same lines, whose name is not dropped where a symbol gets another value."""
+        """A further group of the same lines, whose name is not killed where a symbol gets another value."""
         key = "alias", number
         known = self._numbers.get(key)
         if known is None:

@@ -1,6 +1,6 @@
 """What accesses cost that may be unaligned, where the target's table says what those take longer.
 
-An access is charged the most that its residue class allows: nothing where it is proved, or told by a fact, that it is
+An access is charged the most that its residue class allows: nothing where it is proved, or asserted, that it is
 aligned. Nothing is assumed of an address of which nothing is known.
 
 Words: congruence, asserted (docs/explanation/glossary.md).

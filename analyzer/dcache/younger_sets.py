@@ -1,4 +1,4 @@
-"""Must and persistence analysis of a cache whose lines are known by name only.
+"""Must and persistence analysis of symbolic cache blocks, by their younger sets.
 
 Of each line that was accessed it is known which groups of lines (`symbolic_blocks`) may have been accessed
 since, in its set. As two lines of a group are never in one set, its age is at most the number of those groups; an
@@ -13,7 +13,7 @@ First-in first-out has more to say of persistence: only fills count there, and h
 Words: younger set, must analysis, persistence (docs/explanation/glossary.md).
 
 *Soundness:* by induction over a path: an access ages each line that may share its set, and resets its own if it surely
-takes place. A group is dropped where a symbol of it may get another value. FIFO: while fewer groups than ways were
+takes place. A group is killed where a symbol of it may get another value. FIFO: while fewer groups than ways were
 filled since a line was first accessed in the scope, it is evicted at most once in it, by fills for what came before the
 scope; it was filled again then. Else the first line filled in the scope and evicted in it would have been so by as many
 fills as there are ways, of different lines, as a line filled twice was evicted before.
@@ -313,7 +313,7 @@ class RelationalCache:
     def without(self, state: CacheState, substitution: Substitution) -> CacheState:
         """The state behind an edge, without new names.
 
-        *Soundness:* in the set of another line, what a dropped group stood for is one of its stand-ins, or a line of
+        *Soundness:* in the set of another line, what a killed group stood for is one of its stand-ins, or a line of
         its successor, or counts as one line. What may have been evicted by now is left out, or said to be.
         """
         if not substitution.killed and not substitution.successors:

@@ -17,27 +17,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from wcet_probe.analyzer.deduction.byte_terms import NO_BITS, Bits, byte, compared, constant, of_bits
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
     Node,
     choice,
-    conjunction,
     disjunction,
-    equivalence,
     negation,
     unknown,
 )
 from wcet_probe.analyzer.deduction.joins import join_between_stores
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
-from wcet_probe.analyzer.deduction.words import SPAN, Word, less, same, signed_less
+from wcet_probe.analyzer.deduction.words import SPAN, Word, same
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
 from wcet_probe.errors import DecodeError
 
-Bits = tuple[Node, ...]
-"""The bits of a byte, the lowest first."""
 _Held = dict[tuple[str, int], tuple[int, Word | Bits]]
 """What registers hold, by space and offset, with their sizes in bytes."""
 
@@ -45,7 +42,6 @@ _STEP_LIMIT = 200_000
 """Most instructions of one way."""
 _BRANCH_LIMIT = 200
 """Most branches of one way whose condition is not constant: each is a scope within the others."""
-_NO_BITS: Bits = (FALSE,) * 8
 _OF_BYTES = frozenset({"INT_ZEXT", "INT_LEFT", "INT_RIGHT", "INT_SRIGHT"})
 """Operations that make a word of bytes, or of a word and a byte, and do not depend on how wide the byte is."""
 _BEFORE_RETURN = frozenset({"setISAMode"})
@@ -388,21 +384,21 @@ class _Execution:
         if opcode == "SUBPIECE" and size_bytes == 1 and isinstance(inputs[0], Word):
             return self._lowest_byte(inputs[0]) if inputs[1] == Word(0) else None
         if len(words) == len(inputs):
-            return _compared(opcode, words) if size_bytes == 1 else self._terms.operate(opcode, *words)
+            return compared(opcode, words) if size_bytes == 1 else self._terms.operate(opcode, *words)
         if size_bytes == 4:
             if opcode not in _OF_BYTES:
                 return None
-            numbers = [one if isinstance(one, Word) else _constant(one) for one in inputs]
+            numbers = [one if isinstance(one, Word) else constant(one) for one in inputs]
             plain = [Word(one) if isinstance(one, int) else one for one in numbers if one is not None]
             return self._terms.operate(opcode, *plain) if len(plain) == len(inputs) else None
-        return _of_bits(opcode, inputs)
+        return of_bits(opcode, inputs)
 
     def _lowest_byte(self, word: Word) -> Bits:
         """Anything, unless it is a constant or a bit: of other words none is asked for."""
         if not word.parts:
-            return _byte(word.constant % 256)
+            return byte(word.constant % 256)
         if self._terms.most(word) == 1:
-            return negation(same(word, Word(0))), *_NO_BITS[1:]
+            return negation(same(word, Word(0))), *NO_BITS[1:]
         return tuple(unknown(self._terms.fresh("bit").arguments[0], "bool") for _ in range(8))
 
     def _bit(self, way: _Way, varnode: Varnode) -> Node:
@@ -424,7 +420,7 @@ class _Execution:
         if varnode.space == "ram" or varnode.size_bytes not in {1, 4}:
             raise Astray(f"an operand of {varnode.size_bytes} bytes in the space {varnode.space}")
         if varnode.space == "const":
-            return Word(varnode.offset) if varnode.size_bytes == 4 else _byte(varnode.offset)
+            return Word(varnode.offset) if varnode.size_bytes == 4 else byte(varnode.offset)
         found = way.held.get((varnode.space, varnode.offset))
         if found is None:
             end = varnode.offset + varnode.size_bytes
@@ -459,82 +455,3 @@ def _jump(way: _Way, target: Varnode) -> None:
         way.index += signed(8 * target.size_bytes, target.offset)
     else:
         way.pc, way.index = target.offset, 0
-
-
-def _byte(value: int) -> Bits:
-    return tuple(TRUE if value >> bit & 1 else FALSE for bit in range(8))
-
-
-def _constant(bits: Bits) -> int | None:
-    """The number that ``bits`` are, if they are known."""
-    if any(bit not in {TRUE, FALSE} for bit in bits):
-        return None
-    return sum(1 << index for index, bit in enumerate(bits) if bit is TRUE)
-
-
-def _compared(opcode: str, words: list[Word]) -> Bits | None:
-    """What a comparison of words gives, as a byte."""
-    one, other = words[0], words[-1]
-    found = {
-        "INT_EQUAL": lambda: same(one, other),
-        "INT_NOTEQUAL": lambda: negation(same(one, other)),
-        "INT_LESS": lambda: less(one, other),
-        "INT_LESSEQUAL": lambda: negation(less(other, one)),
-        "INT_SLESS": lambda: signed_less(one, other),
-        "INT_SLESSEQUAL": lambda: negation(signed_less(other, one)),
-        "INT_CARRY": lambda: less(one.plus(other), one),
-        "INT_SCARRY": lambda: _signed_carry(one, other),
-        "INT_SBORROW": lambda: negation(equivalence(signed_less(one, other), _is_negative(one.plus(other, -1)))),
-    }.get(opcode)
-    return None if found is None else (found(), *_NO_BITS[1:])
-
-
-def _is_negative(word: Word) -> Node:
-    return signed_less(word, Word(0))
-
-
-def _signed_carry(one: Word, other: Word) -> Node:
-    """The sum has another sign than both."""
-    sign = _is_negative(one)
-    differs = negation(equivalence(sign, _is_negative(one.plus(other))))
-    return conjunction(equivalence(sign, _is_negative(other)), differs)
-
-
-def _of_bits(opcode: str, inputs: list[Word | Bits]) -> Bits | None:  # noqa: C901, PLR0911, PLR0912  a case for each
-    """What an operation makes of bytes; amounts of shifts may be words."""
-    first = inputs[0]
-    if isinstance(first, Word):
-        return None
-    if len(inputs) == 1:
-        match opcode:
-            case "COPY":
-                return first
-            case "INT_NEGATE":
-                return tuple(map(negation, first))
-            case "BOOL_NEGATE":
-                return (negation(first[0]), *first[1:])
-        return None
-    second = inputs[1]
-    number = (second.constant if not second.parts else None) if isinstance(second, Word) else _constant(second)
-    if opcode in {"INT_LEFT", "INT_RIGHT"} and number is not None:
-        if opcode == "INT_LEFT":
-            return (_NO_BITS[: min(number, 8)] + first)[:8]
-        return (first[number:] + _NO_BITS)[:8]
-    if isinstance(second, Word):
-        return None
-    match opcode:
-        case "INT_EQUAL" | "INT_NOTEQUAL":
-            found = conjunction(*map(equivalence, first, second))
-            return found if opcode == "INT_EQUAL" else negation(found), *_NO_BITS[1:]
-        case "INT_AND" | "BOOL_AND":
-            return tuple(map(conjunction, first, second))
-        case "INT_OR" | "BOOL_OR":
-            return tuple(map(disjunction, first, second))
-        case "INT_XOR" | "BOOL_XOR":
-            return tuple(negation(equivalence(one, other)) for one, other in zip(first, second, strict=True))
-        case "INT_SUB" | "INT_ADD":
-            whole = _constant(first)
-            if whole is None or number is None:
-                return None
-            return _byte((whole - number if opcode == "INT_SUB" else whole + number) % 256)
-    return None

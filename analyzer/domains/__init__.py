@@ -1,1 +1,1 @@
-"""Abstract domains: strided intervals of machine words, and the contents of a cache set."""
+"""Abstract domains: the protocol of all, strided intervals of machine words, congruences, contents of a cache set."""

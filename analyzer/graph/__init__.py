@@ -1,1 +1,1 @@
-"""Control flow: basic blocks of a function, the supergraph with its call contexts, and its loop forest."""
+"""Control flow: blocks of a function, the supergraph with its call contexts, loop forests, and the fixpoint engine."""

@@ -24,15 +24,15 @@ from wcet_probe.analyzer.domains.cache_sets import (
     EffectiveWays,
     SetAccess,
     SetState,
+    SetStates,
     access,
     cannot_hold,
     effective_ways,
     initial_state,
-    join,
     leq,
     must_hold,
 )
-from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.icache.condensation import condensed
@@ -148,7 +148,7 @@ def analyze(graph: CacheGraph, config: CacheConfig, *, is_cold: bool = False) ->
     start = initial_state(ways, is_cold=is_cold)
     states: dict[int, Sequence[SetState | None]] = {}
     for number, nodes in by_set(graph, config).items():
-        found = fixpoint(graph.region, start, nodes.keys(), _transfer(nodes, ways), join)
+        found = fixpoint(graph.region, start, nodes.keys(), _transfer(nodes, ways), SetStates())
         states[number] = NodeStates(len(graph.nodes), found)
     return CacheAnalysis(states, classify(graph, config, states))
 
@@ -259,7 +259,7 @@ def fixpoint(
     start: State,
     changing: Collection[int],
     transfer: Callable[[int, State], State],
-    join: Callable[[State, State], State],
+    lattice: Lattice[State],
 ) -> Callable[[int], State | None]:
     """The least state at the start of each of a region's nodes, for a finite domain and a monotone ``transfer``.
 
@@ -270,13 +270,13 @@ def fixpoint(
         start: the state at its entries.
         changing: the nodes that ``transfer`` may change a state at.
         transfer: the state behind a node of the graph.
-        join: the least state above two.
+        lattice: of the states.
 
     *Soundness:* as said of `fixpoint.solve`, which checks the result in one pass, and of `condensation`.
     """
     graph, group = condensed(part, changing)
     found = least(
-        graph, Joined(join), {START: start}, lambda node, state: transfer(node, state) if node in changing else state
+        graph, lattice, {START: start}, lambda node, state: transfer(node, state) if node in changing else state
     )
     return lambda node: found[group[node]] if node in group else None
 

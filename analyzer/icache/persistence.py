@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains.cache_sets import SetAccess, SetState, access, effective_ways
+from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.icache.must_may import (
     CacheGraph,
@@ -207,7 +208,7 @@ def _conditional(
         return ages
 
     start: _Ages = {}
-    before = fixpoint(inside, start, steps.keys(), transfer, _join)
+    before = fixpoint(inside, start, steps.keys(), transfer, Joined(_join))
     for node, own in steps.items():
         ages = before(node)
         if ages is None:  # no path leads there

@@ -220,13 +220,12 @@ def surely_stored(values: Values, moved: Iterable[Moved], result: Location) -> I
             places.setdefault(target.value, set()).add(one.transfer.place)
     failing = _failing(values, result)
     for address, own in places.items():
-        avoiding, todo = set[int](), [EXIT]
-        while todo:
-            for edge in values.arriving.get(todo.pop(), ()):
-                if edge not in failing and edge.source not in own and edge.source not in avoiding:
-                    avoiding.add(edge.source)
-                    todo.append(edge.source)
-        if 0 not in avoiding:
+
+        def avoids(edge: Edge, own: set[int] = own) -> bool:
+            return edge not in failing and edge.source not in own
+
+        ends = {edge.source for edge in values.arriving.get(EXIT, ()) if avoids(edge)}
+        if 0 not in values.order.before(ends, avoids):
             yield address
 
 

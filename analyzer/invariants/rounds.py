@@ -189,8 +189,8 @@ def _in_round(state: State, symbols: Sequence[Term], numbers: Numbers, told: Abs
                 return None
             learn(side, symbol, number)
     told_symbols, symbols_of = frozenset(symbols) & told, side.terms.symbols
-    spoken_of = (term for term in side.known if not told_symbols.isdisjoint(symbols_of(term)))
-    return None if any(side.value(term).is_bottom for term in spoken_of) else side
+    concerned = (term for term in side.known if not told_symbols.isdisjoint(symbols_of(term)))
+    return None if any(side.value(term).is_bottom for term in concerned) else side
 
 
 def _ways(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:

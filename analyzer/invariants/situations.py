@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.domains.lattice import Dual, Subsets
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
@@ -152,7 +152,4 @@ def _carried(
             if symbol(one) not in killed[edge] and defined_at(names[symbol(one)].arguments) != edge.target
         )
 
-    def common(one: frozenset[Token], other: frozenset[Token]) -> frozenset[Token]:
-        return one & other
-
-    return least(values.order, Joined(common), {0: frozenset()}, behind, along)
+    return least(values.order, Dual(Subsets[Token](frozenset())), {0: frozenset()}, behind, along)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.flags import known_flags
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, join
-from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.state import Comparison, Place, State
-from wcet_probe.certificate.walk import arriving_edges
 
 _MOST_VISITS = 8
 
@@ -68,7 +68,10 @@ def decided_flags(
 
 
 def _told(flow: _Flow) -> Told:
-    """What flags tell where each node begins, whatever way led to it."""
+    """What flags tell where each node begins, whatever way led to it.
+
+    A worklist of its own: which edges are taken depends on what is told, and of one several outcomes may be.
+    """
     told: Told = {flow.graph.entry: {}}
     visits: dict[str, int] = {}
     waiting = [flow.graph.entry]
@@ -88,18 +91,14 @@ def _told(flow: _Flow) -> Told:
     return told
 
 
-def _wanted(flow: _Flow, told: Told) -> set[str]:
+def _wanted(flow: _Flow, told: Told) -> frozenset[str]:
     """The nodes of which it is worth to tell something: those with ways to exclude, and those that lead to them."""
-    arriving = arriving_edges(flow.graph)
-    waiting = [node for node in flow.graph.nodes if told.get(node) and flow.excluded(node, {})]
-    found = set(waiting)
-    while waiting:
-        node = waiting.pop()
-        for source in dict.fromkeys(edge.source for edge in arriving.get(node, ())):
-            if source not in found and told.get(source) and not _tells(flow, source, node, told[node]):
-                found.add(source)
-                waiting.append(source)
-    return found
+
+    def matters(edge: Edge) -> bool:
+        return bool(told.get(edge.source)) and not _tells(flow, edge.source, edge.target, told[edge.target])
+
+    ends = (node for node in flow.graph.nodes if told.get(node) and flow.excluded(node, {}))
+    return NodeFlow(flow.graph, flow.graph.edges).before(ends, matters)
 
 
 def _tells(flow: _Flow, source: str, node: str, flags: Mapping[str, Comparison]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.domains.lattice import Dual, Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.misses import DATA, Caches, Side
@@ -44,7 +44,7 @@ def modified_lines(caches: Caches, annotations: Annotations, flow: NodeFlow) -> 
 
         return along
 
-    states = flow.least(Joined(_Lines.intersection, _Lines.issuperset), frozenset(), leaving)
+    states = flow.least(Dual(Subsets[Spot](_Lines())), frozenset(), leaving)
     return _asked_for(caches, side, {node: lines for node, lines in states.items() if lines}, flow)
 
 
@@ -64,5 +64,5 @@ def _asked_for(caches: Caches, side: Side, states: Mapping[str, _Lines], flow: N
         lines, passage = states.get(edge.source, _Lines()), caches.passages[edge.name]
         return frozenset(spot for spot in lines if not asked.isdisjoint(side.residents.moved(spot, passage)))
 
-    found = flow.least_backwards(Joined(_Lines.union, _Lines.issubset), own, before)
+    found = flow.least_backwards(Subsets[Spot](_Lines()), own, before)
     return {node: lines for node, lines in found.items() if lines}

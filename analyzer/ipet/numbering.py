@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from wcet_probe.analyzer.domains.lattice import Joined
+from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage
@@ -61,7 +61,11 @@ class Numbering:
         self._classes: dict[str, dict[str, Congruence]] = {}
 
     def run(self) -> Names:
-        """The names, when nothing changes any more."""
+        """The names, when nothing changes any more.
+
+        Rounds over all nodes and not the fixpoint engine: what a node names depends on the names of all others, as a
+        symbol has one meaning wherever it is used, so that there is no state of a node by itself.
+        """
         entry = self._graph.entry
         self._claims[entry] = {
             place: Claim(self._symbol("at", entry, str(place)), 0) for place in self._places(entry)
@@ -193,7 +197,10 @@ class Numbering:
             self._claims[node] = {place: claim for place, claim in claims.items() if place not in gone}
 
     def _find_classes(self) -> None:
-        """What each symbol is known modulo: the most that holds wherever it begins anew."""
+        """What each symbol is known modulo: the most that holds wherever it begins anew.
+
+        Rounds over all nodes, as in `run`: the unknowns are classes of symbols, which have no place in the graph.
+        """
         guess: dict[str, Congruence | None] = dict.fromkeys(self._homes)
         for number_of_round in range(_MOST_ROUNDS):
             self._homes = {
@@ -257,7 +264,6 @@ def _live(graph: Graph, coverage: Coverage) -> Mapping[str, frozenset[str]]:
             own |= one.reads - gone
             if one.condition == 14 and not one.in_it_block:
                 gone |= one.writes | one.loaded
-    lattice = Joined[frozenset[str]](lambda one, other: one | other, lambda one, other: one <= other)
     before = {node: frozenset(registers) for node, registers in read.items()}
     flow = NodeFlow(graph, graph.edges)
-    return flow.least_backwards(lattice, before, lambda edge, live: live - written[edge.source])
+    return flow.least_backwards(Subsets[str](frozenset()), before, lambda edge, live: live - written[edge.source])

@@ -12,16 +12,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
-from wcet_probe.analyzer.facts.inlined_lines import Inlining
-from wcet_probe.analyzer.facts.source_match import LoopSite
-from wcet_probe.analyzer.graph.cfg import Block
-from wcet_probe.analyzer.graph.supergraph import Edge, Point
+from wcet_probe.analyzer.facts.binding import BoundFact
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
+from wcet_probe.analyzer.loops.chosen_bounds import ChosenBound, chosen_bound, followed_count
 from wcet_probe.analyzer.loops.counting import counted_loops
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.loop_claims import loop_claims, watched_name
+from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_address, header_point
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
@@ -29,8 +29,6 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact, LoopBound, LoopClaim, Origin, TypeBound
-from wcet_probe.model.target import MemoryRange
-from wcet_probe.model.watched_loop import WatchedLoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +56,6 @@ class BoundedLoops:
     assumptions: tuple[Assumption, ...]
     idle: tuple[IdleFact, ...]
     by_type: tuple[TypeBound, ...]
-
-
-def analysed_code(image: Image, values: Values) -> Analysed:
-    """The analysed functions and the binary's loops in them, their contexts put together."""
-    points = values.graph.points
-    own = {points[index].function.name for index in values.states}
-    # A function may share the end of another one, which is told by that one's name.
-    held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
-    functions = sorted(own | held)
-    inlining = Inlining(image, functions)
-    grouped = _by_address(values, loop_shapes(values))
-    sites = tuple(_site(image, values, address, group, inlining) for address, group in grouped.items())
-    return Analysed(image, functions, sites)
 
 
 def bound_loops(
@@ -104,9 +89,9 @@ def bound_loops(
     for fact in facts:
         by_address.setdefault(fact.header_address, []).append(fact)
 
-    def choices() -> Iterator[tuple[LoopShape, _Choice]]:
+    def choices() -> Iterator[tuple[LoopShape, ChosenBound]]:
         for shape in shapes:
-            choice = _choose(counts.get(shape.loop.header), by_address.get(_address(values, shape), ()))
+            choice = chosen_bound(counts.get(shape.loop.header), by_address.get(header_address(values, shape), ()))
             if choice is not None:
                 yield shape, choice
 
@@ -116,13 +101,13 @@ def bound_loops(
     for header, rounds in ((header, rounds) for nest in nests for header, rounds in nest.rounds.items()):
         own = counts.get(header)
         if own is None or rounds < own.max_header:
-            counts[header] = replace(_followed(rounds), total=own.total if own else None)
+            counts[header] = replace(followed_count(rounds), total=own.total if own else None)
     chosen = list(choices())
     bounded = {shape.loop.header for shape, _ in chosen}
     missing = [
         address
         for one in shapes
-        if one.loop.header not in bounded and (address := _address(values, one)) not in counted
+        if one.loop.header not in bounded and (address := header_address(values, one)) not in counted
     ]
     if missing:
         raise no_bound(image, missing)
@@ -149,7 +134,7 @@ def bound_loops(
             *executed_constraints(values, flow, nests),
         ),
         derivations=tuple(_derivation(image, values, shape, choice, parameters) for shape, choice in chosen),
-        claims=_claims(values, chosen),
+        claims=loop_claims(values, chosen),
         flow_claims=tuple(claim for _, claim in totals),
         total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
         assumptions=tuple(used.values()),
@@ -162,7 +147,7 @@ def bound_loops(
             found
             for shape, choice in chosen
             if choice.count is not None
-            and (found := type_bound(image, values, shape, point_name(_header(values, shape)), choice.count))
+            and (found := type_bound(image, values, shape, point_name(header_point(values, shape)), choice.count))
         ),
     )
 
@@ -178,59 +163,16 @@ def no_bound(image: Image, headers: Iterable[int]) -> AnalysisError:
     )
 
 
-_FOLLOWED = "rounds"
 _MOST_SHARED = 1 << 14
 """A number that may be as far from its end as a type is wide limits no sum; what it bounds is told to be by type."""
 _CHECK = "every emulated run counts the loop's iterations"
 
 
-# --------------------------------------------------------------------------------------------------------------- choice
+# --------------------------------------------------------------------------------------------------------------- result
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    """The bound of a loop and where it is from: a count, or a fact's expression, which is ``offset`` less."""
-
-    max_header: int
-    count: Count | None
-    fact: BoundFact | None
-    expression: str
-    offset: int
-
-    @property
-    def origin(self) -> Origin:
-        return Origin.PROVED if self.fact is None else Origin(self.fact.origin)
-
-    @property
-    def where(self) -> str:
-        return "" if self.fact is None else self.fact.where
-
-
-def _choose(count: Count | None, facts: Sequence[BoundFact]) -> _Choice | None:
-    choices: list[_Choice] = []
-    if count is not None:
-        words = (
-            f"{count.counter or 'a counter'} {count.relation}, steps of {count.step}, {count.distance_high} at entry"
-            if count.relation != _FOLLOWED
-            else "followed round by round from constants"
-        )
-        choices.append(_Choice(count.max_header, count, None, words, 0))
-    for fact in facts:
-        if fact.max_header is not None:
-            choices.append(_Choice(max(1, fact.max_header), None, fact, fact.max_expression, fact.offset))
-        if fact.total is not None and not fact.within:
-            most = max(1, fact.total + fact.total_for_each_entry)
-            choices.append(_Choice(most, None, fact, fact.total_expression, fact.total_for_each_entry))
-    return min(choices, key=lambda choice: choice.max_header, default=None)
-
-
-def _followed(rounds: int) -> Count:
-    """The count of a loop that was followed to its end; the distance is what is left of its rounds."""
-    return Count(_FOLLOWED, 1, 0, rounds - 1, rounds, None, "")
-
-
-def _loop_bound(image: Image, values: Values, shape: LoopShape, choice: _Choice) -> LoopBound:
-    point = _header(values, shape)
+def _loop_bound(image: Image, values: Values, shape: LoopShape, choice: ChosenBound) -> LoopBound:
+    point = header_point(values, shape)
     file, line = image.lines.find(point.block.address) or ("", 0)
     return LoopBound(
         name=point_name(point),
@@ -249,17 +191,17 @@ def _loop_bound(image: Image, values: Values, shape: LoopShape, choice: _Choice)
     )
 
 
-def _assumption(image: Image, values: Values, shape: LoopShape, choice: _Choice) -> Assumption:
+def _assumption(image: Image, values: Values, shape: LoopShape, choice: ChosenBound) -> Assumption:
     because = f": {choice.fact.because}" if choice.fact and choice.fact.because else ""
-    place = image.location(_header(values, shape).block.address)
+    place = image.location(header_point(values, shape).block.address)
     text = f"the body of the loop at {place} runs at most {choice.expression} times for each entry{because}"
     return Assumption(f"{choice.origin} {choice.where}", text, _CHECK)
 
 
 def _derivation(
-    image: Image, values: Values, shape: LoopShape, choice: _Choice, parameters: Mapping[str, int]
+    image: Image, values: Values, shape: LoopShape, choice: ChosenBound, parameters: Mapping[str, int]
 ) -> LoopDerivation:
-    point = _header(values, shape)
+    point = header_point(values, shape)
     name = point_name(point)
     place = image.location(point.block.address)
     if choice.count is None:
@@ -317,7 +259,7 @@ def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape],
     """The sum over the iterations of the enclosing loop, for each entry of that."""
     parent = next(each for each in shapes if shape.parent is not None and each.loop.header == shape.parent.header)
     return LinearConstraint(
-        name=f"total:{point_name(_header(values, shape))}",
+        name=f"total:{point_name(header_point(values, shape))}",
         points=((shape.loop.header, 1),),
         edges=tuple((edge, -total) for edge in _entries(parent)),
     )
@@ -330,7 +272,7 @@ def _shared(values: Values, shared: Sequence[tuple[LoopShape, SharedCounter]]) -
         edges = tuple(one.taken.items())
         if one.most <= _MOST_SHARED and (shape.loop.header, edges, one.most) not in known:
             known.add((shape.loop.header, edges, one.most))
-            name = f"total:{point_name(_header(values, shape))}:{number}"
+            name = f"total:{point_name(header_point(values, shape))}:{number}"
             yield LinearConstraint(name, edges=(*edges, *((edge, -one.most) for edge in _entries(shape))))
 
 
@@ -338,7 +280,7 @@ def _fact_totals(
     values: Values, shapes: Sequence[LoopShape], facts: Sequence[BoundFact]
 ) -> list[tuple[LinearConstraint, FlowClaim]]:
     """Totals of facts. Copies of a loop share its total, but for loops in each other that it has become."""
-    by_address = _by_address(values, shapes)
+    by_address = by_header_address(values, shapes)
     grouped: dict[tuple[str, int, tuple[int, ...], int], list[BoundFact]] = {}
     for fact in facts:
         if fact.total is not None:
@@ -359,8 +301,8 @@ def _fact_totals(
             tuple(e for e in edges if e[1]),
             constant,
         )
-        entries = {_name(fact.header_address): -fact.total_for_each_entry for fact, _ in own}
-        entries |= {_name(address): -total for address in within}
+        entries = {watched_name(fact.header_address): -fact.total_for_each_entry for fact, _ in own}
+        entries |= {watched_name(address): -total for address in within}
         statement = (
             f"the body of the loop at {where} runs at most {group[0].total_expression} times in all: {group[0].because}"
         )
@@ -373,7 +315,7 @@ def _fact_totals(
 def _around(values: Values, shapes: Sequence[LoopShape], shape: LoopShape) -> set[int]:
     """Header addresses of all loops around ``shape``."""
     return {
-        _header(values, other).block.address
+        header_point(values, other).block.address
         for other in shapes
         if other.loop.header != shape.loop.header and shape.loop.header in other.loop.nodes
     }
@@ -382,144 +324,3 @@ def _around(values: Values, shapes: Sequence[LoopShape], shape: LoopShape) -> se
 def _entries(shape: LoopShape) -> tuple[Edge | None, ...]:
     """The edges by which the loop is entered; ``None`` is the call of the analysed function."""
     return (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
-
-
-# ------------------------------------------------------------------------------------------------------ binary's loops
-
-
-def _header(values: Values, shape: LoopShape) -> Point:
-    return values.graph.points[shape.loop.header]
-
-
-def _address(values: Values, shape: LoopShape) -> int:
-    return _header(values, shape).block.address
-
-
-def _name(address: int) -> str:
-    """What a watched loop is called."""
-    return f"{address:#010x}"
-
-
-def _by_address(values: Values, shapes: Iterable[LoopShape]) -> dict[int, list[LoopShape]]:
-    grouped: dict[int, list[LoopShape]] = {}
-    for shape in shapes:
-        grouped.setdefault(_header(values, shape).block.address, []).append(shape)
-    return grouped
-
-
-def _own_points(values: Values, shape: LoopShape) -> list[Point]:
-    """The points of the loop in its own function, callees not."""
-    context = _header(values, shape).context
-    points = (values.graph.points[node] for node in sorted(shape.loop.nodes))
-    return [point for point in points if point.context == context]
-
-
-def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
-    points = values.graph.points
-    header = _header(values, shapes[0])
-    latches = {_decides(points[edge.source].block, image) for shape in shapes for edge in shape.back_edges}
-    own, tests = set[int](), set[int]()
-    for shape in shapes:
-        inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
-        for point in _own_points(values, shape):
-            if point.index not in inner:
-                own.update(instruction.address for instruction in point.block.instructions)
-                if len(point.block.jumps) + point.block.falls + point.block.returns > 1:
-                    tests.add(point.block.last_address)
-    outers = {_outer(values, shape) for shape in shapes}
-    function = image.function_at(address) or header.function
-    return LoopSite(
-        function=function.name,
-        header_address=address,
-        offset=address - function.address,
-        latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
-        own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
-        outer=outers.pop() if len(outers) == 1 else None,
-        latches=tuple(sorted(latches)),
-        own=tuple(sorted(own)),
-        header_line=image.lines.find(address),
-        inlining=inlining,
-        test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
-    )
-
-
-def _decides(block: Block, image: Image) -> int:
-    """The instruction whose line tells whose latch ``block`` is; a return in it has the line of the function's end."""
-    addresses = [each.address for each in reversed(block.instructions)]
-    end = image.lines.find(addresses[0])
-    return next((at for at in addresses if block.returns and image.lines.find(at) != end), addresses[0])
-
-
-def _outer(values: Values, shape: LoopShape) -> int | None:
-    """Header address of the next loop around it in the same function."""
-    if shape.parent is None:
-        return None
-    header = values.graph.points[shape.parent.header]
-    return header.block.address if header.context == _header(values, shape).context else None
-
-
-def _claims(values: Values, chosen: Sequence[tuple[LoopShape, _Choice]]) -> tuple[LoopClaim, ...]:
-    """Each loop of the binary with the greatest bound that it has in any context."""
-    grouped: dict[int, list[tuple[LoopShape, _Choice]]] = {}
-    for shape, choice in chosen:
-        grouped.setdefault(_header(values, shape).block.address, []).append((shape, choice))
-    copies: dict[int, list[Point]] = {address: [] for address in grouped}
-    for point in values.graph.points:
-        if point.block.address in grouped:
-            copies[point.block.address].append(point)
-    claims = []
-    for address, group in grouped.items():
-        most = max((choice for _, choice in group), key=lambda choice: choice.max_header)
-        blocks = {point.block.address: point.block for shape, _ in group for point in _own_points(values, shape)}
-        body = {MemoryRange(block.address, block.end_address - block.address) for block in blocks.values()}
-        headers = {shape.loop.header: shape for shape, _ in group}
-        ways = [_entered_from(values, point, headers.get(point.index), blocks) for point in copies[address]]
-        entries = {found for way in ways for found in way or ()}
-        if _header(values, group[0][0]).function.address == address:
-            entries.clear()
-        loop = WatchedLoop(
-            _name(address), address, tuple(sorted(entries)), tuple(sorted(body, key=lambda part: part.base_address))
-        )
-        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where, is_told=None not in ways))
-    return tuple(claims)
-
-
-def _entered_from(values: Values, header: Point, shape: LoopShape | None, body: Collection[int]) -> set[int] | None:
-    """Where ``header`` is reached from: the last instructions of the blocks before; before a return, of the call.
-
-    A block before may be a copy of one of ``body``, the addresses of the loop's blocks: then the blocks before that.
-    Where one of these is the header as well, runs count what both execute as of one entry: None.
-
-    Parameters:
-        values: of the graph.
-        header: a point with the code of the loop's header.
-        shape: the loop that it is the header of, if it is that of one.
-        body: as said.
-    """
-    points, found = values.graph.points, set[int]()
-    inside = shape.loop.nodes if shape else ()
-    todo = list(shape.entry_edges if shape else values.arriving.get(header.index, ()))
-    seen = set(todo)
-    while todo:
-        edge = todo.pop()
-        source, target = points[edge.source], points[edge.target]
-        before = [source]
-        if source.context != header.context:
-            before = [
-                point
-                for point in points
-                if point.context == header.context
-                and point.block.calls
-                and point.block.falls_to == target.block.address
-                and point.index not in inside
-            ]
-        for point in before:
-            if point.block.address not in body:
-                found.add(point.block.last_address)
-            elif point.block.address == header.block.address:
-                return None
-            else:
-                further = [other for other in values.arriving.get(point.index, ()) if other not in seen]
-                seen.update(further)
-                todo += further
-    return found

@@ -4,8 +4,9 @@ Words: infeasible path pair, predicate (docs/explanation/glossary.md).
 
 *Soundness:* where an edge is taken, its conditions hold for the values that their symbols then have. Both edges lie in
 the body of one loop, or of none, and in no inner loop; so each is taken at most once between two passes of the header.
-No symbol of the first edge's conditions is defined anew behind it in the same pass, nor lost and brought back by a
-choice (`state.live_symbols`). If the state on the second edge has no room for these conditions, no pass takes both.
+No symbol of the first edge's conditions is defined anew behind it in the same pass, nor killed and given another value
+by a gamma node (`joins.live_symbols`). If the state on the second edge has no room for these conditions, no pass takes
+both.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class _Web:
         self._told: dict[tuple[Edge, Term], Sequence[Linear]] = {}
         self._gammas: dict[Term, tuple[int, Location]] = {}
         """Gamma nodes that are taken for symbols: the point where ways meet, and a place that holds one there."""
-        self._spoken_of = live_symbols(values.states[shape.loop.header])
+        self._live = live_symbols(values.states[shape.loop.header])
         self._into: dict[int, list[Edge]] = {}
         self._inside: dict[int, list[Edge]] = {}
         for edge in arriving:
@@ -197,7 +197,7 @@ class _Web:
         node = self._terms[symbol]
         if node.opcode == "GAMMA":
             return self._gammas.get(symbol)
-        if node.opcode != "symbol" or (symbol != first and symbol in self._spoken_of):
+        if node.opcode != "symbol" or (symbol != first and symbol in self._live):
             return None
         match node.arguments:
             case ("phi", (int(point),), Location() as location) if point in self._nodes:
@@ -208,6 +208,8 @@ class _Web:
 
     def follows_one(self, arrivals: _Arrivals, first: Term) -> bool:
         """Whether each arrival is made of the symbol that was defined last, on all ways there, and not killed.
+
+        A worklist of its own: each node is looked at twice at most, which takes less than to order a loop's nodes.
 
         *Soundness:* a fixpoint; where ways meet that last defined different ones, it is none. What an edge kills
         matters where it is still what was defined last behind it.
@@ -315,8 +317,8 @@ class _Web:
             return next(held, None) if edge.source == point else None
         match node.arguments:
             case ("phi", (int(at),), Location() as place) if at == point and state.read(place) == term:
-                is_stale = point != self._shape.loop.header and term in self._spoken_of
-                return None if node.opcode != "symbol" or is_stale or term in self._lost else place
+                is_killed = point != self._shape.loop.header and term in self._live
+                return None if node.opcode != "symbol" or is_killed or term in self._lost else place
         return None
 
     def counter(

@@ -30,7 +30,7 @@ from wcet_probe.analyzer.values.call_effects import (
     stack_offset,
 )
 from wcet_probe.analyzer.values.enumeration import enumerated
-from wcet_probe.analyzer.values.joins import covers, join, resumed, settled, widened
+from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location, register_locations
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
@@ -43,6 +43,7 @@ from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
 from wcet_probe.analyzer.values.transfer import Flow, Transfer
+from wcet_probe.analyzer.values.widening import covers, resumed, settled, widened
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
@@ -198,7 +199,7 @@ class _Analysis:
         return narrowed.freeze()
 
     def resumed(self, node: int, entering: Sequence[EdgeValues], former: State, number: int) -> State:
-        """See `joins.resumed`."""
+        """See `widening.resumed`."""
         return resumed([one.state for one in entering], (node,), former, in_haste=number > 0).freeze()
 
     def widened(self, node: int, former: State, grown: State, number: int) -> State:
@@ -215,7 +216,7 @@ class _Analysis:
         return self._within_ranges(node, widened(former, grown, stops)).freeze()
 
     def leq(self, one: State, other: State) -> bool:
-        """See `joins.covers`."""
+        """See `widening.covers`."""
         return covers(other, one)
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:

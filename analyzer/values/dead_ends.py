@@ -24,13 +24,9 @@ def returning_part(values: Values) -> Supergraph:
     points = values.graph.points
     calling = {edge.source for edge in values.graph.edges if edge.way == "call"}
     # Where a fact says that recursion goes no deeper, a call has no edge: that no flow comes there is the fact's.
-    kept = {index for index in values.states if points[index].block.calls and index not in calling}
-    kept.update(values.unchecked_returns)
-    todo = [EXIT, *kept]
-    while todo:
-        new = {edge.source for edge in values.arriving.get(todo.pop(), ())} - kept
-        kept |= new
-        todo += new
+    ends = {index for index in values.states if points[index].block.calls and index not in calling}
+    ends.update(values.unchecked_returns, (edge.source for edge in values.arriving.get(EXIT, ())))
+    kept = values.order.before(ends)
     if kept >= values.states.keys():
         return values.graph
     gone = {e.target for e in values.edges if e.source in kept and e.target not in kept} - {EXIT}

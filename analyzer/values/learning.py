@@ -166,7 +166,7 @@ def learn(state: State, term: Term, value: StridedInterval) -> None:
 def learn_ranges(state: State, ranges: Iterable[SymbolRange]) -> None:
     """Learn what was proved elsewhere of symbols that locations are made of.
 
-    *Soundness:* of a symbol that is not spoken of, nothing is learnt: it may be given any value
+    *Soundness:* of a symbol that is not live, nothing is learnt: it may be given any value
     (`joins.live_symbols`).
     """
     for one in ranges:

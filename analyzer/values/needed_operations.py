@@ -19,7 +19,10 @@ from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.domains.lattice import Bits
+from wcet_probe.analyzer.graph.fixpoint import least
+from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import is_operation, signed
@@ -69,27 +72,22 @@ class _Liveness:
 
     def needed(self, graph: Supergraph) -> Mapping[int, Needed]:
         """What is needed of the block of each point of ``graph``."""
-        points, successors, predecessors = graph.points, graph.successors(), graph.predecessors()
-        live = dict.fromkeys(range(len(points)), 0)
-        behind = dict.fromkeys(live, 0)
-        for index, edges in successors.items():
-            if not edges or any(edge.target not in live or graph.is_summary(edge) for edge in edges):
-                behind[index] = self._every
-        todo = list(live)
-        waiting = set(todo)
-        found = {}
-        while todo:
-            index = todo.pop()
-            waiting.discard(index)
-            for edge in successors[index]:
-                behind[index] |= live.get(edge.target, 0)
-            before, found[index] = self._block(points[index].block.instructions, behind[index])
-            if before != live[index]:
-                live[index] = before
-                again = {edge.source for edge in predecessors.get(index, ())} - waiting
-                waiting |= again
-                todo += sorted(again)
-        return found
+        points, successors = graph.points, graph.successors()
+        own = dict.fromkeys(range(len(points)), 0)
+        for index in own:
+            if not successors[index] or any(e.target == EXIT or graph.is_summary(e) for e in successors[index]):
+                own[index] = self._every
+        back = dict.fromkeys(Arrow(edge.target, edge.source) for edge in graph.edges if edge.target != EXIT)
+        order = FlowOrder((EXIT, *own), (*(Arrow(EXIT, index) for index in own), *back), EXIT)
+
+        def before(index: int, live: int) -> int:
+            return live if index == EXIT else self._block(points[index].block.instructions, live)[0]
+
+        def along(edge: Arrow, live: int) -> int:
+            return own[edge.target] if edge.source == EXIT else live
+
+        behind = least(order, Bits(len(self._bits)), {EXIT: 0}, before, along)
+        return {index: self._block(points[index].block.instructions, behind[index])[1] for index in own}
 
     def _block(self, instructions: tuple[LiftedInstruction, ...], live: int) -> tuple[int, Needed]:
         """The flags that are live before a block where ``live`` are behind it, and what is needed of it."""

@@ -113,7 +113,7 @@ class Values:
     def killed(self) -> Mapping[Edge, frozenset[Term]]:
         """The bindings that each edge kills: symbols its state does not speak of, while that behind it does.
 
-        *Soundness:* see `state.live_symbols`: what is known of such a symbol behind the edge need not be true of the
+        *Soundness:* see `joins.live_symbols`: what is known of such a symbol behind the edge need not be true of the
         value that it had before.
         """
         states = {index: frozenset(live_symbols(state)) for index, state in self.states.items()}

@@ -51,7 +51,7 @@ def check(case: str) -> None:
 
 def test_every_number_has_a_name_of_its_own():
     assert len(CASES) == sum(1 for _ in cases())
-    assert {name for name, _ in CASES.values()} == set(allocator_names())
+    assert {name for name, _ in CASES.values()} == {name for name in allocator_names() if load_allocator(name).facts}
 
 
 def test_survivors_are_numbers_that_there_are_and_each_has_a_reason():

@@ -35,7 +35,6 @@ from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup
 from wcet_probe.analyzer.dcache.younger_sets import RelationalCache
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
-from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 
 
@@ -225,21 +224,21 @@ def test_no_run_refutes_half_a_million_verdicts(part):
 def in_any_order(seed):
     """A plain fixpoint that visits points in an order drawn from ``seed``."""
 
-    def fixpoint(values, entry, behind, along, join):
-        points = sorted(values.states)
+    def least(order, lattice, starts, behind, along):
+        points = sorted(order.outgoing)
         Random(seed).shuffle(points)
-        states, before = {0: entry}, None
+        states, before = dict(starts), None
         while states != before:
             before = dict(states)
             for point in points:
-                for edge in (edge for edge in values.edges if edge.source == point and edge.target != EXIT):
+                for edge in order.outgoing[point]:
                     if point in states:
                         arriving = along(edge, behind(point, states[point]))
                         known = states.get(edge.target)
-                        states[edge.target] = arriving if known is None else join(known, arriving)
+                        states[edge.target] = arriving if known is None else lattice.join(known, arriving)
         return states
 
-    return fixpoint
+    return least
 
 
 def test_the_order_of_iteration_decides_nothing(monkeypatch):
@@ -249,7 +248,7 @@ def test_the_order_of_iteration_decides_nothing(monkeypatch):
         expected = program.view.analysis
         for shuffle in range(3):
             with monkeypatch.context() as patch:
-                patch.setattr(relational_analysis, "fixpoint", in_any_order(shuffle))
+                patch.setattr(relational_analysis, "least", in_any_order(shuffle))
                 view = program.view
                 found = analyze(view.values, view.lines, view.named, program.config, view.traversals.found)
                 assert found.verdicts == expected.verdicts

@@ -1,14 +1,17 @@
 """The one law suite of all abstract domains: an order, joins above both, widening that ends, monotone operations.
 
-A domain is a class below `Lattice`. One that no case here is about fails `test_each_domain_is_in_the_suite`.
+A domain is a class below `Lattice`, or a function given to `Joined`. One that no case here is about fails a test.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.analyzer.dcache.test_younger_sets import _known as scopes
 from tests.analyzer.dcache.test_younger_sets import _states as cache_states
+from tests.support import cache_config
 from wcet_probe import analyzer
 from wcet_probe.analyzer.dcache import allocated_before as allocated_lines
 from wcet_probe.analyzer.dcache import asserted_alignment
@@ -30,11 +34,15 @@ from wcet_probe.analyzer.invariants.contents import ContentsLattice, contents_of
 from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattice
 from wcet_probe.analyzer.invariants.kinds import word as word_of
+from wcet_probe.analyzer.ipet import shown
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.joins import HeaderStates
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.widening import HeaderStates
+from wcet_probe.certificate.congruences import Congruence as ShownCongruence
+from wcet_probe.certificate.residents import Residents, YoungerSet, joined_must, must_holds
+from wcet_probe.certificate.steps import Spot
 
 PLACE = (7,)
 TERMS = Terms()
@@ -114,6 +122,21 @@ def kinds_of_words():
     return st.lists(part, max_size=4).map(word_of)
 
 
+@st.composite
+def shown_classes(draw):
+    modulus = 2 << draw(st.integers(0, 4))
+    return ShownCongruence(modulus, draw(st.integers(0, modulus - 1)))
+
+
+RESIDENTS = Residents(cache_config(sets=2, ways=4), {}, {}.get)
+
+
+def must_lines():
+    """Lines of two bases, with what may have been accessed since: fewer lines than the cache has ways."""
+    younger = st.builds(YoungerSet, st.frozensets(st.sampled_from("ab"), max_size=1), st.integers(0, 2))
+    return st.dictionaries(st.builds(Spot, st.sampled_from("ab"), st.just(0), st.just(16)), younger, max_size=2)
+
+
 SET_ACCESSES = st.builds(
     SetAccess,
     st.just(0),
@@ -142,13 +165,41 @@ CASES = (
         operands=SET_ACCESSES,
     ),
     Case("conditional ages", Joined(persistence._join), ages()),
-    Case("lines by name", Joined(relational_cache.join), cache_states),
-    Case("lines by name in a stay", Joined(relational_cache.united), scopes),
-    Case("lines surely filled", Joined(allocated_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
+    Case("classes that were shown", Joined(shown._joined), st.dictionaries(st.sampled_from("ab"), shown_classes())),
+    Case(
+        "lines that must be in the cache",
+        Joined(partial(joined_must, RESIDENTS), must_holds),
+        must_lines(),
+        is_exact=False,
+    ),
+    Case("symbolic cache blocks", Joined(relational_cache.join), cache_states),
+    Case("symbolic cache blocks in a scope", Joined(relational_cache.united), scopes),
+    Case("lines surely allocated", Joined(allocated_lines._both), st.dictionaries(st.integers(0, 3), st.booleans())),
     Case("congruences", CongruenceLattice(), st.none() | congruences()),
     Case("asserted classes", Joined(asserted_alignment.common), st.dictionaries(st.integers(0, 3), congruences())),
 )
 ALL = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def joins_of(module) -> set:
+    """The functions that a module makes a domain of by `Joined`."""
+    found = set()
+    for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("Joined"):
+            join = node.args[0]
+            if isinstance(join, ast.Call) and ast.unparse(join.func) == "partial":
+                join = join.args[0]
+            found.add(getattr(module, ast.unparse(join)))
+    return found
+
+
+def test_each_domain_that_is_given_by_its_join_is_in_the_suite():
+    modules = [
+        importlib.import_module(one.name) for one in pkgutil.walk_packages(analyzer.__path__, "wcet_probe.analyzer.")
+    ]
+    known = {case.lattice._join for case in CASES if isinstance(case.lattice, Joined)}
+    joins = {join.func if isinstance(join, partial) else join for join in known}
+    assert set().union(*map(joins_of, modules)) == joins
 
 
 def test_each_domain_is_in_the_suite():

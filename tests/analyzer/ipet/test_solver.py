@@ -1,5 +1,8 @@
 """The solver in floating point: the same proposal for the same system, and one that is nearly always right."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,3 +41,14 @@ def test_what_scales_the_system_changes_no_answer():
     scaled = FlowSystem(plain.variables, plain.objective, plain.constraints, dict.fromkeys(plain.variables, 1 << 20))
     answers = [exact_lp.optimise(plain, solver.basis(one)).primal for one in (plain, scaled)]
     assert answers[0] == answers[1]
+
+
+def test_the_solver_prints_nothing():
+    """The standard output carries results only: HiGHS 1.16.0 says there who it is, at the end, whatever it is told."""
+    script = (
+        "from wcet_probe.analyzer.ipet import solver;"
+        "from wcet_probe.analyzer.ipet.exact_lp import Constraint, FlowSystem;"
+        "solver.integer(FlowSystem(('a',), {'a': 1}, (Constraint('one', {'a': 1}, '<=', 1),)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+    assert (done.stdout, done.stderr) == (b"", b"")

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.analyzer.loops.debug_unit import debug_unit
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.binding import BoundFact
@@ -121,29 +122,13 @@ b again
 end: .size f, . - f
 .bss
 o: .space 4
-.section .debug_abbrev
-.byte 1, 0x11, 1, 0x25, 8, 0x10, 0x17, 0, 0, 2, 0x2e, 0, 3, 8, 0x11, 1, 0x12, 6, 0, 0, 0
-.section .debug_line
-lines:
-.section .debug_info
-.long units - unit
-unit: .short 4
-.long 0
-.byte 4, 1
-.asciz "COMPILER"
-.long lines
-.byte 2
-.asciz "f"
-.long f, end - f
-.byte 0
-units:
 """
 """What GCC makes of it with -Os: one store for both, with the line of the second."""
 
 
 @pytest.mark.parametrize(("compiler", "is_told"), [("GNU C17 12.2.1", False), ("clang version 22.1.8", True)])
 def test_the_lines_of_compilers_that_share_code_tell_nothing_of_bodies(compiler, is_told):
-    guest = guest_of(SHARED_CODE.replace("COMPILER", compiler), load_target("cortex-m4"))
+    guest = guest_of(SHARED_CODE + debug_unit(compiler), load_target("cortex-m4"))
     own = proved(guest, "f", sources={"guest.c": SHARED})
     assert any(one.id.startswith("body guest.c:") for one in own.bound.assumptions) is is_told
     if not is_told:

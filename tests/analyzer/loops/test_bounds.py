@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.path_check import attack, check_emulated, proved
+from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
@@ -89,99 +89,3 @@ def test_all_loops_without_a_bound_are_named_at_once(guest):
         bound(guest, "twice")
     with pytest.raises(AnalysisError, match=r"no bound for the loop at twice\+0x6"):
         bound(guest, "twice", (0, "max = 3"))
-
-
-AROUND = """\
-volatile unsigned o;
-static void put(unsigned n)
-{
-    _Pragma("loopbound min 2 max 2")
-    for (unsigned k = 0; k < 2; k++)
-        o = n;
-}
-void f(unsigned n)
-{
-    _Pragma("loopbound min 0 max 7")
-    do {
-        put(n);
-        n >>= 1;
-    } while (n);
-}
-"""
-AROUND_CODE = """
-.syntax unified
-.thumb
-.file 1 "guest.c"
-.text
-.globl f
-.type f, %function
-.thumb_func
-f: .loc 1 9
-ldr r3, =o
-b body
-latch: .loc 1 14
-lsrs r0, r0, #1
-.loc 1 15
-it eq
-bxeq lr
-body: .loc 1 6
-str r0, [r3]
-str r0, [r3]
-.loc 1 14
-b latch
-.ltorg
-end: .size f, . - f
-.bss
-o: .space 4
-.section .debug_abbrev
-.byte 1, 0x11, 1, 0x25, 8, 0x10, 0x17, 0, 0, 2, 0x2e, 0, 3, 8, 0x11, 1, 0x12, 6, 0, 0, 0
-.section .debug_line
-lines:
-.section .debug_info
-.long units - unit
-unit: .short 4
-.long 0
-.byte 4, 1
-.asciz "clang version 22.1.8"
-.long lines
-.byte 2
-.asciz "f"
-.long f, end - f
-.byte 0
-units:
-"""
-
-
-def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_loop_it_is():
-    proof = proved(guest_of(AROUND_CODE, load_target("cortex-m4")), "f", sources={"guest.c": AROUND})
-    (loop,) = proof.bound.loops
-    assert (loop.max, loop.origin) == (7, Origin.PRAGMA)
-    check_emulated(proof, 0x7F)
-
-
-ENTERED_TWICE = """\
-    and r3, r0, #15
-    cmp r3, #5
-    beq .Lfive
-.Ltest:
-    cmp r3, #1
-    bls .Lend
-.Lless:
-    subs r3, r3, #1
-    cmp r3, #5
-    bne .Ltest
-.Lfive:
-    adds r2, r2, #1
-    movs r3, #4
-    b .Lless
-.Lend:
-    bx lr"""
-
-
-@pytest.mark.parametrize("start", [0, 5, 9, 15])
-def test_runs_are_held_against_no_loop_whose_copies_they_count(start):
-    """As GCC makes of a do loop with an if (-O2): split in two for the proof, one loop to a run."""
-    target = load_target("cortex-m4")
-    proof = proved(guest_of(assembler({"f": ENTERED_TWICE}, target), target), "f")
-    check_emulated(proof, start)
-    assert len(proof.bound.loops) > len(proof.bound.loop_claims)

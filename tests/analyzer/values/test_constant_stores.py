@@ -6,6 +6,9 @@ from tests.certificate.forgeries import sealed
 from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer import bound
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.prepared import BoundRequest, GivenBound
+from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import AnalysisError, VerificationError
@@ -62,6 +65,23 @@ def test_a_store_to_where_nobody_knows_and_a_load_are_not_of_it(core, store):
     document, binary = document_of(guest(core, store))
     check_bound(sealed(document), binary)
     assert document["bound"]["instructions"]
+
+
+@pytest.mark.parametrize("store", ["str r1, [r3]", "nop"])
+def test_a_callee_whose_bound_is_given_does_not_store_there_either(store):
+    """Its certificate holds where the constants are what the file says, and the caller reads them too."""
+    target = load_target("cortex-m4")
+    bodies = {"f": "push {r4, lr}\n bl g\n pop {r4, pc}", "g": ROUNDS["cortex-m4"].format(store=store)}
+    made = guest_of(assembler(bodies, target) + CONSTANT, target)
+    given = GivenBound("here", "g", {"instructions": 12, "cycles": 90}, ())
+    callees = {require_symbol(made.image, "g").address: given}
+    code = made.image, target, made.instructions, made.costs
+    request = BoundRequest(*code, "f", Facts(), {}, {}, summaries=True, given=callees)
+    if store == "nop":
+        assert bound.prove(request).instructions == 3 + 12
+        return
+    with pytest.raises(AnalysisError, match=r"g\+0x[0-9a-f]+ stores to 0x[0-9a-f]+, in a segment that is not writable"):
+        bound.prove(request)
 
 
 def test_a_store_on_a_way_that_ends_in_a_trap_leaves_the_bound():

@@ -13,11 +13,12 @@ from tests.analyzer.small_functions import of_text
 from tests.analyzer.values.test_terms import CORNERS, evaluated
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.joins import _predicate, covers, join, live_symbols, resumed, settled, widened
+from wcet_probe.analyzer.values.joins import _predicate, join, live_symbols
 from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.widening import covers, resumed, settled, widened
 
 REGISTERS = tuple(Location("register", 4 * number, 4) for number in range(6))
 FLAGS = tuple(Location("register", 100 + number, 1) for number in range(3))

@@ -1,0 +1,108 @@
+"""The binary's loops, their copies in call contexts put together, as facts and pragmas of the source are bound to them.
+
+Words: flow fact, context (docs/explanation/glossary.md).
+
+*Soundness:* a loop is told to lie in another one only where its copies in all contexts do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from wcet_probe.analyzer.facts.binding import Analysed
+from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.source_match import LoopSite
+from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import Point
+from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.result import Values
+from wcet_probe.model.image import Image
+
+
+def analysed_code(image: Image, values: Values) -> Analysed:
+    """The analysed functions and the binary's loops in them, their contexts put together.
+
+    Parameters:
+        image: the binary.
+        values: result of the value analysis.
+
+    *Soundness:* as said of the module.
+    """
+    points = values.graph.points
+    own = {points[index].function.name for index in values.states}
+    # A function may share the end of another one, which is told by that one's name.
+    held = {function.name for index in values.states if (function := image.function_at(points[index].block.address))}
+    functions = sorted(own | held)
+    inlining = Inlining(image, functions)
+    grouped = by_header_address(values, loop_shapes(values))
+    sites = tuple(_site(image, values, address, group, inlining) for address, group in grouped.items())
+    return Analysed(image, functions, sites)
+
+
+def header_point(values: Values, shape: LoopShape) -> Point:
+    """The header of ``shape``, with its context."""
+    return values.graph.points[shape.loop.header]
+
+
+def header_address(values: Values, shape: LoopShape) -> int:
+    """Where the code of the header of ``shape`` begins."""
+    return header_point(values, shape).block.address
+
+
+def by_header_address(values: Values, shapes: Iterable[LoopShape]) -> dict[int, list[LoopShape]]:
+    """``shapes`` by the address of their header: those of one are copies of one loop of the binary."""
+    grouped: dict[int, list[LoopShape]] = {}
+    for shape in shapes:
+        grouped.setdefault(header_point(values, shape).block.address, []).append(shape)
+    return grouped
+
+
+def own_points(values: Values, shape: LoopShape) -> list[Point]:
+    """The points of the loop in its own function, callees not."""
+    context = header_point(values, shape).context
+    points = (values.graph.points[node] for node in sorted(shape.loop.nodes))
+    return [point for point in points if point.context == context]
+
+
+def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
+    points = values.graph.points
+    header = header_point(values, shapes[0])
+    latches = {_decides(points[edge.source].block, image) for shape in shapes for edge in shape.back_edges}
+    own, tests = set[int](), set[int]()
+    for shape in shapes:
+        inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
+        for point in own_points(values, shape):
+            if point.index not in inner:
+                own.update(instruction.address for instruction in point.block.instructions)
+                if len(point.block.jumps) + point.block.falls + point.block.returns > 1:
+                    tests.add(point.block.last_address)
+    outers = {_outer(values, shape) for shape in shapes}
+    function = image.function_at(address) or header.function
+    return LoopSite(
+        function=function.name,
+        header_address=address,
+        offset=address - function.address,
+        latch_lines=tuple(line for at in sorted(latches) if (line := image.lines.find(at))),
+        own_lines=tuple(line for at in sorted(own) if (line := image.lines.find(at))),
+        outer=outers.pop() if len(outers) == 1 else None,
+        latches=tuple(sorted(latches)),
+        own=tuple(sorted(own)),
+        header_line=image.lines.find(address),
+        inlining=inlining,
+        test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
+    )
+
+
+def _decides(block: Block, image: Image) -> int:
+    """The instruction whose line tells whose latch ``block`` is; a return in it has the line of the function's end."""
+    addresses = [each.address for each in reversed(block.instructions)]
+    end = image.lines.find(addresses[0])
+    return next((at for at in addresses if block.returns and image.lines.find(at) != end), addresses[0])
+
+
+def _outer(values: Values, shape: LoopShape) -> int | None:
+    """Header address of the next loop around it in the same function."""
+    if shape.parent is None:
+        return None
+    header = values.graph.points[shape.parent.header]
+    return header.block.address if header.context == header_point(values, shape).context else None

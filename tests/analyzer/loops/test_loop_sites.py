@@ -1,0 +1,82 @@
+"""The binary's loops are told as the pragmas of the source are bound to them."""
+
+from tests.analyzer.loops.debug_unit import debug_unit
+from tests.path_check import check_emulated, proved
+from tests.support import assembler, guest_of
+from wcet_probe.analyzer.loops.loop_sites import analysed_code
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.model.proof import Origin
+
+AROUND = """\
+volatile unsigned o;
+static void put(unsigned n)
+{
+    _Pragma("loopbound min 2 max 2")
+    for (unsigned k = 0; k < 2; k++)
+        o = n;
+}
+void f(unsigned n)
+{
+    _Pragma("loopbound min 0 max 7")
+    do {
+        put(n);
+        n >>= 1;
+    } while (n);
+}
+"""
+AROUND_CODE = """
+.syntax unified
+.thumb
+.file 1 "guest.c"
+.text
+.globl f
+.type f, %function
+.thumb_func
+f: .loc 1 9
+ldr r3, =o
+b body
+latch: .loc 1 14
+lsrs r0, r0, #1
+.loc 1 15
+it eq
+bxeq lr
+body: .loc 1 6
+str r0, [r3]
+str r0, [r3]
+.loc 1 14
+b latch
+.ltorg
+end: .size f, . - f
+.bss
+o: .space 4
+""" + debug_unit("clang version 22.1.8")
+
+
+def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_loop_it_is():
+    proof = proved(guest_of(AROUND_CODE, load_target("cortex-m4")), "f", sources={"guest.c": AROUND})
+    (loop,) = proof.bound.loops
+    assert (loop.max, loop.origin) == (7, Origin.PRAGMA)
+    check_emulated(proof, 0x7F)
+
+
+NESTED = """
+    movs r2, #4
+1:  movs r1, #6
+2:  subs r1, r1, #1
+    bne 2b
+    subs r2, r2, #1
+    bne 1b
+    bx lr
+"""
+
+
+def test_each_loop_of_the_binary_is_told_once_with_the_one_around_it():
+    target = load_target("cortex-m4")
+    twice = "push {lr}\nbl nested\nbl nested\npop {pc}"
+    proof = proved(guest_of(assembler({"twice": twice, "nested": NESTED}, target), target), "twice")
+    inner, outer = sorted(analysed_code(proof.guest.image, proof.values).sites, key=lambda site: -site.offset)
+    assert len(proof.bound.loops) == 4
+    assert (inner.function, inner.offset, outer.offset) == ("nested", 4, 2)
+    assert (inner.outer, outer.outer) == (outer.header_address, None)
+    assert inner.latches == (inner.header_address + 2,)
+    assert not set(inner.own) & set(outer.own)
