@@ -138,9 +138,9 @@ def index_sources(sources: Mapping[str, str]) -> SourceIndex:
     return _indexed(tuple((file, text) for file, text in sources.items() if not file.endswith(_NO_C)))
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
-    """Both operations of an allocator ask for the same sources."""
+    """Both operations of an allocator ask for the same sources; so many are remembered as programs are."""
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
     parsed = {file: parse_source(file, text, macros, words) for file, text in texts if "/" not in file}

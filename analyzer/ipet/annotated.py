@@ -12,7 +12,7 @@ Words: certificate, value numbering, must analysis, credits (docs/explanation/gl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -227,9 +227,14 @@ def _followed(
         graph = flow_graph(weaker, caches.graph.excluded)
         caches = replace(caches, graph=graph)
 
-        def unfollowed(used: Iterable[Constraint]) -> Collection[str]:
+        known = {one.name for one in problem.constraints if solution.dual.get(one.name)}
+
+        def unfollowed(used: Collection[Constraint]) -> Collection[str]:
             nonlocal found
-            found = annotate(weaker, dict.fromkeys((one.name for one in used), 1), names, caches)
+            if weaker is problem and {one.name for one in used} == known:
+                found = best
+            else:
+                found = annotate(weaker, dict.fromkeys((one.name for one in used), 1), names, caches)
             return pairs.unfollowed(used) | found.open_limits
 
         start = solution

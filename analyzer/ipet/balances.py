@@ -13,7 +13,8 @@ Words: certificate, balance (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from heapq import heappop, heappush
 
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking
@@ -41,40 +42,40 @@ def left_of(
     if side is None:
         return {}
     by_lines = caches.is_by_lines(side, constraint, annotations)
-    states: dict[str, Balance] = {caches.graph.entry: caches.at_entry(constraint)}
     wanting = taking(constraint, annotations, flow)
-    near = _nearest(caches, side, constraint, annotations)
-    place = {node: number for number, node in enumerate(flow.nodes)}
-    waiting = [caches.graph.entry]
+    near = _nearest(caches, side, constraint, annotations, wanting)
+    place = flow.places
+    # Elsewhere nothing is left: it is not followed from the entry on, but from what leads to a node that takes.
+    before = {edge.source for node in wanting for edge in caches.arriving.get(node, ()) if edge.name in caches.passages}
+    states: dict[str, Balance] = dict.fromkeys(node for node in before - wanting if node in place)
+    states[caches.graph.entry] = caches.at_entry(constraint)
+    waiting = sorted(map(place.__getitem__, states))
     while waiting:
-        waiting.sort(key=place.__getitem__, reverse=True)
-        node = waiting.pop()
+        node = flow.nodes[heappop(waiting)]
         after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
         for edge in caches.graph.leading[node]:
-            if edge.name in caches.passages:
-                new: Balance = None
-                if edge.target in wanting:
-                    spots = near.get(edge.target, ())
-                    new = caches.along(side, constraint, edge.name, after, [spot.base for spot in spots])
-                    if constraint.least == 1:
-                        new = _resident(caches, side, edge, annotations, spots, left=new)
+            if edge.name in caches.passages and edge.target in wanting:
+                spots = near.get(edge.target, ())
+                new = caches.along(side, constraint, edge.name, after, [spot.base for spot in spots])
+                if constraint.least == 1:
+                    new = _resident(caches, side, edge, annotations, spots, left=new)
                 if edge.target in states:
                     old = states[edge.target]
                     if balance_holds(side.residents, new, old):
                         continue
                     new = joined_balance(side.residents, old, new)
                 states[edge.target] = new
-                if edge.target not in waiting:
-                    waiting.append(edge.target)
+                if place[edge.target] not in waiting:
+                    heappush(waiting, place[edge.target])
     first = caches.touched_from(constraint, annotations)
-    said = (node for node in states if node in wanting and caches.stages.get(node, first) >= first)
-    return {node: states[node] for node in said if states[node] is not None}
+    said = sorted(wanting & states.keys(), key=flow.ranks.__getitem__)
+    return {node: states[node] for node in said if states[node] is not None and caches.stages.get(node, first) >= first}
 
 
 def _nearest(
-    caches: Caches, side: Side, constraint: LinearConstraint, annotations: Annotations
+    caches: Caches, side: Side, constraint: LinearConstraint, annotations: Annotations, wanting: Collection[str]
 ) -> Mapping[str, Sequence[Spot]]:
-    """By node, the granules of the misses that are counted which control comes to first from there."""
+    """By node that is ``wanting``, the granules of the misses that are counted which control comes to first."""
     found: dict[str, tuple[Spot, ...]] = {}
     for node in places_of(constraint, annotations):
         counted = annotations.misses[node]
@@ -83,7 +84,7 @@ def _nearest(
     waiting = list(found)
     for node in waiting:  # grows as more are found
         for edge in caches.arriving.get(node, ()):
-            if edge.name in caches.passages and edge.source not in found:
+            if edge.name in caches.passages and edge.source in wanting and edge.source not in found:
                 found[edge.source] = found[node]
                 waiting.append(edge.source)
     return found

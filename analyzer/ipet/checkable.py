@@ -12,7 +12,7 @@ Words: certificate, abstract state, fixpoint (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -27,16 +27,20 @@ from wcet_probe.certificate.records import Edge, Graph, invariant_lines, says_no
 from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.instruction import Control, Instruction
 
 _ROUNDS_BEFORE_WIDENING = 6
 _ROUNDS_WITH_THRESHOLDS = 86
+_ROUNDS_WITH_ALL_THRESHOLDS = 512
+"""Of all loops together."""
 _NARROWING_ROUNDS = 3
 
 Values = dict[Place, Value]
 Limits = tuple[Sequence[int], Sequence[int]]
 """Thresholds as numbers without sign and with it, each in order."""
 _NO_LIMITS: Limits = ((), ())
+_ALWAYS = (0, WORD // 2, WORD - 1)
+"""Thresholds of each loop, as their neighbours are: where words and signed words begin and end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,9 @@ class _Search:
         self._code, self._graph, self.machine = code, graph, machine
         self._nodes = NodeFlow(graph, graph.edges)
         self._order = self._nodes.nodes
-        self._thresholds = _thresholds(code, graph)
+        self._thresholds: dict[int, frozenset[int]] = {}
+        self._all_constants = frozenset({one for node in graph.nodes for one in self._constants_of(node)} | {*_ALWAYS})
+        self._rounds_with_all = _ROUNDS_WITH_ALL_THRESHOLDS
         self._excluded: dict[str, dict[int | None, None]] = {}
 
     def run(self, arguments: Mapping[Place, Value]) -> Checkable:
@@ -140,12 +146,13 @@ class _Search:
         grown = _joined(former, State(self.merged(node, entering, None)))
         return self._widened(former, grown, _NO_LIMITS) if number else grown
 
-    def widened(self, node: int, former: Values, grown: Values, number: int) -> Values:  # noqa: ARG002
+    def widened(self, node: int, former: Values, grown: Values, number: int) -> Values:
         """Joined at first, then to constants of the code, at last to none."""
         grown = _joined(former, State(grown))
         if number <= _ROUNDS_BEFORE_WIDENING:
             return grown
-        return self._widened(former, grown, self._thresholds if number <= _ROUNDS_WITH_THRESHOLDS else _NO_LIMITS)
+        has_limits = number <= _ROUNDS_WITH_THRESHOLDS
+        return self._widened(former, grown, self._limits(node, former, grown) if has_limits else _NO_LIMITS)
 
     def leq(self, one: Values, other: Values) -> bool:
         """Whether joining adds nothing."""
@@ -189,6 +196,36 @@ class _Search:
                 if not edges:
                     self._excluded.setdefault(node, {})[outcome.address] = None
         return found
+
+    def _limits(self, header: int, former: Values, grown: Values) -> Limits:
+        """Where values that grow in a loop are likely to stop: constants of its code, and values that do not grow.
+
+        At first constants of other code, too: a value that nothing limits goes from each of them to the next one, in
+        each loop, so that the rounds would grow with the square of the program.
+        """
+        if header not in self._thresholds:
+            own = next(loop.nodes for loop in self._nodes.order.loops if loop.header == header)
+            found = (one for node in own for one in self._constants_of(self._nodes.names[node]))
+            self._thresholds[header] = frozenset({*found, *_ALWAYS})
+        self._rounds_with_all -= 1
+        constants = self._thresholds[header] if self._rounds_with_all < 0 else self._all_constants
+        stable = (value for place, value in grown.items() if value.is_number and value == former.get(place))
+        numbers = {*constants, *(end % WORD for one in stable for end in (one.low, one.high))}
+        near = {(number + by) % WORD for number in numbers for by in (-1, 0, 1)}
+        return sorted(near), sorted(one - WORD if one >= WORD // 2 else one for one in near)
+
+    def _constants_of(self, node: str) -> Iterator[int]:
+        """The constants in the code of ``node``."""
+        ends = {self._graph.nodes[edge.target][0] for edge in self._graph.leading[node]}
+        address = self._graph.nodes[node][0]
+        while True:
+            instruction = self._code.instructions.get(address)
+            if instruction is None:
+                return
+            yield from _constants(instruction)
+            address += instruction.size_bytes
+            if instruction.control is not Control.NEXT or address in ends:
+                return
 
     @staticmethod
     def _lies(state: State, said: Values) -> bool:
@@ -249,17 +286,12 @@ def _joined(old: Values | None, state: State) -> Values:
     return joined(State(old), state).values
 
 
-def _thresholds(code: Code, graph: Graph) -> Limits:
-    """Numbers in the texts of the instructions: where values that grow are likely to stop."""
-    found = {0, WORD // 2 - 1, WORD - 1}
-    functions = {address for address, _ in graph.nodes.values()}
-    low, high = min(functions), max(functions) + 4096
-    for address, instruction in code.instructions.items():
-        if low <= address <= high:
-            for word in instruction.text.replace("#", " ").replace(",", " ").replace("]", " ").split():
-                try:
-                    constant = int(word, 0) % WORD
-                except ValueError:
-                    continue
-                found.update(((constant - 1) % WORD, constant, (constant + 1) % WORD))
-    return sorted(found), sorted(one - WORD if one >= WORD // 2 else one for one in found)
+def _constants(instruction: Instruction) -> Iterator[int]:
+    """The numbers in the text of ``instruction``, but for where it branches to."""
+    if instruction.branch_target is not None:
+        return
+    for word in instruction.text.replace("#", " ").replace(",", " ").replace("]", " ").split():
+        try:
+            yield int(word, 0) % WORD
+        except ValueError:
+            continue

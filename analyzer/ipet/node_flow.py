@@ -60,6 +60,16 @@ class NodeFlow:
         found = dict.fromkeys((0, *(way.target for node in order for way in outgoing[node])))
         return tuple(self.names[node] for node in found)
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each of these nodes in ``nodes``."""
+        return {node: place for place, node in enumerate(self.nodes)}
+
+    @cached_property
+    def ranks(self) -> Mapping[str, int]:
+        """The place of each of these nodes in ``found``."""
+        return {node: place for place, node in enumerate(self.found)}
+
     def before(self, ends: Iterable[str], within: Callable[[Edge], bool]) -> frozenset[str]:
         """``ends`` and the nodes from which edges of which ``within`` holds lead there."""
         found = self.order.before((self._number[name] for name in ends), lambda way: within(way.edge))

@@ -59,6 +59,7 @@ class Numbering:
         self._loaded: set[str] = set()  # symbols that begin with no constant on some way
         self._values: dict[str, dict[Place, Value]] = {}
         self._classes: dict[str, dict[str, Congruence]] = {}
+        self._followed: dict[str, dict[Place, Claim]] = {}
 
     def run(self) -> Names:
         """The names, when nothing changes any more.
@@ -106,6 +107,9 @@ class Numbering:
         arriving = [edge for edge in self._arriving[node] if edge.name in self._values]
         if node != self._graph.entry and arriving:
             self._claims[node] = self._numbered(node, arriving)
+        if self._followed.get(node) == self._claims[node]:  # the names of what leaves it are made of these alone
+            return
+        self._followed[node] = self._claims[node]
         tracer = Tracer(self._code, self._graph, self._invariants, self._coverage, self._as_names())
         traced = tracer.trace(node)
         self._sums.update(tracer.terms.linear)

@@ -112,7 +112,7 @@ SYMBOL = Value("@s1", 4, 4, 0)
 
 
 def seen(address, of_class=BY_16, at=TOP, **changed):
-    shown = Shown(frozenset({"@s1"}))
+    shown = Shown(frozenset({"s1"}))
     shown.see(replace(instruction(LOAD), **changed), [(at, address, of_class)])
     return shown.classes
 

@@ -40,7 +40,7 @@ class Shown:
     """Classes of names in one execution of a node.
 
     Attributes:
-        symbols: the names of symbols, of which accesses show something.
+        symbols: of which accesses show something; their names are these behind an ``@``.
         classes: by name.
     """
 
@@ -66,7 +66,8 @@ class Shown:
         if instruction.condition == ALWAYS and not instruction.in_it_block:
             for number, name, of_base in addresses:
                 is_unknown = number.is_number and number.high - number.low >= UNKNOWN_SPAN
-                if is_unknown and name.base in self.symbols and name.is_constant:
+                is_symbol = name.base.startswith("@") and name.base[1:] in self.symbols
+                if is_unknown and is_symbol and name.is_constant:
                     self.add(name.base, of_base)
 
     def add_sum(self, name: Value, named: State, access: Access, offset: int) -> None:

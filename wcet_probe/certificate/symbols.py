@@ -115,19 +115,13 @@ class Names:
 
     def begins(self, edge: Edge) -> frozenset[str]:
         """The symbols that have another value behind ``edge``."""
-        return self._at.get(edge.target, frozenset()) | self._behind.get(edge.source, frozenset())
+        if not self._begun:  # found when it is asked for: most names are traced only
+            for symbol, (way, node, _) in self.homes.items():
+                self._begun.setdefault((way, node), set()).add(symbol)
+        at, behind = self._begun.get(("at", edge.target), ()), self._begun.get(("behind", edge.source), ())
+        return frozenset((*at, *behind))
 
-    _at: dict[str, frozenset[str]] = field(default_factory=dict)
-    _behind: dict[str, frozenset[str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        places: dict[tuple[str, str], set[str]] = {}
-        for symbol, (way, node, _) in self.homes.items():
-            places.setdefault((way, node), set()).add(symbol)
-        for (way, node), symbols in places.items():
-            found = {"at": self._at, "behind": self._behind}.get(way)
-            if found is not None:
-                found[node] = frozenset(symbols)
+    _begun: dict[tuple[str, str], set[str]] = field(default_factory=dict, init=False, compare=False, repr=False)
 
 
 class Address(NamedTuple):
@@ -204,8 +198,7 @@ class Tracer:
     ) -> None:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self.names = names
-        self._symbols = frozenset(f"@{symbol}" for symbol in names.homes)
-        self._shown = Shown(self._symbols)
+        self._shown = Shown(names.homes)
         self._ranges: dict[str, Value] = {}
         self.terms = Terms(names.homes, names.sums)
 
@@ -255,7 +248,7 @@ class Tracer:
             for place, claim in self.names.claims.get(node, {}).items()
             if claim.symbol in self.names.homes and is_small(own := numbers.read(place))
         }
-        self._shown = Shown(self._symbols)
+        self._shown = Shown(self.names.homes)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
         executed, outcomes = [], list[Outcome]()

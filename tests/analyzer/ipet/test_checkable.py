@@ -1,13 +1,18 @@
 """What is said of registers and words in a certificate is what the checker finds again, with nothing else in hand."""
 
 import json
+import re
 
 import pytest
 
-from tests.support import image_of
+from tests.analyzer.ipet.hand_made import BEGIN
+from tests.support import guest_of, image_of
+from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.ipet.checkable import _NO_LIMITS, _outwards, _Search
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.coverage import Code
+from wcet_probe.certificate.coverage import Code, run_block
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import WORD, Value, join, number, within
 from wcet_probe.certificate.records import Graph
@@ -77,3 +82,40 @@ SIGNED = -WORD // 2, WORD // 2 - 1
 )
 def test_a_range_that_grows_goes_to_the_next_limit_on_the_sides_that_it_grows_to(before, grown, limits, widened):
     assert _outwards(number(*before), number(*grown), limits) == number(*widened)
+
+
+ROUND = """
+    movs r0, #0
+{number}:
+    ldr r2, [r3, r0]
+    adds r0, #4
+    adds r4, #1
+    cmp r0, #{end}
+    bne {number}b
+"""
+"""A loop that is left by equality: only the constant in its code tells where one counter stops, and none the other."""
+
+
+def _loops(count: int, monkeypatch) -> tuple[int, set[str]]:
+    """How many blocks the search executes for loops in a row, and what it says of their counter, of numbers."""
+    executed = []
+    monkeypatch.setattr(
+        "wcet_probe.analyzer.ipet.checkable.run_block", lambda *given: executed.append(given) or run_block(*given)
+    )
+    monkeypatch.setattr("wcet_probe.analyzer.ipet.checkable._ROUNDS_WITH_ALL_THRESHOLDS", 0)
+    loops = "".join(ROUND.format(number=1 + number, end=40 + 20 * number) for number in range(count))
+    target = load_target("cortex-m4")
+    code = f"{BEGIN}    ldr r3, =0x20000000{loops}    bx lr\n    .size f, . - f\n    .pool\n"
+    program = guest_of(code, target)
+    bound = prove(BoundRequest(program.image, target, program.instructions, program.costs, "f", Facts(), {}, {}))
+    said = {
+        line.split(" ", 3)[3] for line in bound.certify()[0].splitlines() if re.match("invariant .* r0 number", line)
+    }
+    return len(executed), said
+
+
+def test_the_search_grows_with_the_program(monkeypatch):
+    """A value that nothing limits does not go from constant to constant of other loops; a counter stops at its own."""
+    (some, said), (twice, _) = _loops(20, monkeypatch), _loops(40, monkeypatch)
+    assert twice <= 2.2 * some
+    assert {f"number 0 4 {(36 + 20 * number) // 4}" for number in range(20)} <= said
