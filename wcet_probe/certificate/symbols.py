@@ -247,14 +247,19 @@ class Tracer:
             return max(asserted.class_at(address), known.coarser(asserted.divisor(address)))
         return known.coarser(asserted.divisor(address))
 
+    def ranges_at(self, node: str) -> dict[str, Value]:
+        """What the invariants tell of symbols that places hold where ``node`` begins, modulo 2**32."""
+        known, found = State(dict(self._invariants[node])), dict[str, Value]()
+        for place, (symbol, offset) in self.names.claims.get(node, {}).items():
+            own = known.read(place)
+            if symbol in self.names.homes and own.is_number:
+                found[symbol] = own._replace(low=own.low - offset, high=own.high - offset)
+        return found
+
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
-        self._ranges = {
-            claim.symbol: own._replace(low=own.low - claim.offset, high=own.high - claim.offset)
-            for place, claim in self.names.claims.get(node, {}).items()
-            if claim.symbol in self.names.homes and is_small(own := numbers.read(place))
-        }
+        self._ranges = {symbol: one for symbol, one in self.ranges_at(node).items() if is_small(one)}
         self._shown = Shown(self._symbols)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
