@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence
+from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.numbers import TOP, Value
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.numbers import TOP, Value, bare
+from wcet_probe.certificate.records import Edge, Graph, says_nothing
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.symbols import Claim, Names, Pointers, Traced, Tracer
 from wcet_probe.certificate.terms import Form, form_of_name, name_of_sum
@@ -93,7 +93,8 @@ class Numbering:
         found: list[Place] = []
         for place in dict.fromkeys((*self._code.isa.REGISTERS, *known)):
             value = known.get(place, TOP if isinstance(place, str) else None)
-            if value is not None and value.is_number and not value.is_constant:
+            is_told = value is not None and (isinstance(place, str) or not says_nothing(place, value))
+            if value is not None and is_told and value.is_plain and not value.is_constant:
                 found.append(place)
         return found
 
@@ -117,11 +118,11 @@ class Numbering:
             states = traced.leaving.get(edge.name, ())
             if states and edge.name in self._coverage.taken:
                 places = self._places(edge.target)
-                first = {place: states[0].read(place) for place in places}
+                first = {place: bare(states[0].read(place)) for place in places}
                 self._values[edge.name] = {
                     place: value for place, value in first.items()
-                    if value.is_constant and (value.base.startswith(_FRESH) or value.is_number)
-                    and all(state.read(place) == value for state in states)
+                    if value.is_constant and (value.base.startswith(_FRESH) or value.base in {"number", "stack"})
+                    and all(bare(state.read(place)) == value for state in states)
                 }  # fmt: skip
 
     def _as_names(self) -> Names:
@@ -176,7 +177,7 @@ class Numbering:
         found: set[Claim] = set()
         for edge, value in zip(arriving, known, strict=True):
             base = value.base.removeprefix(_FRESH)
-            if value.is_number:
+            if not value.base.startswith(_FRESH):
                 return None
             if base in self._homes:
                 way, home, _ = self._homes[base]
@@ -234,7 +235,7 @@ class Numbering:
             if symbol not in begins or symbol not in self._homes or edge.name not in self._coverage.taken:
                 continue
             for state in traced.leaving.get(edge.name, ()):
-                value = state.read(place)
+                value = bare(state.read(place))
                 if not value.is_number:
                     self._loaded.add(symbol)
                 begun = Value(value.base, value.low - offset, value.low - offset, 0)
@@ -246,11 +247,7 @@ class Numbering:
     @staticmethod
     def _add(new: dict[str, Congruence | None], symbol: str, own: Congruence) -> None:
         old = new[symbol]
-        if old is not None:
-            modulus = min(own.modulus, old.modulus)
-            difference = (own.residue - old.residue) % modulus
-            own = own.coarser(min(modulus, difference & -difference or modulus))
-        new[symbol] = own
+        new[symbol] = own if old is None else either(own, old)
 
     def _kept_homes(self) -> dict[str, tuple[str, str, Congruence]]:
         used = {claim.symbol for claims in self._claims.values() for claim in claims.values()}

@@ -34,6 +34,8 @@ SPECIMENS = (
     ("buddy-binary", "mpc603e", "free"),
     ("avl-best-fit", "cortex-m0plus", "malloc"),
     ("fast-fit", "arm926ej-s", "malloc"),
+    ("quick-fit", "mpc603e", "malloc"),
+    ("avl-best-fit", "cortex-m4", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 NEST = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};

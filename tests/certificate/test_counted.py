@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from functools import cache
+from unittest import mock
 
 import pytest
 
@@ -21,11 +22,15 @@ from wcet_probe.evidence.checking import allocator_binary
 
 COUNTED = ("first-fit", "mpc603e", "malloc")
 STRIDED = ("buddy-binary", "arm926ej-s", "malloc")
+LONG_STEPS = ("quick-fit", "mpc603e", "malloc")
+"""A page is cut into fragments of one size, which may be longer than a line: a fact counts the lines."""
 HEAP_BYTES = 5000
 
 
 @pytest.mark.parametrize(
-    "one", [COUNTED, STRIDED, ("djgpp-sbrk", "mpc603e", "malloc"), ("first-fit", "arm926ej-s", "free")], ids=" ".join
+    "one",
+    [COUNTED, STRIDED, LONG_STEPS, ("djgpp-sbrk", "mpc603e", "malloc"), ("first-fit", "arm926ej-s", "free")],
+    ids=" ".join,
 )
 def test_the_bound_is_checked_in_full(one):
     document, binary = specimen(*one)
@@ -79,6 +84,11 @@ FORGERIES = {
         "miss:traversal1",
         factors(lambda _, factor: factor + 1 if factor > 0 else factor),
     ),
+    "a line fewer for an entry than the fact counts": (
+        LONG_STEPS,
+        "miss:traversal2:lines",
+        factors(lambda _, factor: factor + 1 if factor < 0 else factor),
+    ),
 }
 
 
@@ -108,6 +118,62 @@ def test_misses_of_another_access_are_no_lines_of_the_traversal():
         return problem, derivations, [moved if line == victim else line for line in followed]
 
     assert "miss:traversal1" in limits(solved_again(document, change), binary).found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        factors(lambda _, factor: 2 * factor if factor > 0 else factor),
+        lambda one: replace(one, constant=131, coefficients=dict(list(one.coefficients.items())[-1:])),
+    ],
+    ids=["two misses for a line", "the lines of one entry for all"],
+)
+def test_each_entry_pays_for_the_lines_of_long_steps(change):
+    document, binary = specimen(*LONG_STEPS)
+    forged = solved_again(document, constraint_changed("miss:traversal2:lines", change))
+    with mock.patch("wcet_probe.certificate.check.check_shown", return_value=""):  # another path is the dearest
+        assert "traversal2:lines" in limits(forged, binary).found
+
+
+@pytest.mark.parametrize(
+    "steps",
+    ["0 16 268435455", "16 16 4097", "4294967280 16 129"],
+    ids=["any multiple", "a line could be met again", "forth and back"],
+)
+def test_steps_that_are_not_known_to_be_short_or_of_one_direction_leave_lines_more_than_once(steps):
+    """The size of a fragment is said to be in a range that is wider than it is, in the loop and behind it."""
+    document, binary = specimen(*LONG_STEPS)
+    own = re.compile(r"invariant (0x100140/take_fragment.0x1[57]|quick_fit_malloc.0x(54|114)').* r7 number 16 16 127$")
+
+    def change(problem, derivations, followed):
+        wider = [re.sub("16 16 127$", steps, line) if own.match(line) else line for line in followed]
+        assert wider != followed or problem.unit == "cycles"
+        return problem, derivations, wider
+
+    found = limits(solved_again(document, change), binary)
+    assert found.verdict == "not checked"
+    assert "traversal2:lines" in found.found
+
+
+def test_a_step_that_begins_anew_in_each_round_may_be_another_one():
+    """The size of a fragment is said to have a name of its own in each round, in the loop and behind it."""
+    document, binary = specimen(*LONG_STEPS)
+    header = "0x100140/take_fragment+0x158"
+
+    def change(problem, derivations, followed):
+        forged = []
+        for line in followed:
+            if line == f"name {header} r7 s48 0":
+                forged += [f"name {header} r7 s999 0", f"symbol s999 at {header} 16 0"]
+            elif not re.match(
+                r"(name|shown|must data) (0x100140/take_fragment.0x1[57]|quick_fit_malloc.0x(54|114)).*\bs48\b", line
+            ):
+                forged.append(line)
+        return problem, derivations, forged
+
+    found = limits(solved_again(document, change), binary)
+    assert found.verdict == "not checked"
+    assert "traversal2:lines" in found.found
 
 
 @cache

@@ -230,7 +230,7 @@ def check_caches(
     caches.check_modified(annotations)
     if target.dcache is not None or target.unaligned:
         used |= {f"fact {where}" for where in asserted.where}
-    if any(rests_on_stack(one.executed, target) for one in caches.traced.values()):
+    if tracer.rests_on_stack or any(rests_on_stack(one.executed, target) for one in caches.traced.values()):
         used.add("stack-alignment")
     if any(
         step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own

@@ -37,7 +37,7 @@ BELIEVED = Congruence(2 * MOST_MODULUS, 0)
 
 def residue_of(value: Value) -> Congruence:
     """The class of a number by its steps; of a distance from the stack pointer at entry, modulo 8: stack-alignment."""
-    if value.base not in {"number", "stack"}:
+    if not (value.is_plain or value.base == "stack"):
         return UNALIGNED
     modulus = min(value.stride & -value.stride, MOST_MODULUS) if value.stride else MOST_MODULUS
     if value.base == "stack":
@@ -55,6 +55,13 @@ def shifted(known: Congruence, bits: int | None, number: Value) -> Congruence:
     if bits and not (number.is_number and number.high - number.low < UNKNOWN_SPAN):
         known = UNALIGNED
     return Congruence(min(MOST_MODULUS, known.modulus << bits), known.residue << bits).moved(0)
+
+
+def either(one: Congruence, other: Congruence) -> Congruence:
+    """The class of a number that is of one of two."""
+    modulus = min(one.modulus, other.modulus)
+    apart = (one.residue - other.residue) % modulus
+    return one.coarser(min(modulus, apart & -apart or modulus))
 
 
 def difference(one: Congruence, other: Congruence) -> Congruence:

@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.misses import ENTER, Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.numbers import WORD
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.residents import NOTHING, YoungerSet, lasting_ways, union
 from wcet_probe.certificate.steps import Spot, Step
 from wcet_probe.certificate.walk import natural_loop
 from wcet_probe.model.target import CacheConfig, Replacement
 
+_LONGEST_STEP_BYTES = 1 << 16
+_MOST_LINES = WORD // _LONGEST_STEP_BYTES // 2
 Loops = Sequence[tuple[str, Sequence[str], Sequence[str]]]
 """Header, entering and back edges of each loop."""
 
@@ -177,7 +180,7 @@ def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
 
 
 def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
-    """Whether all misses are of one access in a loop that moves in one direction, and pay for what it moves."""
+    """Whether all misses are of one access in a loop that moves in one direction, and pay for the lines it comes to."""
     spots = {step.spot for _, _, step, _ in own}
     spot = next(iter(spots), None)
     if len(spots) != 1 or spot is None or not all(step.is_certain and step.fills for _, _, step, _ in own):
@@ -186,7 +189,9 @@ def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) ->
     for loop in counting.around.get(own[0][1], ()):
         if nodes <= loop.inside:
             step_bytes = _step_bytes(caches, spot, loop)
-            if step_bytes is not None and _pays(caches, limit, own, step_bytes, loop):
+            if step_bytes is not None and (
+                _pays(caches, limit, own, step_bytes, loop) or _pays_lines(limit, own, step_bytes, loop)
+            ):
                 return _stays(caches, own, spot, loop.inside)
     return False
 
@@ -201,31 +206,47 @@ class _Loop(NamedTuple):
 
 
 def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
-    """Most that the base of ``spot`` moves in a round of a loop, in one direction; None if nothing tells."""
+    """Most that the base of ``spot`` moves in a round of a loop, in one direction; None if nothing tells.
+
+    It moves by a constant and by multiples of symbols of one value in an entry of the loop, in ranges that the
+    invariants tell where the loop begins.
+    """
     base, tracer = spot.base.partition("^")[0], caches.tracer
     form = {base: 1} if base in tracer.names.homes else tracer.terms.linear.get(base)
     if form is None or not form.keys() <= tracer.names.homes.keys():
         return None
-    nodes, ends = loop.inside, {edge.name for edge in loop.back}
-    for node in nodes:
-        for edge in caches.graph.leading[node]:
-            passage = caches.passages.get(edge.name)
-            is_round = edge.target in nodes and edge.name not in ends
-            if passage is not None and is_round and not passage.begins.isdisjoint(form):
+    ends, begun = {edge.name for edge in loop.back}, set[str]()
+    for edge in (edge for node in loop.inside for edge in caches.graph.leading[node]):
+        passage = caches.passages.get(edge.name)
+        if passage is not None and edge.target in loop.inside:
+            begun |= passage.begins
+            if edge.name not in ends and not passage.begins.isdisjoint(form):
                 return None
-    steps = list[int]()
+    fixed = {name: one for name, one in tracer.ranges_at(loop.header).items() if name not in begun}
+    lows, highs = [0], [0]
     for name in ends:
-        passage, moved = caches.passages[name], 0
-        for symbol, factor in form.items():
-            if symbol in passage.begins:
-                own = [added for other, added in passage.moved.get(symbol, ()) if other == symbol]
-                if not own:
-                    return None
-                moved -= factor * own[0]
-        steps.append((moved + (1 << 31)) % (1 << 32) - (1 << 31))
-    if not steps or min(steps) < 0 < max(steps):
-        return None
-    return max(map(abs, steps))
+        passage, moved, bytes_more = caches.passages[name], Counter[str](), 0
+        for symbol in form.keys() & passage.begins:
+            value = passage.values.get(symbol)
+            if value is None or not value.base.startswith("@"):
+                return None
+            bytes_more += form[symbol] * value.low
+            own = value.base.removeprefix("@")
+            for part, times in tracer.terms.linear.get(own, {own: 1}).items():
+                moved[part] += form[symbol] * times
+            moved[symbol] -= form[symbol]
+        parts = {part: times for part, times in moved.items() if times % WORD}
+        if not parts.keys() <= fixed.keys():
+            return None
+        reached = [sorted((_signed(times) * fixed[part].low, _signed(times) * fixed[part].high))
+                   for part, times in parts.items()]  # fmt: skip
+        lows.append(_signed(bytes_more) + sum(low for low, _ in reached))
+        highs.append(_signed(bytes_more) + sum(high for _, high in reached))
+    return max(-min(lows), *highs) if ends and not min(lows) < 0 < max(highs) else None
+
+
+def _signed(number: int) -> int:
+    return (number + WORD // 2) % WORD - WORD // 2
 
 
 def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
@@ -254,6 +275,19 @@ def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: 
         ):
             return True
     return False
+
+
+def _pays_lines(limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
+    """Whether each entry of the loop pays for all lines that a fact counts of the accesses, which it leaves but once.
+
+    To come back to a line that was left an address has to go around the words, and so comes to more lines than that.
+    """
+    facts, factor = {step.objects for _, _, step, _ in own}, max(factor for *_, factor in own)
+    most = next(iter(facts))
+    if len(facts) != 1 or most is None or step_bytes > _LONGEST_STEP_BYTES or most.lines > _MOST_LINES:
+        return False
+    credited = Counter({**limit.credited, ENTER: limit.credited.get(ENTER, 0) + limit.constant})
+    return all(credited[name] >= factor * most.lines for name in loop.entering)
 
 
 def _is_passed(caches: Caches, header: str, node: str, inside: Iterable[str]) -> bool:

@@ -80,6 +80,11 @@ def constant(word: int) -> Value:
     return Value("number", word % WORD, word % WORD, 0)
 
 
+def bare(value: Value) -> Value:
+    """``value`` by the name alone that it has, whether or not it may be derived from the stack pointer."""
+    return Value(f"@{value.base[len(TAINTED) :]}", *value[1:]) if value.base.startswith(TAINTED) else value
+
+
 def unknown(*operands: Value) -> Value:
     """Something that was computed from ``operands``."""
     return ANY if any(one.may_be_stack for one in operands) else TOP

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, residue_of
+from wcet_probe.certificate.numbers import bare
 from wcet_probe.certificate.state import Place, State
 from wcet_probe.model.instruction import Instruction, Shift
 
@@ -18,6 +19,11 @@ COMPUTES = re.compile(
 """The text of a computation; an ``s`` behind an ``i`` is no suffix: ``addis`` and ``oris`` compute something else."""
 NUMBER = re.compile("-?(?:[0-9]|0x)[0-9a-f]*")
 _MULTIPLIES = re.compile(r"(mul|mla|mls|umul|smul|umla|smla|rlwinm\S* \S+ \S+ (?!0,))")
+_WRITES_BACK = re.compile(
+    r"(?:\[|ux r[0-9]+, )([a-z]+[0-9]*)\]?, (-?)([a-z]+[0-9]*)(?:, lsl #((?:0x)?[0-9a-f]+))?(?:\]!)?$"
+)
+"""A register that an access moves by another one: ``[r1], r2``, ``[r1, -r2, lsl #2]!``, ``lwzux r0, r1, r2``."""
+_MOVES = re.compile(r"mov(?:eq|ne|[hl][si]|lo|cs|cc|mi|pl|v[sc]|g[te]|l[te])(?:\.w)? ([a-z]+[0-9]*), #?(\S+)")
 ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14", "pc": "r15"}
 ALWAYS = 14
 
@@ -31,6 +37,11 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
     is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
     if _MULTIPLIES.match(instruction.text):
         return "mul", [], None
+    moves = _WRITES_BACK.search(instruction.text) if place in instruction.writes - instruction.loaded else None
+    if moves is not None and instruction.accesses and ALIASES.get(moves[1], moves[1]) == place:
+        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
+        words = [ALIASES.get(word, word) for word in (moves[1], moves[3])]
+        return ("sub" if moves[2] else "add", words, int(moves[4] or "0", 0)) if is_plain else None
     if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
         return None
     words = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
@@ -43,11 +54,21 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
     return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
 
 
+def moved_if(instruction: Instruction, place: Place) -> str | None:
+    """What a conditional instruction of Arm puts into ``place`` if it is executed, a register or a constant."""
+    found = _MOVES.fullmatch(instruction.text)
+    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
+    return (
+        ALIASES.get(found[2], found[2]) if found and not is_plain and ALIASES.get(found[1], found[1]) == place else None
+    )
+
+
 def class_of(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:
     """What is known of an operand modulo a power of two."""
     if re.fullmatch(NUMBER, word):
         return Congruence(MOST_MODULUS, int(word, 0) % MOST_MODULUS)
-    value = before.read(word)
+    value = bare(before.read(word))
     if value.base.startswith("@"):
-        return alignments.get(value.base, UNALIGNED).moved(value.low) if value.is_constant else UNALIGNED
-    return residue_of(value) if value.is_number else UNALIGNED
+        known = alignments.get(value.base, UNALIGNED)
+        return (known if value.is_constant else known.coarser(value.stride & -value.stride)).moved(value.low)
+    return residue_of(value)

@@ -65,7 +65,7 @@ class Shown:
         """
         if instruction.condition == ALWAYS and not instruction.in_it_block:
             for number, name, of_base in addresses:
-                is_unknown = number.is_number and number.high - number.low >= UNKNOWN_SPAN
+                is_unknown = number.is_plain and number.high - number.low >= UNKNOWN_SPAN
                 is_symbol = name.base.startswith("@") and name.base[1:] in self.symbols
                 if is_unknown and is_symbol and name.is_constant:
                     self.add(name.base, of_base)
@@ -82,7 +82,8 @@ class Shown:
         shift = _SHIFTS.fullmatch(instruction.text)
         is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
         if shift and is_plain and ALIASES.get(shift[1], shift[1]) == place:
-            known = class_of(self.classes, before, ALIASES.get(shift[2], shift[2]))
+            register = ALIASES.get(shift[2], shift[2])
+            known = class_of(self.classes, before, register) if before.read(register).base != "stack" else UNALIGNED
             return Congruence(min(known.modulus, known.residue & -known.residue or known.modulus), 0)
         found = operands_of(instruction, place)
         if found is None or found[0] == "mul":

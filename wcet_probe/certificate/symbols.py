@@ -6,8 +6,9 @@ value only where the certificate says that it begins anew, at a node or behind o
 names beside the numbers that the invariants tell; what is computed in it and is no such sum has a name of its own, that
 of the instruction and the register, until the block is left.
 
-Names are bases of `numbers.Value` that begin with ``@``. Only what the invariants know as a number gets one: a name is
-never that of a stack address.
+Names are bases of `numbers.Value` that begin with ``@``, or with `numbers.TAINTED` if what is called so may be a stack
+address: a store through it may hit any word of the stack. They are one name (`numbers.bare`) wherever it matters only
+which bytes an access goes to.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from wcet_probe.certificate.congruences import (
     UNKNOWN_SPAN,
     Congruence,
     difference,
+    either,
     residue_of,
     shifted,
 )
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.near import Near, is_small, near_symbol
-from wcet_probe.certificate.numbers import TOP, WORD, Value, constant
-from wcet_probe.certificate.operands import ALWAYS, class_of, operands_of
+from wcet_probe.certificate.numbers import TAINTED, TOP, WORD, Value, bare, constant
+from wcet_probe.certificate.operands import ALWAYS, class_of, moved_if, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
 from wcet_probe.certificate.state import Place, State, joined
@@ -186,7 +188,12 @@ class Traced:
 
 
 class Tracer:
-    """Executes nodes on names."""
+    """Executes nodes on names.
+
+    Attributes:
+        names: of the certificate.
+        rests_on_stack: whether a class of a distance from the stack pointer was asked for, which is *stack-alignment*.
+    """
 
     def __init__(
         self,
@@ -197,7 +204,7 @@ class Tracer:
         names: Names,
     ) -> None:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
-        self.names = names
+        self.names, self.rests_on_stack = names, False
         self._shown = Shown(names.homes)
         self._ranges: dict[str, Value] = {}
         self.terms = Terms(names.homes, names.sums)
@@ -226,9 +233,9 @@ class Tracer:
         value = self._invariants[self._graph.entry].get(place, TOP)
         return max(residue_of(value), self._asserted(value))
 
-    def _asserted(self, value: Value) -> Congruence:
-        """What facts tell of a number of which nothing is known."""
-        is_unknown = value.is_number and value.high - value.low >= UNKNOWN_SPAN
+    def _asserted(self, value: Value, *, is_loaded: bool = False) -> Congruence:
+        """What facts tell of a number of which nothing is known; if it ``is_loaded``, whatever it may point to."""
+        is_unknown = (value.is_plain if is_loaded else value.is_number) and value.high - value.low >= UNKNOWN_SPAN
         asserted = self.names.asserted
         believed = BELIEVED if asserted.has_remainders else Congruence(asserted.most, 0)
         return believed if is_unknown else UNALIGNED
@@ -240,14 +247,19 @@ class Tracer:
             return max(asserted.class_at(address), known.coarser(asserted.divisor(address)))
         return known.coarser(asserted.divisor(address))
 
+    def ranges_at(self, node: str) -> dict[str, Value]:
+        """What the invariants tell of symbols that places hold where ``node`` begins, modulo 2**32."""
+        known, found = State(dict(self._invariants[node])), dict[str, Value]()
+        for place, (symbol, offset) in self.names.claims.get(node, {}).items():
+            own = known.read(place)
+            if symbol in self.names.homes and own.is_number:
+                found[symbol] = own._replace(low=own.low - offset, high=own.high - offset)
+        return found
+
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
-        self._ranges = {
-            claim.symbol: own._replace(low=own.low - claim.offset, high=own.high - claim.offset)
-            for place, claim in self.names.claims.get(node, {}).items()
-            if claim.symbol in self.names.homes and is_small(own := numbers.read(place))
-        }
+        self._ranges = {symbol: one for symbol, one in self.ranges_at(node).items() if is_small(one)}
         self._shown = Shown(self.names.homes)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes)
@@ -277,11 +289,11 @@ class Tracer:
         for place in dict.fromkeys((*self._code.isa.REGISTERS, *known, *claims)):
             value = known.get(place, TOP) if isinstance(place, str) else known.get(place)
             claim = claims.get(place)
-            demand(claim is None or (value is not None and value.is_number), f"{place} at {node} cannot have a name")
+            demand(claim is None or (value is not None and value.is_plain), f"{place} at {node} cannot have a name")
             if claim is not None:
                 base = f"@{claim.symbol}"
                 alignments[base] = self._claimed_class(claim, value)
-                named.values[place] = Value(base, claim.offset, claim.offset, 0)
+                named.values[place] = _tainted(Value(base, claim.offset, claim.offset, 0), value)
             elif value is not None and value.is_number and not value.is_constant:
                 base = f"@entry:{place}"
                 alignments[base] = residue_of(value)
@@ -313,7 +325,8 @@ class Tracer:
             words = []
             for each in range(access.count):
                 number, name = machine.address_of(access, numbers, each), machine.address_of(access, named, each)
-                is_whole = access.align_mask == WORD - 1 and name.is_number and not name.is_constant
+                is_whole = access.align_mask == WORD - 1 and name.is_plain and not name.is_constant
+                name, by_parts = bare(name), UNALIGNED
                 if is_whole and access.index is not None and access.base is not None:
                     base, index = named.read(access.base), named.read(access.index)
                     last = self.terms.shifted(index, access.shift.value, access.shift_bits)
@@ -321,17 +334,21 @@ class Tracer:
                     name = (last and self.terms.sum_of([(base, 1), (last, factor)])) or TOP
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
+                    one, other = (class_of(alignments, named, str(part)) for part in (access.base, access.index))
+                    self._see_stack(named, (access.base, access.index))
+                    is_left = access.shift is Shift.LSL
+                    other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
+                    zero = Congruence(MOST_MODULUS, 0)
+                    by_parts = difference(one, other if access.subtract_index else difference(zero, other))
+                    by_parts = by_parts.moved(offset - name.low)
                     if name.base.startswith("@"):
-                        one, other = (class_of(alignments, named, str(part)) for part in (access.base, access.index))
-                        is_left = access.shift is Shift.LSL
-                        other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
-                        zero = Congruence(MOST_MODULUS, 0)
-                        sum_of = difference(one, other if access.subtract_index else difference(zero, other))
-                        known = max(residue_of(number), sum_of.moved(offset)).moved(-name.low)
+                        known = max(residue_of(number).moved(-name.low), by_parts)
                         alignments[name.base] = max(alignments.get(name.base, UNALIGNED), known)
                         if is_left:
                             self._shown.add_sum(name, named, access, offset)
-                of_base = self._at_access(alignments.get(name.base, UNALIGNED), instruction.address)
+                self.rests_on_stack |= number.base == "stack" and name.base.startswith("@")
+                of_base = max(alignments.get(name.base, UNALIGNED), by_parts)
+                of_base = self._at_access(of_base, instruction.address)
                 of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
                 near = self._near(name, alignments, instruction.address)
                 words.append(Address(number, name, of_base.moved(name.low), of_base, near))
@@ -372,24 +389,25 @@ class Tracer:
         nameless = [
             place
             for place, value in named.values.items()
-            if (value.is_number or value.base.startswith("@")) and not (value.is_constant and ">" not in value.base)
+            if (value.is_plain or value.base.startswith("@")) and not (value.is_constant and ">" not in value.base)
         ]
         for place in sorted(nameless, key=str):
-            if address is not None and place in instruction.writes - instruction.loaded:
-                named.values[place] = address
-                continue
-            same = kept(instruction, place, *former)
+            value = named.values[place]
+            same = address if place in instruction.writes - instruction.loaded else None
+            same = kept(instruction, place, *former) if same is None else same
             if same is not None:
-                named.values[place] = same
+                named.values[place] = _tainted(same, value)
                 continue
             term = name_of(self.terms, instruction, place, before)
-            named.values[place] = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
-            base, low = named.values[place].base, named.values[place].low
+            own = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
+            named.values[place], (base, low, *_) = _tainted(own, value), own
             number = numbers.values.get(place, TOP)
             if term is not None and base.startswith("@t") and low == 0 and is_small(number):
                 self._ranges[base.removeprefix("@")] = number
-            found = residue_of(number) if number.is_number else UNALIGNED
+            found = residue_of(number) if number.is_plain else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
+            if value.base.startswith("@"):  # it is one of a few distances from what has a name
+                computed = max(computed, class_of(alignments, State({place: value}), str(place)))
             known = max(found, computed).moved(-low)
             alignments[base] = max(alignments.get(base, UNALIGNED), known) if term else known
             self._shown.add(base, max(found, self._shown.computed(instruction, place, before)).moved(-low))
@@ -400,11 +418,16 @@ class Tracer:
         """What is known of a result by the parts of a sum, or by what facts tell of the parts of addresses."""
         if place not in instruction.writes | instruction.loaded or not instruction.writes | instruction.loaded:
             return UNALIGNED
-        operands = operands_of(instruction, place)
+        operands, instead = operands_of(instruction, place), moved_if(instruction, place)
+        if instead is not None and not number.is_number:
+            self._see_stack(before, (place, instead))
+            return either(class_of(alignments, before, place), class_of(alignments, before, instead))
         if operands is None:
-            return self._asserted(number)
+            is_executed = instruction.condition == ALWAYS and not instruction.in_it_block
+            return self._asserted(number, is_loaded=is_executed and place in instruction.loaded)
         name, words, bits = operands
         values = [class_of(alignments, before, word) for word in words]
+        self._see_stack(before, words)
         values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
         if len(values) == 1:
             return values[0] if name != "neg" else difference(Congruence(MOST_MODULUS, 0), values[0])
@@ -412,6 +435,10 @@ class Tracer:
             one, other = values if name not in {"rsb", "subf"} else values[::-1]
             return difference(one, other if name != "add" else difference(Congruence(MOST_MODULUS, 0), other))
         return UNALIGNED
+
+    def _see_stack(self, state: State, words: Iterable[str]) -> None:
+        """A class is computed of what ``words`` hold: of a stack address it rests on *stack-alignment*."""
+        self.rests_on_stack |= any(state.read(word).base == "stack" for word in words)
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
         """What ``edge`` does to names; None where it is never taken.
@@ -439,8 +466,9 @@ class Tracer:
         found: dict[str, Value] = {}
         sums: list[tuple[Place, Claim, Value]] = []
         for place, claim in self.names.claims.get(edge.target, {}).items():
-            symbol, value = claim.symbol, state.read(place)
-            demand(is_named(value), f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
+            symbol, value = claim.symbol, bare(state.read(place))
+            is_known = is_named(value) or (value.base == "stack" and value.is_constant)
+            demand(is_known, f"what is claimed of {place} at {edge.target} has no name on {edge.name}")
             own = _less(value, claim.offset)
             if symbol not in self.names.homes:
                 sums.append((place, claim, own))
@@ -485,6 +513,9 @@ class Tracer:
 
         Of a number that is known on this edge, but of which nothing is known there, facts speak as of any other.
         """
+        if value.base == "stack":
+            self.rests_on_stack = True
+            return residue_of(value)
         if not value.is_number:
             return traced.alignments.get(value.base, UNALIGNED).moved(value.low)
         believed = self._asserted(self._invariants[target].get(place, TOP))
@@ -497,6 +528,12 @@ class Tracer:
             wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
             f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
         )
+
+
+def _tainted(name: Value, value: Value | None) -> Value:
+    """``name``, which says that it may be derived from the stack pointer where ``value`` does."""
+    own = bare(name)
+    return own._replace(base=f"{TAINTED}{own.base[1:]}") if value is not None and value.may_be_stack else own
 
 
 def _written_back(executed: Executed) -> Value | None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice, product
 
-from wcet_probe.certificate.numbers import WORD, Value, constant
+from wcet_probe.certificate.numbers import WORD, Value, bare, constant
 
 _MOST_PARTS = 8
 _MOST_NAMES = 4
@@ -53,7 +53,7 @@ class Terms:
     def sum_of(self, values: Iterable[tuple[Value, int]]) -> Value | None:
         """The name of a sum of values, each times a factor; None if one of them has none, or nothing is left."""
         form, low = Counter[str](), 0
-        for value, factor in values:
+        for value, factor in ((bare(value), factor) for value, factor in values):
             if not is_named(value):
                 return None
             low += factor * value.low
@@ -76,7 +76,7 @@ class Terms:
         if not all(map(is_named, values)):
             return None
         name = f"t{self._numbers.setdefault(text, len(self._numbers))}"
-        self._settle(name, [value.base.removeprefix("@") for value in values if not value.is_number])
+        self._settle(name, [bare(value).base.removeprefix("@") for value in values if not value.is_number])
         return Value(f"@{name}", 0, 0, 0)
 
     def behind(
@@ -165,4 +165,4 @@ def is_named(value: Value) -> bool:
 
 def text_of(value: Value) -> str:
     """A value for the text of a computation."""
-    return f"{value.base}+{value.low}"
+    return f"{bare(value).base}+{value.low}"
