@@ -89,6 +89,7 @@ class CallSummaries:
         counted: entries of functions that call themselves, and of whose calls the number is known.
         supposed: of those of them that are being analysed, for what, and what their inner calls are supposed to do.
         points: how many points were analysed for them.
+        causes: why those functions were refused, as it was said.
 
     Keys that differ in registers alone that take no part in what the function does share a summary. Of the others, the
     first `_MOST_EXACT` of a function have each one of its own; those that come later share one, for a caller of which
@@ -105,6 +106,7 @@ class CallSummaries:
     counted: set[int] = field(default_factory=set)
     supposed: dict[int, tuple[CallKey, CallSummary]] = field(default_factory=dict)
     points: int = 0
+    causes: list[AnalysisError] = field(default_factory=list)
     _found: dict[CallKey, CallSummary] = field(default_factory=dict)
     _answers: dict[CallKey, CallKey] = field(default_factory=dict)
     _asked: dict[CallKey, list[CallKey]] = field(default_factory=dict)
@@ -164,6 +166,7 @@ class CallSummaries:
             except AnalysisError as error:
                 if tried == key:
                     self.refused[key.target] = str(error)
+                    self.causes.append(error)
                     raise UnsummarisedError(key.target, str(error)) from error
                 continue
             if self._found[tried].open_loops:

@@ -27,10 +27,15 @@ from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.dead_ends import returning_part
-from wcet_probe.analyzer.values.recursion import Followed
+from wcet_probe.analyzer.values.recursion import Followed, UnboundedRecursionError
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
-from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
+from wcet_probe.analyzer.values.unknown_targets import (
+    check_resolved,
+    grown_targets,
+    have_one_each,
+    too_large_for_targets,
+)
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Symbol
 
@@ -73,7 +78,9 @@ def resolved_values(work: ProofWork, entry: Symbol, called: CallKey | None, para
         parameters: of facts.
 
     Raises:
-        AnalysisError: an instruction, target or recursion cannot be resolved; the message names it.
+        AnalysisError: an instruction, target or recursion cannot be resolved; the message names it. Where the graph is
+            too large and functions could not be analysed once for all their calls, for an indirect branch or call
+            without known targets, or a recursion without a bound, that is what it names.
 
     *Soundness:* as said of the module.
     """
@@ -82,6 +89,11 @@ def resolved_values(work: ProofWork, entry: Symbol, called: CallKey | None, para
         known = _Expanded(frozenset(calls.refused) if work.may_summarise else None, frozenset(calls.unbounded))
         try:
             return _values_with(work, entry, called, parameters, known)
+        except TooManyPointsError as error:
+            sites = sorted({site for cause in calls.causes for site in cause.sites})
+            if sites:
+                raise too_large_for_targets(work.request.image, error, sites) from error
+            raise next((one for one in calls.causes if isinstance(one, UnboundedRecursionError)), error) from None
         except UnsummarisedError as error:
             # A callee with an open loop, which was too large to be expanded for that, may be refused as well.
             refused, unbounded = calls.refused.keys() - (known.whole or ()), calls.unbounded - known.unbounded

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Mapping, Sequence
 
-from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, never_returns
+from wcet_probe.analyzer.graph.supergraph import EXIT, Supergraph, TooManyPointsError, never_returns
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.memory import MOST_READ
@@ -62,6 +62,16 @@ def _unknown_targets(image: Image, values: Values, addresses: Sequence[int]) -> 
     ]
     head = f"the targets of {len(addresses)} indirect branches or calls are not known: "
     return AnalysisError(f"{head}{'; '.join(each)}; {_REMEDY}", sites=tuple(addresses))
+
+
+def too_large_for_targets(image: Image, error: TooManyPointsError, addresses: Sequence[int]) -> TooManyPointsError:
+    """``error``, that a graph is too large, for which the unknown targets of what is at ``addresses`` are a reason."""
+    head, places = str(error).partition(":")[0], ", ".join(map(image.location, addresses))
+    return TooManyPointsError(
+        f"{head}: functions cannot be analysed once for all of their calls where it is not known where they go, "
+        f"as at {places}; {_REMEDY}",
+        sites=tuple(addresses),
+    )
 
 
 def _reason(image: Image, values: Values, address: int) -> str:

@@ -18,6 +18,7 @@ from wcet_probe.analyzer.graph import expansion, supergraph
 from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
@@ -127,6 +128,31 @@ def test_a_tree_of_ten_calls_is_bounded():
 def key_of_pointers(*registers):
     pointers = frozenset(registers)
     return CallKey(64, pointers, escapes=False, is_aligned=True, below=pointers)
+
+
+def test_what_keeps_calls_from_being_summarised_is_named_where_all_expanded_are_too_many(monkeypatch):
+    """A call through a pointer has every function above it expanded: its targets are what is missing."""
+    monkeypatch.setattr(supergraph, "_MOST_POINTS", 300)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 100)
+    hooked = tree(7).replace("if (in) return x + a;", "if (in) hook(); return x + a;", 1)
+    guest = guest_of(f"void (*volatile hook)(void); void g(void) {{}}\n{hooked}", load_target("cortex-m4"), ".c")
+    with pytest.raises(AnalysisError, match=r"f7 has more than 300 basic blocks .* as at f0") as caught:
+        bound_of(guest, "f7")
+    (site,) = caught.value.sites
+    f0 = guest.image.function_at(site)
+    fact = f'[[calls]]\nfunction = "f0"\noffset = {site - f0.address:#x}\ntargets = ["g"]\nbecause = "a test"\n'
+    told = parse_facts(Path("facts.toml"), f'{fact}sha256 = "{code_sha256(guest.image, "f0")}"\n')
+    request = (guest.image, guest.target, guest.instructions, guest.costs, "f7", told, {}, {})
+    assert prove(BoundRequest(*request, summaries=True)).summarised
+
+
+def test_a_recursion_that_keeps_calls_from_being_summarised_is_named(monkeypatch):
+    monkeypatch.setattr(supergraph, "_MOST_POINTS", 300)
+    monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 100)
+    calling = tree(7).replace("if (in) return x + a;", "if (in) return f0(f0(x + in) + in);", 1)
+    guest = guest_of(calling, load_target("cortex-m4"), ".c")
+    with pytest.raises(UnboundedRecursionError, match="calls f0 recursively"):
+        bound_of(guest, "f7")
 
 
 @pytest.mark.parametrize("fails", ["nothing", "shared", "everything"])

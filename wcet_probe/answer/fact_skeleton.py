@@ -27,6 +27,7 @@ from wcet_probe.analyzer.facts.language import (
 )
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
+from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.errors import AnalysisError, UsageError
@@ -121,12 +122,13 @@ def with_all_missing(
 ) -> AnalysisError:
     """``error``, for which ``asked`` has no bound, with all facts that are missing and not only those in the way first.
 
-    What is ``remembered`` of the proof that failed is not analysed again.
+    What is ``remembered`` of the proof that failed is not analysed again. Of a graph that is too large nothing more is
+    looked for, which would take as long again for each round.
 
     Raises:
         UsageError: a fact that is there is wrong.
     """
-    if not (error.headers or error.sites or _RECURSION.match(str(error))):
+    if isinstance(error, TooManyPointsError) or not (error.headers or error.sites or _RECURSION.match(str(error))):
         return error
     progress("looking for all that is missing")
     trial = _looked(asked, progress, remembered)

@@ -96,6 +96,8 @@ _EXTENDED: dict[int, _Plain | _Memory] = {
     144: _Plain("move_to_condition", "d"),
     83: _Plain("move_from_machine_state", "", "d"),
     146: _Plain("move_to_machine_state", "d"),
+    131: _Plain("write_external_enable", "d"),
+    163: _Plain("write_external_enable"),
     339: _Plain("move_from_special", "", "d"),
     371: _Plain("move_from_special", "", "d"),
     467: _Plain("move_to_special", "d"),

@@ -107,3 +107,30 @@ def test_a_critical_section_is_bounded_checked_and_run(target, tmp_path, monkeyp
         )
         capsys.readouterr()
     assert found["f"]["bound"]["instructions"] > 200
+
+
+POWERPC_SOURCE = """
+static volatile unsigned taken, data[8];
+int shared(int n) {
+    unsigned before, sum = 0;
+    __asm volatile("mfmsr %0\\n wrteei 0" : "=r"(before) :: "memory");
+    for (unsigned i = 0; i < (before & 0x8000 ? 8u : 3u); i++) sum += data[i] + n;
+    __asm volatile("wrtee %0" :: "r"(before) : "memory");
+    return taken = sum;
+}
+"""
+
+
+def test_a_critical_section_by_wrtee_is_bounded_on_the_core_that_has_it(tmp_path, monkeypatch, capsys):
+    """Its cycles are in the e200z6's table alone: the others do not have the instruction."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(POWERPC_SOURCE, load_target("e200z6"), ".c").elf)
+    command = ["bound", "guest.elf", "--entry", "shared", "-q", "--target"]
+    assert main([*command, "mpc603e"]) == ExitCode.NO_BOUND
+    assert "no timing class 'write_external_enable'" in capsys.readouterr().err
+    assert main([*command, "e200z6", "--json"]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["bound"]["instructions"] > 8 * 4
+    (tmp_path / "found.json").write_text(json.dumps(found), "utf-8")
+    assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
+    assert "covers the code of the image" in capsys.readouterr().out
