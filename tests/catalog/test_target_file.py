@@ -32,8 +32,8 @@ DELIBERATELY_ABSENT = {
     "cortex-m4": A32_ONLY | REFUSED | FLOAT,
     "cortex-m4f": A32_ONLY | REFUSED | DOUBLE_ARITHMETIC,
     "arm926ej-s": AFTER_ARMV5 | REFUSED | FLOAT,
-    "mpc603e": {"system", "cache_management"},
-    "mpc755": {"system", "cache_management"},
+    "mpc603e": {"system", "cache_management", "write_external_enable"},
+    "mpc755": {"system", "cache_management", "write_external_enable"},
     "e200z6": {"system", "cache_management", "load_string", "store_string"}
     | {name for name in TIMING_CLASSES[Isa.POWERPC] if name.startswith("float_")},
     "cortex-m7": A32_ONLY | REFUSED,
