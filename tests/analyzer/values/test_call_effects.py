@@ -247,6 +247,11 @@ def any_effect(draw):
     return Effect(tuple(results), tuple(sorted(written)), draw.random() < 0.3, tuple(through))
 
 
+def some_bytes(part):
+    """The bytes of ``part`` that are near: it may be all of the memory."""
+    return set(range(max(part.low, -300), min(part.high, 300) + 1))
+
+
 def does_no_more(one, other):
     """Whether all that ``one`` does is told by ``other``, part by part."""
     results = {result.location: result for result in other.results}
@@ -265,13 +270,12 @@ def does_no_more(one, other):
         for part in one.through
     )
     for part in other.written:
-        bytes_ = set(range(max(part.low, -300), min(part.high, 300) + 1))
         for base in Base if part.base is Base.ANY else (part.base,):
-            covered[base] |= bytes_
+            covered[base] |= some_bytes(part)
     return (
         within
         and is_behind
-        and all(set(range(part.low, part.high + 1)) <= covered[part.base] for part in one.written)
+        and all(some_bytes(part) <= covered[part.base] for part in one.written)
         and (other.escapes or not one.escapes)
     )
 
