@@ -82,6 +82,9 @@ class Written(NamedTuple):
     high: int
 
 
+_ANYWHERE = Written(Base.ANY, *_WHOLE_STACK)
+
+
 class WrittenThrough(NamedTuple):
     """Bytes from ``low`` to ``high`` that may be written, counted from where a register points at the call."""
 
@@ -196,7 +199,7 @@ def seen_by_caller(
         if pointed is not None:
             through.add(WrittenThrough(pointed.register, pointed.low + one.low, pointed.high + one.high))
         elif term is None or state.base(term) is Base.ANY or state.has_low_part(term):
-            written.add(Written(Base.ANY, *_WHOLE_STACK))
+            written.add(_ANYWHERE)
         else:
             written.add(_behind(state.base(term), state.value(term), one))
     return _pieces(written, through)
@@ -214,10 +217,12 @@ def _behind(base: Base, pointed: StridedInterval, one: WrittenThrough) -> Writte
 def _pieces(
     written: Iterable[Written], through: Iterable[WrittenThrough]
 ) -> tuple[tuple[Written, ...], tuple[WrittenThrough, ...]]:
-    """The same bytes in fewer pieces, of those behind registers one for each; none where all may be written."""
+    """The same bytes in fewer pieces, of those behind registers one for each; one piece where all may be written."""
     merged = tuple(sorted(_merged(written)))
+    if any(piece.base is Base.ANY for piece in merged):
+        return (_ANYWHERE,), ()
     hulls: dict[Location, WrittenThrough] = {}
-    for one in () if any(piece.base is Base.ANY for piece in merged) else through:
+    for one in through:
         former = hulls.get(one.register, one)
         hulls[one.register] = WrittenThrough(one.register, min(former.low, one.low), max(former.high, one.high))
     return merged, tuple(hulls[at] for at in sorted(hulls))
@@ -322,7 +327,7 @@ def _written(access: Access) -> Written:
         case Base.NUMBER:
             low, high = access.offset.unsigned_range()
         case _:
-            return Written(Base.ANY, *_WHOLE_STACK)
+            return _ANYWHERE
     return Written(access.base, low, high + access.size_bytes - 1)
 
 
@@ -359,7 +364,7 @@ def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
     written = {*one.written, *(below if in_haste and part in grows else part for part in other.written)}
     merged, through = _pieces(written, (*one.through, *other.through))
     if in_haste and through != one.through:  # as the innermost call's argument may move on and on
-        merged, through = _pieces((*written, Written(Base.ANY, *_WHOLE_STACK)), ())
+        merged, through = (_ANYWHERE,), ()
     return Effect(tuple(results[at] for at in sorted(results)), merged, one.escapes or other.escapes, through)
 
 
