@@ -17,13 +17,21 @@ from pathlib import PurePath
 from typing import Any
 
 from wcet_probe.certificate.loops import value_of
+from wcet_probe.certificate.plain_source import (
+    DIRECTIVE,
+    blanked,
+    first_definition,
+    line_at,
+    line_start,
+    matching,
+    statement_end,
+    text_lines,
+)
 from wcet_probe.certificate.records import demand
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
-_LEXEMES = re.compile(r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
-_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
 _PRAGMA = re.compile(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
 _HIDING = re.compile(r"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b|\b(?:__)?asm(?:__)?\b")
@@ -150,14 +158,14 @@ def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, functi
     label = label or fact.content.get("label")
     line = fact.content.get("line") if label is None else None
     for file, text, start, end in _bodies(asserted, fact, function):
-        plain = _blanked(text)
+        plain = blanked(text)
         if label is not None:
             mark = _mark("loop", str(label)).search(text, start, end)
             if mark is None:
                 continue
             of_line = text.rfind("\n", 0, mark.start()) + 1
         elif line is not None:
-            of_line = _offset(text, int(line))
+            of_line = line_start(text, int(line))
         else:
             return None
         found = _extent(file, text, plain, of_line, end)
@@ -169,7 +177,7 @@ def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, functi
 def pragma_at(asserted: Asserted, where: str) -> str | None:
     """How often the pragma in a line, FILE:LINE, of a source says that a loop runs; None where none stands."""
     file, _, line = where.rpartition(":")
-    rows = _rows((asserted.sources or {}).get(file, ""))
+    rows = text_lines((asserted.sources or {}).get(file, ""))
     found = _PRAGMA.search(rows[int(line) - 1]) if line.isdigit() and 0 < int(line) <= len(rows) else None
     return found[2] if found else None
 
@@ -177,7 +185,7 @@ def pragma_at(asserted: Asserted, where: str) -> str | None:
 def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
     """The first loop that begins on or behind a line of a source."""
     text = (asserted.sources or {}).get(file)
-    return None if text is None else _extent(file, text, _blanked(text), _offset(text, line), len(text))
+    return None if text is None else _extent(file, text, blanked(text), line_start(text, line), len(text))
 
 
 def loops_owning(asserted: Asserted, line: tuple[str, int]) -> Sequence[Extent]:
@@ -213,7 +221,7 @@ def _macros(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """All macros, and those whose texts may hold a loop."""
     bodies: dict[str, str] = {}
     for text in texts:
-        for found in _DEFINE.finditer(_blanked(text)):
+        for found in _DEFINE.finditer(blanked(text)):
             bodies[found[1]] = f"{bodies.get(found[1], '')} {found[2]}"
     words = {name: set(_WORD.findall(body)) for name, body in bodies.items()}
     hiding = {name for name, body in bodies.items() if _HIDING.search(body)}
@@ -235,11 +243,11 @@ def _owning(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]])
 
 @lru_cache(maxsize=64)
 def _hidden(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]]) -> tuple[Extent, ...]:
-    plain = _DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), _blanked(text))
+    plain = DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), blanked(text))
     loops = [(one.first_line, one.last_line) for one in _loops(file, text)]
     found = []
     for start, end in (*_uses(plain, *macros), *_jumps_back(plain)):
-        first, last = _line(plain, start), _line(plain, end)
+        first, last = line_at(plain, start), line_at(plain, end)
         inner = tuple(one for one in loops if first < one[0] and one[1] <= last)
         found.append(Extent(file, first, last, has_test=True, inner=inner))
     return tuple(found)
@@ -250,10 +258,10 @@ def _uses(plain: str, known: frozenset[str], hiding: frozenset[str]) -> Iterator
     for word in _WORD.finditer(plain):
         name, end = word[0], word.end()
         is_call = re.compile(r"\s*\(").match(plain, end)
-        end = _matching(plain, is_call.end() - 1, "(", ")") + 1 if is_call else end
+        end = matching(plain, is_call.end() - 1, "(", ")") + 1 if is_call else end
         is_head = is_call and (name.isupper() or _is_a_head(plain, name, word.start(), end))
         if name in hiding or (is_head and name not in known) or name in {"asm", "__asm", "__asm__"}:
-            yield word.start(), _statement_end(plain, end, len(plain))
+            yield word.start(), statement_end(plain, end, len(plain))
 
 
 def _is_a_head(plain: str, name: str, start: int, end: int) -> bool:
@@ -294,13 +302,13 @@ def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
         for name in sorted(set(_CALL.findall(waiting.pop())) - seen):
             seen.add(name)
             for file, text in sources.items():
-                body = _function(text, name)
+                body = first_definition(text, name)
                 if body is None:
                     continue
-                first, last = _line(text, body[0]), _line(text, body[1])
+                first, last = line_at(text, body[0]), line_at(text, body[1])
                 if file == inner.file and first <= inner.first_line <= inner.last_line <= last:
                     return True
-                waiting.append(_blanked(text)[body[0] : body[1]])
+                waiting.append(blanked(text)[body[0] : body[1]])
     return False
 
 
@@ -319,26 +327,26 @@ def runs_once_an_entry(asserted: Asserted, extent: Extent) -> bool:
 def _names_function_of(asserted: Asserted, outer: Extent, inner: Extent) -> bool:
     sources, seen = dict(asserted.sources or {}), set[str]()
     waiting = [_lines_of(sources[outer.file], outer.first_line, outer.last_line)]
-    macros = [found.groups() for text in sources.values() for found in _DEFINE.finditer(_blanked(text))]
+    macros = [found.groups() for text in sources.values() for found in _DEFINE.finditer(blanked(text))]
     while waiting:
         for name in sorted(set(_WORD.findall(waiting.pop())) - seen):
             seen.add(name)
             waiting += [body for macro, body in macros if macro == name]
             for file, text in sources.items():
-                body = _function(text, name)
-                if body is not None and file == inner.file and body[0] <= _offset(text, inner.first_line) < body[1]:
+                body = first_definition(text, name)
+                if body is not None and file == inner.file and body[0] <= line_start(text, inner.first_line) < body[1]:
                     return True
-                waiting += [] if body is None else [_blanked(text)[body[0] : body[1]]]
+                waiting += [] if body is None else [blanked(text)[body[0] : body[1]]]
     return False
 
 
 def _lines_of(text: str, first: int, last: int) -> str:
-    return "\n".join(_blanked(text).split("\n")[first - 1 : last])
+    return "\n".join(blanked(text).split("\n")[first - 1 : last])
 
 
 @lru_cache(maxsize=64)
 def _loops(file: str, text: str) -> tuple[Extent, ...]:
-    plain = _blanked(text)
+    plain = blanked(text)
     head = re.compile(r"do\b|\w+\s*\(")
     words = [found.start() for found in _LOOP.finditer(plain) if head.match(plain, found.start())]
     starts = [start for start in words if not (plain.startswith("while", start) and _is_end(plain, start))]
@@ -355,17 +363,17 @@ def _extent(file: str, text: str, plain: str, start: int, end: int) -> Extent | 
     keyword = _LOOP.search(plain, start, end)
     if keyword is None:
         return None
-    last = _statement_end(plain, keyword.start(), end)
-    first_line = _line(text, keyword.start())
+    last = statement_end(plain, keyword.start(), end)
+    first_line = line_at(text, keyword.start())
     inner = [
-        (_line(text, other.start()), _line(text, _statement_end(plain, other.start(), last)))
+        (line_at(text, other.start()), line_at(text, statement_end(plain, other.start(), last)))
         for other in _LOOP.finditer(plain, keyword.end(), last)
         if not (other[0] == "while" and _ends_do(plain, other.start(), keyword.start()))
     ]
     # A loop in another on one line is told apart by nothing.
     inner = [(first, end_line) for first, end_line in inner if first > first_line]
     has_test = not _NO_TEST.match(plain, keyword.start())
-    return Extent(file, first_line, _line(text, last), has_test, tuple(inner))
+    return Extent(file, first_line, line_at(text, last), has_test, tuple(inner))
 
 
 def point_line(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int] | None:
@@ -379,9 +387,9 @@ def point_statement(asserted: Asserted, fact: Fact, name: str, function: str) ->
     for file, text, start, end in _bodies(asserted, fact, function):
         mark = _mark("point", name).search(text, start, end)
         if mark is not None:
-            plain = _blanked(text)
+            plain = blanked(text)
             statement = re.compile(r"\S").search(plain, mark.end(), end)
-            return (file, _line(text, statement.start()), plain[statement.start() : end]) if statement else None
+            return (file, line_at(text, statement.start()), plain[statement.start() : end]) if statement else None
     return None
 
 
@@ -392,14 +400,14 @@ def _mark(kind: str, name: str) -> re.Pattern[str]:
 def function_lines(asserted: Asserted, fact: Fact) -> tuple[str, int, int] | None:
     """File, first and last line of the function of ``fact``."""
     for file, text, start, end in _bodies(asserted, fact, None):
-        return file, _line(text, start), _line(text, end)
+        return file, line_at(text, start), line_at(text, end)
     return None
 
 
 def lines_of(sources: Mapping[str, str], function: str) -> tuple[str, int, int] | None:
     """File, first and last line of a function; None where no source has it, or more than one."""
-    found = [(file, text, _function(text, function)) for file, text in sorted(sources.items())]
-    bodies = [(file, _line(text, body[0]), _line(text, body[1])) for file, text, body in found if body is not None]
+    found = [(file, text, first_definition(text, function)) for file, text in sorted(sources.items())]
+    bodies = [(file, line_at(text, body[0]), line_at(text, body[1])) for file, text, body in found if body is not None]
     return bodies[0] if len(bodies) == 1 else None
 
 
@@ -409,7 +417,7 @@ def _bodies(asserted: Asserted, fact: Fact, function: str | None) -> Iterator[tu
     for file, text in (asserted.sources or {}).items():
         if function in {None, own} and fact.content.get("file") not in {None, file}:
             continue
-        body = _function(text, function or own)
+        body = first_definition(text, function or own)
         if body is not None:
             yield file, text, *body
 
@@ -421,89 +429,5 @@ _LOOP = re.compile(r"\b(for|while|do)\b")
 def _ends_do(plain: str, offset: int, first: int) -> bool:
     """Whether the ``while`` at ``offset`` ends a ``do``."""
     before = plain[first:offset].rstrip()
-    rest = plain[_matching(plain, plain.index("(", offset), "(", ")") + 1 :].lstrip()
+    rest = plain[matching(plain, plain.index("(", offset), "(", ")") + 1 :].lstrip()
     return before.endswith("}") and rest.startswith(";")
-
-
-@lru_cache(maxsize=64)
-def _blanked(text: str) -> str:
-    """``text`` without comments and strings, each line and column where it was."""
-    return _LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
-
-
-def _line(text: str, offset: int) -> int:
-    return text.count("\n", 0, offset) + 1
-
-
-def _offset(text: str, line: int) -> int:
-    """Where the line ``line`` begins; of one that there is not, where the text does."""
-    starts = _starts(text)
-    return starts[line - 1] if 0 < line <= len(starts) else 0
-
-
-@lru_cache(maxsize=64)
-def _starts(text: str) -> Sequence[int]:
-    return (0, *(found.end() for found in re.finditer("\n", text)))
-
-
-@lru_cache(maxsize=64)
-def _rows(text: str) -> Sequence[str]:
-    return text.split("\n")
-
-
-def definitions(text: str, function: str) -> list[str]:
-    """The texts of the definitions of a function in a source, of which an ``#if`` may choose one."""
-    ends = _ends(text)
-    return [
-        text[max(ends.rfind(mark, 0, start) for mark in ";{}") + 1 : end] for start, end in _functions(text, function)
-    ]
-
-
-@lru_cache(maxsize=64)
-def _ends(text: str) -> str:
-    """``text`` without comments and strings, and with semicolons for directives."""
-    return _DIRECTIVE.sub(lambda found: ";" * len(found[0]), _blanked(text))
-
-
-def _function(text: str, name: str) -> tuple[int, int] | None:
-    """Where the first definition of the function ``name`` begins, from its name on, and ends."""
-    return next(iter(_functions(text, name)), None)
-
-
-@lru_cache(maxsize=256)
-def _functions(text: str, name: str) -> tuple[tuple[int, int], ...]:
-    """Where definitions of the function ``name`` begin, from its name on, and end."""
-    plain, places = _blanked(text), list[tuple[int, int]]()
-    for found in re.finditer(rf"\b{re.escape(name)}\s*\(", plain):
-        close = _matching(plain, found.end() - 1, "(", ")")
-        body = re.compile(r"[^;{}()=,]*\{").match(plain, close + 1) if close > 0 else None
-        if body is not None:
-            places.append((found.start(), _matching(plain, body.end() - 1, "{", "}") + 1))
-    return tuple(places)
-
-
-def _matching(text: str, start: int, opening: str, closing: str) -> int:
-    depth = 0
-    for offset in range(start, len(text)):
-        depth += (text[offset] == opening) - (text[offset] == closing)
-        if depth == 0:
-            return offset
-    return len(text) - 1
-
-
-def _statement_end(plain: str, start: int, end: int) -> int:
-    """Where the statement that begins at ``start`` ends: braces and parentheses are followed, else a semicolon."""
-    offset = start
-    if re.compile(r"(for|while|if|switch)\b").match(plain, start):
-        offset = _matching(plain, plain.index("(", start), "(", ")") + 1
-    elif plain.startswith("do", start):
-        offset = start + 2
-    while offset < end and plain[offset].isspace():
-        offset += 1
-    if offset < end and plain[offset] == "{":
-        close = _matching(plain, offset, "{", "}")
-        return plain.find(";", close) if plain.startswith("do", start) else close
-    if re.compile(r"(for|while|if|switch|do)\b").match(plain, offset):
-        return _statement_end(plain, offset, end)
-    semicolon = plain.find(";", offset)
-    return end if semicolon < 0 else semicolon

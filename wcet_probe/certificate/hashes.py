@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 
-from wcet_probe.certificate.asserted import Asserted, Fact, definitions
+from wcet_probe.certificate.asserted import Asserted, Fact
+from wcet_probe.certificate.plain_source import definitions
 from wcet_probe.certificate.records import demand
 from wcet_probe.model.image import Image
 

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: 0BSD
+"""A plain reading of C sources: their text without comments and strings, its lines, statements and function bodies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+_LEXEMES = re.compile(r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+
+
+@lru_cache(maxsize=64)
+def blanked(text: str) -> str:
+    """``text`` without comments and strings, each line and column where it was."""
+    return _LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+
+
+def line_at(text: str, offset: int) -> int:
+    """The number of the line in which ``offset`` is, from 1 on."""
+    return text.count("\n", 0, offset) + 1
+
+
+def line_start(text: str, line: int) -> int:
+    """Where the line ``line`` begins; of one that there is not, where the text does."""
+    starts = _starts(text)
+    return starts[line - 1] if 0 < line <= len(starts) else 0
+
+
+@lru_cache(maxsize=64)
+def _starts(text: str) -> Sequence[int]:
+    return (0, *(found.end() for found in re.finditer("\n", text)))
+
+
+@lru_cache(maxsize=64)
+def text_lines(text: str) -> Sequence[str]:
+    """The lines of ``text``."""
+    return text.split("\n")
+
+
+def definitions(text: str, function: str) -> list[str]:
+    """The texts of the definitions of a function in a source, of which an ``#if`` may choose one."""
+    ends = _ends(text)
+    return [
+        text[max(ends.rfind(mark, 0, start) for mark in ";{}") + 1 : end] for start, end in _functions(text, function)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _ends(text: str) -> str:
+    """``text`` without comments and strings, and with semicolons for directives."""
+    return DIRECTIVE.sub(lambda found: ";" * len(found[0]), blanked(text))
+
+
+def first_definition(text: str, name: str) -> tuple[int, int] | None:
+    """Where the first definition of the function ``name`` begins, from its name on, and ends."""
+    return next(iter(_functions(text, name)), None)
+
+
+@lru_cache(maxsize=256)
+def _functions(text: str, name: str) -> tuple[tuple[int, int], ...]:
+    """Where definitions of the function ``name`` begin, from its name on, and end."""
+    plain, places = blanked(text), list[tuple[int, int]]()
+    for found in re.finditer(rf"\b{re.escape(name)}\s*\(", plain):
+        close = matching(plain, found.end() - 1, "(", ")")
+        body = re.compile(r"[^;{}()=,]*\{").match(plain, close + 1) if close > 0 else None
+        if body is not None:
+            places.append((found.start(), matching(plain, body.end() - 1, "{", "}") + 1))
+    return tuple(places)
+
+
+def matching(text: str, start: int, opening: str, closing: str) -> int:
+    """Where what is opened at ``start`` is closed; the last place of ``text`` where it is not."""
+    depth = 0
+    for offset in range(start, len(text)):
+        depth += (text[offset] == opening) - (text[offset] == closing)
+        if depth == 0:
+            return offset
+    return len(text) - 1
+
+
+def statement_end(plain: str, start: int, end: int) -> int:
+    """Where the statement that begins at ``start`` ends: braces and parentheses are followed, else a semicolon."""
+    offset = start
+    if re.compile(r"(for|while|if|switch)\b").match(plain, start):
+        offset = matching(plain, plain.index("(", start), "(", ")") + 1
+    elif plain.startswith("do", start):
+        offset = start + 2
+    while offset < end and plain[offset].isspace():
+        offset += 1
+    if offset < end and plain[offset] == "{":
+        close = matching(plain, offset, "{", "}")
+        return plain.find(";", close) if plain.startswith("do", start) else close
+    if re.compile(r"(for|while|if|switch|do)\b").match(plain, offset):
+        return statement_end(plain, offset, end)
+    semicolon = plain.find(";", offset)
+    return end if semicolon < 0 else semicolon
