@@ -12,7 +12,7 @@ the callee's own frame, with the registers that it saved there, is not written.
 Words: calling convention, summary (docs/explanation/glossary.md).
 
 *Soundness:* a symbol of an entry's register is never defined anew. The sum of all other parts is a number whose bounds
-are known, and small. No stack has 2**31 bytes, so that what lies above a place of it, and up to a few thousand bytes
+are known, and small. No stack has 2**31 bytes, so that what lies above a place of it, and up to 64 KiB
 behind what does, is not below; in a recursion, where such distances would add up, no register is told to lie above.
 """
 

@@ -1,6 +1,7 @@
 """The binary's loops are told as the pragmas of the source are bound to them."""
 
 from tests.analyzer.loops.debug_unit import debug_unit
+from tests.analyzer.loops.test_bounds import NESTED
 from tests.path_check import check_emulated, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.loops.loop_sites import analysed_code
@@ -57,17 +58,6 @@ def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_l
     (loop,) = proof.bound.loops
     assert (loop.max, loop.origin) == (7, Origin.PRAGMA)
     check_emulated(proof, 0x7F)
-
-
-NESTED = """
-    movs r2, #4
-1:  movs r1, #6
-2:  subs r1, r1, #1
-    bne 2b
-    subs r2, r2, #1
-    bne 1b
-    bx lr
-"""
 
 
 def test_each_loop_of_the_binary_is_told_once_with_the_one_around_it():

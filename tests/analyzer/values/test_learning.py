@@ -227,13 +227,19 @@ def test_bits_of_a_stack_address_tell_nothing_of_its_offset():
     assert state.value(x).is_top
 
 
-def test_of_the_distance_of_two_addresses_of_the_stack_is_learnt_what_they_are():
+def pointer_and_end(base):
+    """A state with something of ``base`` and the stack pointer at entry."""
     terms = Terms()
     state = State(terms, big_endian=False)
     moving, end = terms.symbol(("x",), 32), terms.symbol(("stack pointer",), 32)
-    state.set_base(moving, Base.STACK)
+    state.set_base(moving, base)
     state.set_base(end, Base.STACK)
     state.set_known(end, strided.constant(32, 0))
+    return terms, state, moving, end
+
+
+def test_of_the_distance_of_two_addresses_of_the_stack_is_learnt_what_they_are():
+    terms, state, moving, end = pointer_and_end(Base.STACK)
     learn(state, moving, strided.between(32, -72, -56, 8))
     distance = terms.apply("INT_SUB", (terms.apply("INT_ADD", (moving, terms.constant(8, 32)), 32), end), 32)
     behind = terms.apply("INT_ADD", (distance, terms.constant(48, 32)), 32)
@@ -244,12 +250,7 @@ def test_of_the_distance_of_two_addresses_of_the_stack_is_learnt_what_they_are()
 
 def test_of_a_distance_that_is_no_number_nothing_is_learnt():
     """Of what may be an address or none the state knows no offset, and so not of its distance from one."""
-    terms = Terms()
-    state = State(terms, big_endian=False)
-    any_address, end = terms.symbol(("x",), 32), terms.symbol(("y",), 32)
-    state.set_base(any_address, Base.ANY)
-    state.set_base(end, Base.STACK)
-    state.set_known(end, strided.constant(32, 0))
+    terms, state, any_address, end = pointer_and_end(Base.ANY)
     distance = terms.apply("INT_SUB", (any_address, end), 32)
     assert assume(state, terms.apply("INT_LESS", (distance, terms.constant(8, 32)), 8), holds=True)
     assert state.value(any_address).is_top
