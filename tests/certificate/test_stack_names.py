@@ -18,10 +18,11 @@ from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import BELIEVED, Congruence, either
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.names import Claim, Names, Pointers
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import State
-from wcet_probe.certificate.symbols import Claim, Names, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.target import Isa
