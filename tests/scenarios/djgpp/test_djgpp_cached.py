@@ -6,13 +6,12 @@ import re
 
 import pytest
 
+from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.lookup import family, scenario_names
-
-from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
 NAME = "djgpp-cached"
 VALUES = (

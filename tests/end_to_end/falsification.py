@@ -5,7 +5,8 @@ false fact comes to replace those of the true bound, and states on small heaps a
 it is by default, then in other settings, with a heap that does not begin with a line of the cache, compiled for other
 cores, with the values of its presets. A false number that no run reports survives, with a reason in `survivors.toml`.
 
-``python -m tests.answer.falsification TALLY.json [ALLOCATOR…]`` runs what the tally does not have yet, and keeps it.
+``python -m tests.end_to_end.falsification TALLY.json [ALLOCATOR…]`` runs what the tally does not have yet and keeps
+it.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from tests.answer.falsifying_states import SCENARIOS as FALSIFYING
-from tests.answer.falsifying_states import with_falsifying_states
+from tests.end_to_end.falsifying_states import SCENARIOS as FALSIFYING
+from tests.end_to_end.falsifying_states import with_falsifying_states
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.call_summaries import merged_claims

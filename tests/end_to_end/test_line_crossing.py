@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import NOTHING_TOLD, analysed, with_cache
+from tests.end_to_end.test_cache_soundness import NOTHING_TOLD, analysed, with_cache
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.access_bound import most_accesses
 from wcet_probe.analyzer.bound import prove

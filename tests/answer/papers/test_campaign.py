@@ -135,7 +135,7 @@ EMPTY = {
 CAMPAIGN = """
 import sys
 from pathlib import Path
-from tests.answer.test_campaign import here, point, settings
+from tests.answer.papers.test_campaign import here, point, settings
 from wcet_probe.answer.papers.campaign import measure_all
 from wcet_probe.answer.papers.store import ResultStore
 points = [point(seed) for seed in range(int(sys.argv[3]))]
@@ -148,7 +148,7 @@ POINTS = 20
 
 def test_a_campaign_that_is_killed_goes_on_with_no_row_lost_or_doubled(tmp_path):
     rows_before_the_kill = 3
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     command = [sys.executable, "-c", CAMPAIGN, str(tmp_path), str(images_dir()), str(POINTS)]
     process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)})
     try:
@@ -212,7 +212,7 @@ def test_a_cluster_gives_the_same_rows_though_a_worker_is_killed(tmp_path):
     points = [*(point(seed, 2000, name) for seed in range(6) for name in ("tlsf", "best-fit")), bad_point()]
     alone, together = (ResultStore(tmp_path / name, settings()) for name in ("alone", "together"))
     measure_all(points, alone, here)
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     address = tmp_path / "scheduler.json"
     common = {"cwd": root, "env": {**os.environ, "PYTHONPATH": str(root)}, "stderr": subprocess.DEVNULL}
     scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]

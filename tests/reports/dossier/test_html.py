@@ -10,7 +10,7 @@ from wcet_probe.reports.dossier.blocks import Dossier, Figure, Paragraph, Sectio
 from wcet_probe.reports.dossier.html import render_html
 from wcet_probe.reports.dossier.numbered import blocks, numbered, pieces
 
-STYLE = Path(__file__).parents[2] / "reports" / "templates" / "dossier.css"
+STYLE = Path(__file__).parents[3] / "reports" / "templates" / "dossier.css"
 VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
 
 

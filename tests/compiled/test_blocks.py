@@ -85,7 +85,7 @@ def test_code_that_is_longer_than_what_a_budget_leaves_to_the_engine_pauses_ever
 
 HANGING = """
 import signal
-from tests.emu.test_pauses import guest
+from tests.compiled.test_blocks import guest
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 with guest("cortex-m4").machine(translations=guest("cortex-m4").translated, translates_calls=True) as machine:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import NOTHING_TOLD, analysed
+from tests.end_to_end.test_cache_soundness import NOTHING_TOLD, analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts

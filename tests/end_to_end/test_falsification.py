@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.answer.falsification import (
+from tests.end_to_end.falsification import (
     Number,
     cases,
     check_falsifying_states,

@@ -18,7 +18,7 @@ from wcet_probe.answer.papers.points import Point, Settings
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import BuildError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RUN, WORST, BOUND = (
     Point(kind, "tlsf", "m06", (), 64 << 10, what, (0, 8200) if kind == "run" else ())
     for kind, what in (("run", "mean"), ("worst", "alloc"), ("bound", "malloc"))

@@ -9,7 +9,7 @@ import pytest
 
 from wcet_probe.reports.dossier.qualification import load_qualification
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DATA = load_qualification()
 
 

@@ -7,12 +7,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS
 from wcet_probe.reports.formats.document import document
 from wcet_probe.reports.screens.terminal import render
 from wcet_probe.scenarios.lookup import scenario_names
-
-from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
 NAME = "djgpp-tags"
 

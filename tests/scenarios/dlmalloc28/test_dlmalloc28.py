@@ -6,14 +6,13 @@ from itertools import accumulate, pairwise
 
 import pytest
 
+from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.lookup import family, scenario_names
-
-from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
 NAME = "dlmalloc28"
 HEAPS = (4 << 10, 64 << 10, 4 << 20)

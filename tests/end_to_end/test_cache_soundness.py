@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tests.analyzer.test_bounds import NAMES, accepted_heap, allocator, program, workload
+from tests.end_to_end.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from tests.kernel_suite import KERNELS, SOURCES, Kernel
 from tests.kernel_suite import guest as kernel_guest
 from tests.random_programs import arguments, packed_source, source

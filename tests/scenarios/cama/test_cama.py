@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS, images_dir
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.scenarios.cama.heap import Geometry
 from wcet_probe.scenarios.lookup import scenario_names
-
-from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
 NAME = "cama"
 FULL_HEAP = 32 << 10

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
-from tests.answer import falsifying_dlmalloc27, falsifying_fast_fit
+from tests.end_to_end import falsifying_dlmalloc27, falsifying_fast_fit
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.scenarios.families import Family, HeapRequest

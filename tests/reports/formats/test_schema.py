@@ -16,7 +16,7 @@ from wcet_probe.reports.formats.document import results_document
 from wcet_probe.reports.formats.schema import keys, schema, validate, write_schemas
 from wcet_probe.reports.formats.shapes_bound import BoundShape, FormulaShape, GapShape, LoopShape
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "reports" / "schemas"
 SCHEMA = schema(shapes.ResultDocument)
 
