@@ -1,4 +1,7 @@
-"""Recursion that is bounded by the number of all calls: bounds stay above every run with so many calls."""
+"""Recursion that is bounded by the number of all calls: bounds stay above every run with so many calls.
+
+Tests: analyzer.recursive_calls, analyzer.recursive_summaries.
+"""
 
 from contextlib import suppress
 from dataclasses import replace

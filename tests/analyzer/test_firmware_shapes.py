@@ -1,4 +1,7 @@
-"""Shapes of code that libraries and other compilers make: panics, returns by value, division, unwinding."""
+"""Shapes of code that libraries and other compilers make: panics, returns by value, division, unwinding.
+
+Tests: analyzer.bound, analyzer.graph.returning, analyzer.graph.cfg.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Shapes of code that libraries and other compilers make: tables, symbols without sizes."""
+"""Shapes of code that libraries and other compilers make: tables, symbols without sizes.
+
+Tests: analyzer.bound, analyzer.graph.supergraph, analyzer.values.unknown_targets.
+"""
 
 import pytest
 

@@ -1,158 +1,57 @@
-"""The oracle says no: for each check of a run against its proof, a claim that is false, which it must refuse.
+"""The oracle says no: for each claim on accesses of a run, one that is false, which it must refuse.
 
 Twice: by the tables of the native core, which hold every call of a run, and in the accesses of the second engine.
+
+Tests: answer.contradiction, emu.machine, model.held_calls.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
-from tests.path_check import Proved, lifter_of, proved
+from tests.answer.false_claims import (
+    ANYWHERE,
+    HEAP_BYTES,
+    LINE,
+    LOAD,
+    LOOP,
+    NEXT_LINE,
+    PUSH,
+    SAME_SET,
+    STACK_POINTER,
+    STORE,
+    TARGET,
+    at,
+    changed,
+    counted,
+    counted_across,
+    flow,
+    heap,
+    loop_name,
+    native,
+    proof,
+    second,
+    with_word,
+    without,
+)
+from tests.path_check import proved
 from tests.support import assembler, guest_of
-from wcet_probe.analyzer.pcode.interpreter import DataAccess, interpret_call
+from wcet_probe.analyzer.pcode.interpreter import DataAccess
 from wcet_probe.answer.contradiction import (
     check_accesses,
-    check_counts,
-    check_flows,
-    check_loops,
-    check_path,
     refusal,
-    register_check,
 )
-from wcet_probe.answer.cross_check import Call, cross_check
-from wcet_probe.build.program import Program
-from wcet_probe.catalog.lookup import load_target
-from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import ContradictionError
-from wcet_probe.model.held_calls import BrokenClaim, ClaimKind
-from wcet_probe.model.proof import AccessRange, Bound, FlowClaim, FlowGraph, RegisterRange, WordClaim
+from wcet_probe.model.held_calls import ClaimKind
+from wcet_probe.model.proof import AccessRange, Bound
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import MemoryRange
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
-TARGET = load_target("mpc603e")
-HEAP_BYTES = 1 << 14
-LINE, WAY = 32, 4096
-assert (TARGET.dcache.line_bytes, TARGET.dcache.line_bytes * TARGET.dcache.sets) == (LINE, WAY)
-
-BODY = f"""
-stwu 1, -32(1)
-mflr 0
-stw 0, 36(1)
-lwz 5, 0(3)
-lwz 6, -{LINE}(3)
-lwz 7, -{WAY}(3)
-stw 5, 8(3)
-bl g
-li 9, 3
-1: addi 9, 9, -1
-cmpwi 9, 0
-bne 1b
-lwz 0, 36(1)
-mtlr 0
-addi 1, 1, 32
-blr
-"""
-PUSH, LOAD, NEXT_LINE, SAME_SET, STORE, AFTER_CALL, LOOP = (4 * row for row in (0, 3, 4, 5, 6, 8, 9))
-"""Offsets of instructions of ``f``."""
-
-
-@cache
-def proof() -> Proved:
-    """``f``, which loads from two lines and a third one in the set of the first, stores, calls, and repeats a loop."""
-    source = assembler({"f": BODY, "g": "nop\nblr"}, TARGET)
-    return proved(guest_of(source, TARGET), "f")
-
-
-def at(offset: int) -> int:
-    return proof().guest.address("f") + offset
-
-
-def heap() -> int:
-    """The pointer that ``f`` is given."""
-    return TARGET.memory_map.heap_address + WAY
-
-
-def native(bound: Bound, pointer: int, content: dict[int, int]) -> BrokenClaim | None:
-    guest = proof().guest
-    watched = [claim.loop for claim in bound.loop_claims]
-    with guest.machine(HEAP_BYTES, watched=watched, bounds=[bound]) as machine:
-        for address, value in content.items():
-            machine.memory.write(address, value.to_bytes(4, "big"))
-        machine.measure("f", (pointer,), InitialCache.DIRTY)
-        (calls,) = machine.held_calls()
-        assert calls.calls == 1
-        return machine.broken_claim()
-
-
-def second(bound: Bound, pointer: int, content: dict[int, int]) -> str:
-    """The refusal of the second engine's accesses, or nothing."""
-    guest = proof().guest
-    with guest.machine(HEAP_BYTES) as machine:
-        for address, value in content.items():
-            machine.memory.write(address, value.to_bytes(4, "big"))
-        memory, registers = machine.memory.snapshot(), machine.entry_registers((pointer,))
-    run = interpret_call(
-        lifter_of(TARGET.pcode_language, TARGET.isa, guest.image.segments),
-        memory,
-        registers,
-        entry_address=at(0),
-        return_address=RETURN_ADDRESS,
-        step_limit=1000,
-    )
-    frames = MemoryRange(registers["r1"] - 32, 32)
-    try:
-        check_accesses(bound, run.accesses, guest.image, TARGET, frames=frames, subject="a test")
-        check_path(bound, run.path, guest.image, "a test")
-    except ContradictionError as error:
-        return str(error)
-    return ""
-
-
-def changed(offset: int, **changes: object) -> Bound:
-    """The bound with another claim on the accesses of an instruction."""
-    bound = proof().bound
-    assert any(each.address == at(offset) for each in bound.accesses)
-    return replace(
-        bound,
-        accesses=tuple(replace(each, **changes) if each.address == at(offset) else each for each in bound.accesses),
-    )
-
-
-def without(offset: int) -> Bound:
-    bound = proof().bound
-    return replace(bound, accesses=tuple(each for each in bound.accesses if each.address != at(offset)))
-
-
-def counted(most: int, of_set: int) -> Bound:
-    """The three loads, in so many lines, and so many of a set."""
-    bound = proof().bound
-    loads = {at(offset) for offset in (LOAD, NEXT_LINE, SAME_SET)}
-    told = ("a fact", most, of_set)
-    return replace(
-        bound,
-        accesses=tuple(replace(each, lines=told) if each.address in loads else each for each in bound.accesses),
-    )
-
-
-def counted_across(most: int, of_set: int) -> Bound:
-    """The three loads, which may be across two lines each, as `counted`."""
-    bound = counted(most, of_set)
-    return replace(bound, accesses=tuple(replace(each, is_one_line=False) for each in bound.accesses))
-
-
-def with_word(low: int, high: int) -> Bound:
-    return replace(proof().bound, words=(WordClaim("a fact", heap(), low, high),))
-
-
-ANYWHERE = {"base": "number", "low": 0, "stride": 1, "steps": 0xFFFFFFFF}
-STACK_POINTER = TARGET.memory_map.stack.end_address - 24
-"""At entry."""
 
 REFUSED = {
     "an access that is not in the proof": (ClaimKind.ADDRESS, without(LOAD), heap(), {}),
@@ -274,201 +173,6 @@ def test_a_line_that_was_stored_to_is_not_visited_any_more():
     ]
     with pytest.raises(ContradictionError, match="against a fact about visits"):
         check_accesses(bound, loads, guest.image, TARGET, frames=MemoryRange(4096, 64), subject="a test")
-
-
-# ------------------------------------------------------------------------------------------------------- sums and costs
-
-
-def flow(weights: dict[int, int], entries: tuple[tuple[str, int], ...], constant: int) -> Bound:
-    blocks = tuple((at(offset), weight) for offset, weight in weights.items())
-    return replace(proof().bound, flow_claims=(FlowClaim("a fact", "a sum", blocks, entries, constant),))
-
-
-def loop_name() -> str:
-    (claim,) = proof().bound.loop_claims
-    assert claim.loop.header_address == at(LOOP)
-    return claim.loop.name
-
-
-SUMS = {
-    "a block": ({LOOP: 1}, (), 3),
-    "a weight": ({LOOP: 2}, (), 6),
-    "two blocks": ({LOOP: 1, 0: 5}, (), 8),
-    "a negative weight": ({LOOP: 2, 0: -1}, (), 5),
-    "entries of a loop": ({}, 7, 7),
-    "entries that count against it": ({LOOP: 1}, -1, 2),
-}
-
-
-@pytest.mark.parametrize("sums", SUMS)
-@pytest.mark.parametrize("is_false", [False, True])
-def test_sums_of_flow_facts(sums, is_false):
-    blocks, weight, constant = SUMS[sums]
-    entries = ((loop_name(), weight),) if weight else ()
-    bound = flow(blocks, entries, constant - is_false)
-    guest = proof().guest
-    watched = [claim.loop for claim in bound.loop_claims]
-    with guest.machine(HEAP_BYTES, watched=watched, bounds=[bound]) as machine:
-        machine.measure("f", (heap(),), InitialCache.COLD)
-        counts, (calls,) = machine.loop_counts(), machine.held_calls()
-        broken = machine.broken_claim()
-        assert calls.flow_maxima == (constant,)
-        if not is_false:
-            assert broken is None
-            assert check_flows(bound, counts, machine.executions, "a test") == (constant,)
-            return
-        assert (broken.kind, broken.value, broken.limit, broken.statement) == (
-            ClaimKind.FLOW,
-            constant,
-            constant - 1,
-            "a sum",
-        )
-        with pytest.raises(ContradictionError, match="the flow fact a fact is false in a test: a sum; the sum was"):
-            check_flows(bound, counts, machine.executions, "a test")
-        assert f"the sum was {constant:,}, and at most {constant - 1:,}" in str(refusal(broken, guest.image, "a test"))
-
-
-@pytest.mark.parametrize("unit", ["instructions", "cycles"])
-def test_costs_of_a_call(unit):
-    guest, bound = proof().guest, proof().bound
-    with guest.machine(HEAP_BYTES) as machine:
-        seen = machine.measure("f", (heap(),), InitialCache.COLD)
-    exact = replace(bound, **{unit: getattr(seen, unit)})
-    less = replace(bound, **{unit: getattr(seen, unit) - 1})
-    check_counts(exact, seen, "a test")
-    with pytest.raises(ContradictionError, match=rf"f took [\d,]+ {unit} in a test"):
-        check_counts(less, seen, "a test")
-    for claimed, kind in ((exact, None), (less, ClaimKind(unit))):
-        with guest.machine(HEAP_BYTES, bounds=[claimed]) as machine:
-            machine.measure("f", (heap(),), InitialCache.COLD)
-            broken = machine.broken_claim()
-            assert (broken and broken.kind) == kind
-            if broken:
-                assert f"f took {getattr(seen, unit):,} {unit}" in str(refusal(broken, guest.image, "a test"))
-
-
-def test_a_loop_that_repeats_more_often_than_is_claimed():
-    (claim,) = proof().bound.loop_claims
-    with proof().guest.machine(HEAP_BYTES, watched=[claim.loop]) as machine:
-        machine.measure("f", (heap(),), InitialCache.COLD)
-        counts = machine.loop_counts()
-    image = proof().guest.image
-    check_loops([replace(claim, max_header=3)], counts, image, "a test")
-    with pytest.raises(ContradictionError, match="ran its header 3 times for one entry in a test, and at most 2"):
-        check_loops([replace(claim, max_header=2)], counts, image, "a test")
-
-
-# ------------------------------------------------------------------------------------------------- registers and paths
-
-
-def register(low: int, **changes: object) -> RegisterRange:
-    return replace(RegisterRange(at(AFTER_CALL), (), "r9", "number", low, 0, 0), **changes)
-
-
-@pytest.mark.parametrize(
-    ("ranges", "value", "is_refused"),
-    [
-        ([register(7)], 7, False),
-        ([register(7)], 8, True),
-        ([register(0, stride=4, steps=2)], 8, False),
-        ([register(0, stride=4, steps=2)], 12, True),
-        ([register(0, stride=4, steps=2)], 6, True),
-        ([register(8, base="stack")], 4096 + 8, False),
-        ([register(8, base="stack")], 8, True),
-    ],
-)
-def test_a_register_outside_of_its_range(ranges, value, is_refused):
-    bound = replace(proof().bound, registers=tuple(ranges), points=((at(AFTER_CALL), ()),))
-    visit = register_check(bound, proof().guest.image, 4096, "a test")
-    visit(at(0), lambda _: 99)
-    if not is_refused:
-        visit(at(AFTER_CALL), lambda _: value)
-        return
-    with pytest.raises(ContradictionError, match=r"r9 was .* outside of what the value analysis allows there"):
-        visit(at(AFTER_CALL), lambda _: value)
-
-
-def path() -> list[int]:
-    """The executed instructions of ``f``."""
-    guest = proof().guest
-    g = guest.address("g")
-    loop = [at(LOOP), at(LOOP + 4), at(LOOP + 8)]
-    return [*range(at(0), at(AFTER_CALL), 4), g, g + 4, at(AFTER_CALL), *loop * 3, *range(at(LOOP + 12), at(64), 4)]
-
-
-def refused(executed: list[int], bound: Bound | None = None) -> str:
-    with pytest.raises(ContradictionError) as caught:
-        check_path(bound or proof().bound, executed, proof().guest.image, "a test")
-    return str(caught.value)
-
-
-def test_the_path_of_the_call_is_one_of_the_graph():
-    assert check_path(proof().bound, path(), proof().guest.image, "a test") == 1
-    assert not second(proof().bound, heap(), {})
-
-
-def test_a_path_that_leaves_the_graph():
-    executed = path()
-    assert "where the analysed graph has no edge" in refused([*executed[:4], at(LOOP)])
-    assert "where the analysed graph has no edge" in refused([*executed[:4], proof().guest.address("g")])
-    assert "where the analysed graph has no edge" in refused([*executed[:4], 0x1234])
-
-
-@pytest.mark.parametrize("kind", ["fall", "jump", "call", "return"])
-def test_an_edge_that_the_graph_has_not(kind):
-    graph = proof().bound.graph
-    edges = tuple(edge for edge in graph.edges if edge.kind != kind)
-    assert len(edges) < len(graph.edges)
-    bound = replace(proof().bound, graph=FlowGraph(graph.blocks, edges))
-    assert "where the analysed graph has no edge" in refused(path(), bound)
-
-
-def test_a_function_that_returns_elsewhere():
-    """Where another call of ``g`` would go on: the graph has the edge, but it is not this caller's."""
-    source = assembler({"f": "mflr 8\nbl g\nbl g\nmtlr 8\nblr", "g": "nop\nblr"}, TARGET)
-    made = proved(guest_of(source, TARGET), "f")
-    f, g = made.guest.address("f"), made.guest.address("g")
-    once, rest = [f, f + 4, g, g + 4], [f + 12, f + 16]
-    image = made.guest.image
-    assert check_path(made.bound, [*once, f + 8, g, g + 4, *rest], image, "a test") == 2
-    with pytest.raises(
-        ContradictionError, match=r"did not return to its caller .* against the assumption return-address"
-    ):
-        check_path(made.bound, [*once, *rest], image, "a test")
-
-
-# -------------------------------------------------------------------------------------------------------- second engine
-
-
-@pytest.mark.parametrize(
-    "count",
-    ["instructions", "loads", "stores", "result", "icache", "dcache", "writebacks", "path", "register", "access"],
-)
-def test_the_second_engine_disagrees(count):
-    guest, bound = proof().guest, proof().bound
-    with guest.machine(HEAP_BYTES) as machine:
-        call = Call("f", machine.entry_registers((heap(),)), machine.memory.snapshot(), InitialCache.DIRTY)
-        seen = machine.measure("f", (heap(),), InitialCache.DIRTY)
-    program = Program.__new__(Program)
-    for name, value in (("target", TARGET), ("image", guest.image)):
-        object.__setattr__(program, name, value)
-    assert cross_check(program, bound, call, seen, "a test").returns == 1
-    icache, dcache = seen.icache, seen.dcache
-    lies = {
-        "icache": {"icache": replace(icache, read_misses=icache.read_misses + 1)},
-        "dcache": {"dcache": replace(dcache, read_misses=dcache.read_misses + 1)},
-        "writebacks": {"dcache": replace(dcache, writebacks=dcache.writebacks + 1)},
-    }
-    if count == "path":
-        bound = replace(bound, graph=FlowGraph(bound.graph.blocks, ()))
-    elif count == "register":
-        bound = replace(bound, registers=(register(7),), points=((at(AFTER_CALL), ()),))
-    elif count == "access":
-        bound = without(LOAD)
-    else:
-        seen = replace(seen, **(lies[count] if count in lies else {count: getattr(seen, count) + 1}))
-    with pytest.raises(ContradictionError):
-        cross_check(program, bound, call, seen, "a test")
 
 
 def test_counts_begin_anew_with_each_call():

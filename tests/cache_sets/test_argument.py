@@ -1,4 +1,7 @@
-"""The argument by hand for what CAMA's lemmas take for granted speaks of each of its stores, and of these sources."""
+"""The argument by hand for what CAMA's lemmas take for granted speaks of each of its stores, and of these sources.
+
+Tests: cache_sets.specification, cache_sets.verdict.
+"""
 
 import re
 from dataclasses import replace

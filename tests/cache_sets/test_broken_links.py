@@ -1,4 +1,7 @@
-"""CAMA broken where its links are made: the induction over its operations sees that they lead elsewhere."""
+"""CAMA broken where its links are made: the induction over its operations sees that they lead elsewhere.
+
+Tests: cache_sets.specification.
+"""
 
 import pytest
 

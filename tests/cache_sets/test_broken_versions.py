@@ -1,4 +1,7 @@
-"""CAMA broken in one place, with all its flow facts accepted for the change: never PROVEN, and the place is named."""
+"""CAMA broken in one place, with all its flow facts accepted for the change: never PROVEN, and the place is named.
+
+Tests: cache_sets.specification, cache_sets.run.
+"""
 
 import pytest
 

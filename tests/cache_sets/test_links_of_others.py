@@ -1,4 +1,7 @@
-"""Other allocators than CAMA with links in the arena: nothing follows of them that the lemmas do not say."""
+"""Other allocators than CAMA with links in the arena: nothing follows of them that the lemmas do not say.
+
+Tests: cache_sets.specification.
+"""
 
 from dataclasses import replace
 

@@ -1,4 +1,7 @@
-"""Broken versions of CAMA that the lemmas excuse: a run of 2,000 operations refutes each, and names the instruction."""
+"""Broken versions of CAMA that the lemmas excuse: a run of 2,000 operations refutes each, and names the instruction.
+
+Tests: cache_sets.run, cache_sets.verdict.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""``wcet-probe verify-sets``: what is proved of the sets that calls touch, what runs show, mutants that must fail."""
+"""``wcet-probe verify-sets``: what is proved of the sets that calls touch, what runs show, mutants that must fail.
+
+Tests: cache_sets.specification, cache_sets.run, cache_sets.verdict, cli.verify_sets.
+"""
 
 import io
 import json

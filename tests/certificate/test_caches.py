@@ -1,4 +1,7 @@
-"""What certificates say of caches is tested: hits, ages, limits of misses, write-backs, and what they rest on."""
+"""What certificates say of caches is tested: hits, ages, limits of misses, write-backs, and what they rest on.
+
+Tests: certificate.cached, certificate.misses, certificate.residents, certificate.steps.
+"""
 
 import copy
 import re

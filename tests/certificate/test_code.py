@@ -1,4 +1,7 @@
-"""Code that the checker must follow: calls, saved registers of either file, tables, counters on the stack."""
+"""Code that the checker must follow: calls, saved registers of either file, tables, counters on the stack.
+
+Tests: certificate.coverage, certificate.charge, certificate.check.
+"""
 
 import json
 from dataclasses import replace

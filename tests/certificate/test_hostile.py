@@ -1,4 +1,7 @@
-"""Certificates and packs from anybody: what is too much is one sentence, and time is linear in the text."""
+"""Certificates and packs from anybody: what is too much is one sentence, and time is linear in the text.
+
+Tests: certificate.records, certificate.verify.
+"""
 
 import json
 import time

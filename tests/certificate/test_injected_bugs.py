@@ -1,4 +1,7 @@
-"""Soundness bugs put into the analyzer: no wrong certificate that comes of one is accepted."""
+"""Soundness bugs put into the analyzer: no wrong certificate that comes of one is accepted.
+
+Tests: certificate.check.
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Semantic mutation: no mutant of a true certificate is accepted that claims less than the original."""
+"""Semantic mutation: no mutant of a true certificate is accepted that claims less than the original.
+
+Tests: certificate.check.
+"""
 
 import pytest
 

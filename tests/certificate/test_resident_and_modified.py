@@ -1,4 +1,7 @@
-"""Lines that must be in the cache where no credit is left, and lines that are modified already: held, and forged."""
+"""Lines that must be in the cache where no credit is left, and lines that are modified already: held, and forged.
+
+Tests: certificate.residents, certificate.modified.
+"""
 
 import random
 from dataclasses import replace

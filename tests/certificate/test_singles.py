@@ -1,4 +1,7 @@
-"""A store that finds its line may be counted as a single write, where its node is charged one: held, and forged."""
+"""A store that finds its line may be counted as a single write, where its node is charged one: held, and forged.
+
+Tests: certificate.cached.
+"""
 
 from dataclasses import replace
 from functools import cache

@@ -1,4 +1,7 @@
-"""The distance between bound and witnesses, as a result says it, is computed again."""
+"""The distance between bound and witnesses, as a result says it, is computed again.
+
+Tests: certificate.verify.
+"""
 
 from __future__ import annotations
 

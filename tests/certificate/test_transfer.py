@@ -1,4 +1,7 @@
-"""The checker's transfer functions against the p-code interpreter: each concrete step lies in the abstract step."""
+"""The checker's transfer functions against the p-code interpreter: each concrete step lies in the abstract step.
+
+Tests: certificate.arm, certificate.powerpc, certificate.machine.
+"""
 
 import random
 from contextlib import suppress

@@ -1,4 +1,7 @@
-"""What cores do besides what instructions say: IT blocks, instruction sets, stack pointers. Each was accepted."""
+"""What cores do besides what instructions say: IT blocks, instruction sets, stack pointers. Each was accepted.
+
+Tests: certificate.coverage, certificate.machine, certificate.arm.
+"""
 
 from contextlib import nullcontext
 from dataclasses import replace

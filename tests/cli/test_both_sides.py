@@ -1,4 +1,7 @@
-"""Bound and observation in one answer, with the real engines on a small heap."""
+"""Bound and observation in one answer, with the real engines on a small heap.
+
+Tests: cli.run, answer.probe.
+"""
 
 import json
 import re

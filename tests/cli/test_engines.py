@@ -1,4 +1,7 @@
-"""What the command line says is the same on both engines, and where there is no host compiler."""
+"""What the command line says is the same on both engines, and where there is no host compiler.
+
+Tests: cli.app, compiled.supply.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bad input and bad luck: one sentence with the remedy on stderr, nothing on stdout, the documented exit code."""
+"""Bad input and bad luck: one sentence with the remedy on stderr, nothing on stdout, the documented exit code.
+
+Tests: cli.app, errors.
+"""
 
 import errno
 import os

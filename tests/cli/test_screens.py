@@ -1,4 +1,7 @@
-"""What is on the screen, golden files in ``golden/`` beside."""
+"""What is on the screen, golden files in ``golden/`` beside.
+
+Tests: cli.app, reports.screens.terminal, reports.screens.why.
+"""
 
 import io
 import json

@@ -1,4 +1,7 @@
-"""Calls of a replay that are held against a proof cost what a replay counts of each operation."""
+"""Calls of a replay that are held against a proof cost what a replay counts of each operation.
+
+Tests: emu.machine, model.held_calls.
+"""
 
 from __future__ import annotations
 

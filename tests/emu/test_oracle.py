@@ -1,4 +1,7 @@
-"""The oracle: a measurement against a second engine that shares no code with it, on TLSF and on hand-written code."""
+"""The oracle: a measurement against a second engine that shares no code with it, on TLSF and on hand-written code.
+
+Tests: emu.machine, analyzer.pcode.interpreter.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is charged for waits, against a pipeline that makes every instruction wait for what it needs, and the bounds."""
+"""What is charged for waits, against a pipeline that makes every instruction wait for what it needs, and the bounds.
+
+Tests: emu.measurement, isa.stalls.
+"""
 
 from __future__ import annotations
 

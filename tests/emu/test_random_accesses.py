@@ -1,4 +1,7 @@
-"""Accesses at the edges of memory, in functions that no compiler writes: both engines do, count and say the same."""
+"""Accesses at the edges of memory, in functions that no compiler writes: both engines do, count and say the same.
+
+Tests: emu.machine, emu.compiled.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""One cache for instructions and data, and data memory that no cache serves: the native core against its plain twin."""
+"""One cache for instructions and data, and data memory that no cache serves: the native core against its plain twin.
+
+Tests: emu.cache, emu.memory.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 """The engine as an oracle of the decoder: random encodings, one at a time, watched by memory hooks.
 
 The hooks are right outside of Thumb IT blocks, and blind to PowerPC's load and store multiple, string and dcbz.
+
+Tests: isa.effective_address, isa.decode.
 """
 
 import random

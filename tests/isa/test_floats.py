@@ -1,4 +1,7 @@
-"""Floating point: decoded from its encodings, executed by the engine, charged by hand, bounded without values."""
+"""Floating point: decoded from its encodings, executed by the engine, charged by hand, bounded without values.
+
+Tests: isa.decode_vfp, isa.timing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every worst state is reached on heaps of any size, or the heap is refused with one that works."""
+"""Every worst state is reached on heaps of any size, or the heap is refused with one that works.
+
+Tests: scenarios.lookup, scenarios.families.
+"""
 
 from __future__ import annotations
 

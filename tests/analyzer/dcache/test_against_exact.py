@@ -1,4 +1,7 @@
-"""Hits that the analysis of lines known by name does not find, of all that can happen in small programs."""
+"""Hits that the analysis of lines known by name does not find, of all that can happen in small programs.
+
+Tests: analyzer.dcache.analysis.
+"""
 
 from __future__ import annotations
 

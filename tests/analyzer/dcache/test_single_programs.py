@@ -1,4 +1,7 @@
-"""The analysis of lines known by name against runs of single programs, each made for one way to be wrong."""
+"""The analysis of lines known by name against runs of single programs, each made for one way to be wrong.
+
+Tests: analyzer.dcache.analysis, analyzer.dcache.misses.
+"""
 
 from __future__ import annotations
 

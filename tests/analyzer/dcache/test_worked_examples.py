@@ -1,4 +1,7 @@
-"""Each module of the analysis of data caches opens with an example that it works out, and that is run here."""
+"""Each module of the analysis of data caches opens with an example that it works out, and that is run here.
+
+Tests: analyzer.dcache.analysis, analyzer.dcache.misses, analyzer.dcache.scopes, analyzer.dcache.symbolic_blocks.
+"""
 
 from __future__ import annotations
 

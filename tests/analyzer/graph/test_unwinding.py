@@ -2,6 +2,8 @@
 
 A special case is found by a routine that was called after the frame was made; where the answer is clear, it pops that
 frame and returns for its caller. Where such a return leads is proved, or it is refused.
+
+Tests: analyzer.graph.frames.
 """
 
 import pytest

@@ -1,6 +1,8 @@
 """P-code against the engine: random encodings, an instruction at a time, from random registers and flags.
 
 The manuals call some instructions unpredictable, and code that asks for them means nothing: those are left out.
+
+Tests: analyzer.pcode.semantics, analyzer.pcode.lift.
 """
 
 import random

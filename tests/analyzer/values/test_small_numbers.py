@@ -1,4 +1,7 @@
-"""A few low bits of a value that may be an address are a number, and index tables."""
+"""A few low bits of a value that may be an address are a number, and index tables.
+
+Tests: analyzer.values.bases, analyzer.values.terms.
+"""
 
 import pytest
 

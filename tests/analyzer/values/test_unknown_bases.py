@@ -2,6 +2,8 @@
 
 In each function a word that ends a loop is 3, and is set to 40 through such a pointer. A bound that forgets the store
 is one of a few rounds; a run that takes more contradicts it.
+
+Tests: analyzer.values.bases, analyzer.values.memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The papers reproduced: what a table holds, what a claim is, and that it can come out either way."""
+"""The papers reproduced: what a table holds, what a claim is, and that it can come out either way.
+
+Tests: answer.papers.exhibit, answer.papers.known, answer.papers.laboratory, answer.papers.points.
+"""
 
 import re
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""The page in a real browser: it never scrolls sideways, and on paper no line leaves the sheet."""
+"""The page in a real browser: it never scrolls sideways, and on paper no line leaves the sheet.
+
+Tests: reports.dossier.html.
+"""
 
 import re
 import shutil

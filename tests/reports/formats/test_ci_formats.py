@@ -1,3 +1,8 @@
+"""Formats that continuous integration reads: JUnit, SARIF, Markdown and CSV, each as its standard has it.
+
+Tests: reports.formats.junit, reports.formats.sarif, reports.formats.markdown, reports.formats.csv_table.
+"""
+
 import csv
 import io
 import json

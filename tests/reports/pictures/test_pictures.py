@@ -1,4 +1,7 @@
-"""Pictures: well-formed, the same each time, true to the document, nothing written over something else."""
+"""Pictures: well-formed, the same each time, true to the document, nothing written over something else.
+
+Tests: reports.pictures.graphs, reports.pictures.layering, reports.pictures.scales, reports.pictures.svg.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Scenarios of both buddy systems: states reached, growth as it should be, no worse state met by random workloads."""
+"""Scenarios of both buddy systems: states reached, growth as it should be, no worse state met by random workloads.
+
+Tests: scenarios.buddy.buddy_binary, scenarios.buddy.buddy_fibonacci, scenarios.buddy.states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""djgpp-sbrk, -carve, -quarters: carving a chunk costs most, everything else is constant, whatever the heap."""
+"""djgpp-sbrk, -carve, -quarters: carving a chunk costs most, everything else is constant, whatever the heap.
+
+Tests: scenarios.djgpp.djgpp_sbrk, scenarios.djgpp.djgpp_carve, scenarios.djgpp.djgpp_quarters.
+"""
 
 from __future__ import annotations
 

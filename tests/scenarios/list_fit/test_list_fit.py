@@ -1,4 +1,7 @@
-"""First-fit and best-fit in their worst states: linear in the free blocks, and nothing known is worse."""
+"""First-fit and best-fit in their worst states: linear in the free blocks, and nothing known is worse.
+
+Tests: scenarios.list_fit.first_fit, scenarios.list_fit.best_fit.
+"""
 
 from __future__ import annotations
 
