@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
+from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
@@ -30,7 +31,7 @@ from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.conditions import relations, repetitions
-from wcet_probe.analyzer.values.learning import assume, learn
+from wcet_probe.analyzer.values.learning import learn
 from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
@@ -107,19 +108,21 @@ class _Counter:
         self._counters = counters
         self._own = counters[shape.loop.header]
         self._counts = counts
+        self._lost: Lost = lost_symbols(values, shape.loop, killed)
+        self._passed = passed_in_each(values, shape)
 
     def best(self) -> Count | None:
         """The least bound of all blocks that every iteration passes."""
         found: list[Count] = self._within_ranges()
-        for node in self._always_passed():
+        for node in self._passed:
             going_on = self._going_on(node)
-            if going_on and all(map(self._only_at_first, going_on)):
+            if going_on and all(only_at_first(self._values, self._shape, edge, self._lost) for edge in going_on):
                 found.append(Count("==", 1, 0, 0, 2, None, ""))
             found += self._of_one_of(going_on)
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
         if all(count.max_header > _BITS_OF_WORD for count in found):
             found += self._of_moved_bits()
-        most = None if found else most_in_phases(self._values, self._shape, self._lost(), self._most_of)
+        most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)
         found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
@@ -155,10 +158,9 @@ class _Counter:
         if not any(step.shifts for step in self._own.values()):
             return
         ways = [[self._values.edges[edge] for edge in self._shape.back_edges]]
-        passed = self._always_passed()
-        ways += [self._going_on(at) for at in passed]
+        ways += [self._going_on(at) for at in self._passed]
         for edges in ways:
-            most = most_rounds(self._values, self._shape, edges, self._lost())
+            most = most_rounds(self._values, self._shape, edges, self._lost)
             if most is not None:
                 yield Count("<<", 1, 0, (1 << most - 1) - 1, most, None, "bits of words")
 
@@ -208,54 +210,6 @@ class _Counter:
             found.append(replace(counted, is_exact=start.is_constant))
         return found
 
-    def _only_at_first(self, edge: EdgeValues) -> bool:
-        """Whether only the first iteration can take an edge of its body.
-
-        *Soundness:* from the second iteration on, a symbol of the header is what a back edge brought. The edge's state
-        and conditions speak of the symbols of the iteration that takes it.
-        """
-        informed = edge.state.copy()
-        for symbol, later in self._later().items():
-            value = strided.meet(informed.value(symbol), later)
-            if value.is_bottom:
-                return True
-            learn(informed, symbol, value)
-        return not all(assume(informed, condition, holds) for condition, holds in edge.conditions)
-
-    def _later(self) -> dict[Term, StridedInterval]:
-        """What symbols of the header can be from the second iteration on, as far as back edges say it."""
-        found: dict[Term, StridedInterval] = {}
-        loop = self._shape.loop
-        state, lost = self._values.states[loop.header], self._lost()
-        for location, symbol in state.locations.items():
-            node = self._terms[symbol]
-            if (
-                symbol in lost
-                or node.opcode != "symbol"
-                or node.arguments[:2] != ("phi", (self._shape.loop.header,))
-                or symbol in found
-            ):
-                continue
-            value = strided.bottom(node.bits)
-            for edge in self._shape.back_edges:
-                after = self._values.edges[edge].state
-                term = after.read(location)
-                if term is None or after.base(term) is not Base.NUMBER or state.base(symbol) is not Base.NUMBER:
-                    break
-                value = strided.join(value, after.value(term))
-            else:
-                found[symbol] = value
-        return found
-
-    def _lost(self) -> Lost:
-        """What edges within the loop kill, but for those to the header."""
-        found = dict[Term, set[int]]()
-        for edge in self._values.within(self._shape.loop.nodes):
-            if edge.target != self._shape.loop.header:
-                for symbol in self._killed[edge]:
-                    found.setdefault(symbol, set()).add(edge.target)
-        return found
-
     def _name(self, location: Location) -> str:
         return self._values.register_names.get(location) or f"{location.space}{location.offset:+#x}"
 
@@ -275,26 +229,6 @@ class _Counter:
         """The edges from ``node`` that stay in the loop."""
         values, nodes = self._values, self._shape.loop.nodes
         return [values.edges[edge] for edge in values.leaving.get(node, ()) if edge.target in nodes]
-
-    def _always_passed(self) -> list[int]:
-        """Blocks of this loop, not of inner ones, that lie on every way from the header back to it."""
-        loop = self._shape.loop
-        successors: dict[int, list[int]] = {node: [] for node in loop.nodes}
-        for edge in self._values.within(loop.nodes):
-            if edge.target != loop.header:
-                successors[edge.source].append(edge.target)
-        above = dominators(successors, loop.header)
-        inner = {node for part in loop.parts if isinstance(part, Loop) for node in part.nodes}
-        common: set[int] | None = None
-        for edge in self._shape.back_edges:
-            chain, node = set(), edge.source
-            while True:
-                chain.add(node)
-                if node == loop.header:
-                    break
-                node = above[node]
-            common = chain if common is None else common & chain
-        return sorted((common or set()) - inner)
 
     def _of_edge(self, edge: EdgeValues) -> Iterator[Count]:
         """The bounds that follow from each condition of an edge that goes on."""
