@@ -135,7 +135,7 @@ class BoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What does not depend on the parameters of loop bounds: values, conflicts, fetches, loops of binary and source."""
+    """What no parameter of loop bounds changes: values, infeasible pairs, fetches, loops of binary and source."""
 
     request: BoundRequest
     values: Values

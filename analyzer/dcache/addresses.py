@@ -115,7 +115,7 @@ class Places:
             return "static"
         return "any" if asserted.sets is None and asserted.extent is None else "told"
 
-    def visit_of(self, access: Access) -> Visit | None:
+    def touch_of(self, access: Access) -> Visit | None:
         """What a flow fact says of how often the call has visited the line of ``access``."""
         return self.pointers.of_access(access).visit
 

@@ -55,7 +55,7 @@ def access_ranges(
                 size_bytes=access.size_bytes,
                 place=places.place_of(access) if places else "any",
                 sets=places.sets_of(access) if places else None,
-                visit=places.visit_of(access) or "" if places else "",
+                visit=places.touch_of(access) or "" if places else "",
                 line_changes=places.line_changes_of(access) if places else None,
                 is_one_line=len(pieces) == 1,
                 lines=places.lines_of(access) if places else None,

@@ -46,7 +46,7 @@ from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 class Shared(NamedTuple):
     """Whose misses an access shares: of a line in its scope, besides of its candidates in the call, or of a traversal.
 
-    Or only of the first visits to a line, or of those that find it as it was (`data_misses`). The lines of a traversal
+    Or only of the first touches of a line, or of those that find it as it was (`data_misses`). The lines of a traversal
     may be evicted in between where it ``is_refilled``.
     """
 
@@ -54,7 +54,7 @@ class Shared(NamedTuple):
     candidates: frozenset[SymbolicBlock] = frozenset()
     traversed: SymbolicBlock | None = None
     objects: Objects | None = None
-    visit: Visit | None = None
+    touch: Visit | None = None
     is_refilled: bool = False
 
 
@@ -192,7 +192,7 @@ def _of_traversals(
 
 
 def _of_visits(shared: Mapping[Shared, Sequence[int]]) -> Iterator[tuple[_Auxiliaries, list[LinearConstraint]]]:
-    yield {visit_variable(key): (key.line, points) for key, points in shared.items() if key.visit}, []
+    yield {touch_variable(key): (key.line, points) for key, points in shared.items() if key.touch}, []
 
 
 def variable_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, str]:
@@ -201,8 +201,8 @@ def variable_names(shared: Mapping[Shared, Sequence[int]]) -> Mapping[Shared, st
     regions = list(enumerate(_regions(shared)))
     names: dict[Shared, str] = {}
     for key in shared:
-        if key.visit:
-            names[key] = visit_variable(key)
+        if key.touch:
+            names[key] = touch_variable(key)
         elif key.traversed is not None:
             names[key] = _auxiliary(key.line, traversals[key.traversed, key.objects, key.is_refilled])
         else:
@@ -219,9 +219,9 @@ def _is_shared(region: frozenset[SymbolicBlock], found: Mapping[SymbolicBlock | 
     return bool(region) and (len(found) > 1 or None in found)
 
 
-def visit_variable(shared: Shared) -> str:
-    """The name of the misses that only visits of a kind share."""
-    return _auxiliary(shared.line, f":{shared.visit}")
+def touch_variable(shared: Shared) -> str:
+    """The name of the misses that only first touches, or only reuses, share."""
+    return _auxiliary(shared.line, f":{shared.touch}")
 
 
 def _traversed(
@@ -243,7 +243,7 @@ def _regions(
     First those that have none.
     """
     regions: list[frozenset[SymbolicBlock]] = []
-    others = {key: points for key, points in shared.items() if not key.visit}
+    others = {key: points for key, points in shared.items() if not key.touch}
     for candidates in (key.candidates for key in others):
         united = candidates.union(*(region for region in regions if not region.isdisjoint(candidates)))
         regions = [region for region in regions if region.isdisjoint(candidates)]

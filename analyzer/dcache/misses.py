@@ -11,15 +11,15 @@ filled the line (`RelationalCache.is_kept`): such writes are auxiliary variables
 misses. A miss that fills writes a line back at most, and a line can be written back only if it was modified before the
 call, or by a store of it that did not find it modified: a further auxiliary variable, limited by both.
 
-What is visited again, as it was on a first visit, writes nothing back. A line that is missed then was evicted since the
-first visit. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
-for different misses. If it was, then the first visit found it in the cache, for what is filled is not modified; of
-several misses after one first visit that is so of the first alone. So there are no more write-backs than fills,
-without those of visits again, and with each first visit counted as a fill.
+Reuse of a line, as it was on its first touch, writes nothing back. A line that is missed then was evicted since the
+first touch. If it was not modified, nothing was written back for the fill that evicted it; these are different fills
+for different misses. If it was, then the first touch found it in the cache, for what is filled is not modified; of
+several misses after one first touch that is so of the first alone. So there are no more write-backs than fills,
+without those of reuse, and with each first touch counted as a fill.
 
 Words: write-back, linear constraint, scope (docs/explanation/glossary.md).
 
-*Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a visit is
+*Soundness:* as said of `younger_sets`; the cache may hold anything at entry, all of it modified. What a first touch is
 is asserted by flow facts.
 
 The loop's node is new in each round (point 3): a fill of 209 cycles each time. The other accesses hit.
@@ -49,7 +49,7 @@ from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, variable_names, visit_variable
+from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.refetches import EVICTIONS, Refetched, Refetches
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
@@ -229,8 +229,8 @@ class _Costs:
         refetches: fetches that may miss each time.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
-        visits: first visits in each execution of a point.
-        asserted: of ``inside``, the misses of first visits and of those that are made again.
+        first_touches: how many there are in each execution of a point.
+        asserted: of ``inside``, the misses of first touches and of reuse.
         shared: points of the persistent accesses, by what they share.
         writes: single writes of stores that miss only if their line was not filled in the scope, by line and point.
         counted: accesses to them that may miss, by point.
@@ -250,7 +250,7 @@ class _Costs:
     refetches: Refetches
     inside: _Charge = field(default_factory=_Charge)
     leaving: _Charge = field(default_factory=_Charge)
-    visits: Counter[int] = field(default_factory=Counter)
+    first_touches: Counter[int] = field(default_factory=Counter)
     asserted: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
     writes: dict[SymbolicBlock, Counter[int]] = field(default_factory=dict)
@@ -272,13 +272,13 @@ class _Costs:
         charge = self.leaving if access.is_leaving else self.inside
         self._add_single_write(point, accessed, access, verdict)
         charge.cycles[point] += 0 if access.skipped_bytes else region_cycles(access, self.target.memory)
-        visit = self.pointers.of_access(access).visit
-        self.visits[point] += visit == "first"
+        touch = self.pointers.of_access(access).visit
+        self.first_touches[point] += touch == "first"
         if access.is_leaving or access.is_store:
-            visit = None
+            touch = None
         if verdict.is_hit or not fills:
             return None
-        asserted = self._counted_by(point, access, is_resident=is_resident and line is not None and not visit)
+        asserted = self._counted_by(point, access, is_resident=is_resident and line is not None and not touch)
         if asserted is not None:
             return asserted
         if verdict.is_persistent_in_call:
@@ -291,14 +291,14 @@ class _Costs:
         if line is None:
             charge.misses[point] += 1
         elif verdict.is_persistent:
-            is_refilled = traversed is not None and self._is_refilled(traversed) and not visit
-            shared = Shared(line, traversed=traversed if is_refilled else None, visit=visit, is_refilled=is_refilled)
+            is_refilled = traversed is not None and self._is_refilled(traversed) and not touch
+            shared = Shared(line, traversed=traversed if is_refilled else None, touch=touch, is_refilled=is_refilled)
             return self._share(point, shared)
-        elif verdict.is_persistent_in_block and not visit:
+        elif verdict.is_persistent_in_block and not touch:
             charge.local.setdefault((point, line.group), set()).add(line.granule)
         else:
             charge.misses[point] += 1
-            self.asserted[point] += visit is not None
+            self.asserted[point] += touch is not None
         return None
 
     def add_fetch(self, point: int, step: _Step, verdict: Verdict) -> _Counted | None:
@@ -449,19 +449,19 @@ class _Costs:
         )
 
     def _write_back_constraints(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[LinearConstraint]:
-        """A write-back takes a miss, other than of a visit again, and a line that was modified.
+        """A write-back takes a miss, other than of reuse, and a line that was modified.
 
         *Soundness:* each line that is written back was modified at entry, or first by a store since it was filled. If
         that is charged as a single write, it was none: what the write-back costs more is charged.
         """
-        visits = {visit_variable(key) for key in self.shared if key.visit}
+        touches = {touch_variable(key) for key in self.shared if key.touch}
         others = Counter(self.inside.misses)
         others.subtract(self.asserted)
-        others.update(self.visits)
+        others.update(self.first_touches)
         limited = (("write-backs", 1), ("write-backs:singles", 1))
         yield self._fills("write-backs:misses", self.inside.misses, names, limited)
-        if visits or +self.asserted:
-            yield self._fills("write-backs:visits", others, [name for name in names if name not in visits], limited)
+        if touches or +self.asserted:
+            yield self._fills("write-backs:visits", others, [name for name in names if name not in touches], limited)
         yield LinearConstraint(
             "write-backs:modified",
             tuple((point, -count) for point, count in sorted(self.stores.items())),

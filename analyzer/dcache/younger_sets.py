@@ -1,6 +1,6 @@
 """Must and persistence analysis of symbolic cache blocks, by their younger sets.
 
-Of each line that was accessed it is known which groups of lines (`symbolic_blocks`) may have been accessed
+Of each line that was accessed it is known which reference groups (`symbolic_blocks`) may have been accessed
 since, in its set. As two lines of a group are never in one set, its age is at most the number of those groups; an
 access to a line without a name, and each value that a name stood for before, count as one more, unless the lines have
 another name from then on.

@@ -28,7 +28,7 @@ from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, regis
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
+from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, negation, term, unknown
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -56,7 +56,7 @@ def deduce_free_small(geometry: Geometry, lifter: Lifter, entry_address: int, re
     def visit(way: End) -> None:
         _end(run, way, start)
 
-    follow_ways(lifter, run.terms, entry_address, given, run.memory, visit)
+    follow_paths(lifter, run.terms, entry_address, given, run.memory, visit)
     return run.deduced("free-small")
 
 
@@ -180,7 +180,7 @@ class _Part:
             else:
                 _end(self.run, way, self.start)
 
-        follow_ways(lifter, self.run.terms, address, given, self.run.memory, visit, to_join=to_join)
+        follow_paths(lifter, self.run.terms, address, given, self.run.memory, visit, to_join=to_join)
         return tuple(joins)
 
     def _ask_at_join(self, way: End, others: Iterable[Join]) -> Iterator[Join]:

@@ -47,7 +47,7 @@ from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import End, Memory, Site, follow_ways
+from wcet_probe.analyzer.deduction.execution import End, Memory, Site, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     TRUE,
     Node,
@@ -133,7 +133,7 @@ class _Entry:
     def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
         """Follow the part; what was shown of its ways where they stop."""
         given = self.request.registers(self.run, self.registers)
-        follow_ways(lifter, self.run.terms, address, given, self.run.memory, self._visit)
+        follow_paths(lifter, self.run.terms, address, given, self.run.memory, self._visit)
         return tuple(self.joins)
 
     def _visit(self, way: End) -> None:
@@ -258,7 +258,7 @@ class _Part:
         """Follow the part; what was shown of its ways at the joins that end it."""
         run = self.run
         ends_before = {_AREA: self._is_of_available, _GAP: self._is_of_gap}.get(self.stage)
-        follow_ways(
+        follow_paths(
             lifter,
             run.terms,
             self.begin_address,

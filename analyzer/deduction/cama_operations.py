@@ -29,7 +29,7 @@ from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduced, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_tables import LARGE, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import Map, View
-from wcet_probe.analyzer.deduction.execution import Astray, End, follow_ways
+from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
@@ -121,7 +121,7 @@ def _follow_init(run: Deduction, lifter: Lifter, entry_address: int, given: Mapp
         run.ask_words(memory, after, way)
         run.end_way(way, ())
 
-    follow_ways(lifter, run.terms, entry_address, given, memory, visit)
+    follow_paths(lifter, run.terms, entry_address, given, memory, visit)
 
 
 def _claim(run: Deduction, name: str) -> Claim:
@@ -215,7 +215,7 @@ def deduce_malloc_small(
         ]
         run.end_way(way, asked)
 
-    follow_ways(lifter, run.terms, entry_address, dict(zip(registers, given, strict=True)), run.memory, visit)
+    follow_paths(lifter, run.terms, entry_address, dict(zip(registers, given, strict=True)), run.memory, visit)
     return run.deduced("malloc-small")
 
 

@@ -41,7 +41,7 @@ from wcet_probe.analyzer.deduction.cama_obligations import Deduced, stored_view
 from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET, LARGE_ENOUGH
 from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART, SMALL
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import End, follow_ways
+from wcet_probe.analyzer.deduction.execution import End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     TRUE,
     Node,
@@ -102,7 +102,7 @@ class _Taking:
     def follow(self, lifter: Lifter, address: int) -> tuple[Join, ...]:
         """Follow the part; what was shown of its ways at the join that ends it."""
         given = self.request.registers(self.run, self.registers)
-        follow_ways(lifter, self.run.terms, address, given, self.run.memory, self._visit, to_join=True)
+        follow_paths(lifter, self.run.terms, address, given, self.run.memory, self._visit, to_join=True)
         return tuple(self.joins)
 
     def _visit(self, way: End) -> None:
@@ -220,7 +220,7 @@ class _Cutting:
 
     def follow(self, lifter: Lifter, address: int) -> None:
         """Follow the part."""
-        follow_ways(lifter, self.run.terms, address, self.given, self.run.memory, self._visit)
+        follow_paths(lifter, self.run.terms, address, self.given, self.run.memory, self._visit)
 
     def _visit(self, way: End) -> None:
         run, memory = self.run, cast("CamaMemory", way.memory)

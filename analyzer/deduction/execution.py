@@ -114,7 +114,7 @@ RETURN_ADDRESS = unknown("return address")
 """What the link register holds at entry."""
 
 
-def follow_ways(  # noqa: PLR0917  what is executed, and whereupon
+def follow_paths(  # noqa: PLR0917  what is executed, and whereupon
     lifter: Lifter,
     terms: WordTerms,
     entry_address: int,

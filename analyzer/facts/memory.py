@@ -22,8 +22,8 @@ from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
-from wcet_probe.certificate.names import Objects as ToldObjects
-from wcet_probe.certificate.names import Pointers as ToldPointers
+from wcet_probe.certificate.names import Objects as AssertedObjects
+from wcet_probe.certificate.names import Pointers as AssertedPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.induction import PROVED_CHECK
@@ -151,14 +151,14 @@ def pointer_facts(
 
 def asserted_pointers(
     facts: Facts, parameters: Mapping[str, int], image: Image, sources: Mapping[str, str]
-) -> ToldPointers:
+) -> AssertedPointers:
     """What ``facts`` say of addresses, as the checker reads it."""
     found = [
         ToldPointer(
             tuple(fact.functions),
             tuple(evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None),
             fact.symbol,
-            None if counted is None else ToldObjects(counted.where, counted.lines, counted.lines_per_set),
+            None if counted is None else AssertedObjects(counted.where, counted.lines, counted.lines_per_set),
         )
         for fact in facts.pointers
         for counted in (_objects(fact, parameters),)

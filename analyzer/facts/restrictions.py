@@ -130,12 +130,12 @@ def _restricted(places: _Places, one: SourceRestriction, where: str, number: int
     if len(sides) != 3:
         raise _DroppedError(f"{one.text!r} is no relation of two sums")
     left, relation, right = _sum(sides[0]), sides[1], _sum(sides[2])
-    ways = {"<=": [(left, right)], ">=": [(right, left)], "=": [(left, right), (right, left)]}[relation]
+    orders = {"<=": [(left, right)], ">=": [(right, left)], "=": [(left, right), (right, left)]}[relation]
     statement = f"in one call of the analysed function, {' '.join(one.text.split())}"
     meant = {name: found.name for _, name in (*left, *right) if (found := named_function(places.index, one, name))}
     statement += "".join(f"; {name} is taken for {known}" for name, known in sorted(meant.items()) if name != known)
     constraints, claims = [], []
-    for row, (less, more) in enumerate(ways):
+    for row, (less, more) in enumerate(orders):
         weights: dict[int, int] = {}
         variables: dict[str, int] = {}
         edges: dict[Edge | None, int] = {}
@@ -156,7 +156,7 @@ def _restricted(places: _Places, one: SourceRestriction, where: str, number: int
             LinearConstraint(name, counted, tuple(edges.items()), most, tuple(sorted(variables.items())))
         )
         claims.append(FlowClaim(where, statement, tuple(sorted(weights.items())), (), most))
-    for name in dict.fromkeys(meant.get(said, said) for _, more in ways for _, said in more):
+    for name in dict.fromkeys(meant.get(said, said) for _, more in orders for _, said in more):
         statement += f"; {name} at most {places.most(name):,} times by the source and its pragmas of loops"
     claims = [replace(claim, statement=statement) for claim in claims]
     return Restricted(tuple(constraints), tuple(claims), Assumption(f"pragma {where}", statement, _CHECKED))

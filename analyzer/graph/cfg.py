@@ -174,7 +174,7 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
     *Soundness:* conditions are not looked at; each way of a conditional branch counts.
     """
     following = instruction.address + instruction.size_bytes
-    ways: set[str] = set()
+    exits: set[str] = set()
     targets: dict[str, dict[int, None]] = {"jump": {}, "call": {}}
     todo, seen = [0], set[int]()
     while todo:
@@ -183,13 +183,13 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
             continue
         seen.add(index)
         if index >= len(instruction.ops):
-            ways.add("fall")
+            exits.add("fall")
             continue
         op = instruction.ops[index]
         if op.opcode not in _ENDS:
             todo.append(index + 1)
         if op.opcode in ("CALLIND", "BRANCHIND", "RETURN"):
-            ways.add("RETURN" if is_return(op, link) else op.opcode)
+            exits.add("RETURN" if is_return(op, link) else op.opcode)
         elif op.opcode == "CALL":
             targets["call"][op.inputs[0].offset] = None
         elif op.opcode in ("BRANCH", "CBRANCH"):
@@ -197,16 +197,16 @@ def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
             if target.space == "const":
                 todo.append(index + signed(8 * target.size_bytes, target.offset))
             elif target.offset == following:
-                ways.add("fall")
+                exits.add("fall")
             else:
                 targets["jump"][target.offset] = None
     return Outflow(
-        falls="fall" in ways,
+        falls="fall" in exits,
         jumps=tuple(targets["jump"]),
         calls=tuple(targets["call"]),
-        returns="RETURN" in ways,
-        indirect_jump="BRANCHIND" in ways,
-        indirect_call="CALLIND" in ways,
+        returns="RETURN" in exits,
+        indirect_jump="BRANCHIND" in exits,
+        indirect_call="CALLIND" in exits,
     )
 
 

@@ -30,7 +30,7 @@ _AWAY = frozenset({"CALL", "CALLIND", "BRANCHIND", "RETURN"})
 _ENDS = frozenset({"BRANCH", "TRAP", *_AWAY})
 _WITHOUT_LOW_BITS = frozenset({0xFFFF_FFFE, 0xFFFF_FFFC})
 _FOLLOWED = frozenset({"COPY", "LOAD", "INT_ADD", "INT_SUB", "INT_AND"})
-_MOST_WAYS = 8
+_MOST_RETURNS = 8
 _WORD_BYTES = 4
 _KEPT: Mapping[Isa, Sequence[str]] = {
     Isa.ARM: ("r13", *(f"r{number}" for number in range(4, 12))),
@@ -91,18 +91,18 @@ def returning_for_callers(
         function = todo.pop()
         known = remembered.get(function)
         if known is None or not known.answers(indirect, returning, found):
-            known = remembered[function] = _Walk(lifter, indirect, returning, found).ways(function)
-        ways, called = known.ways, known.called
+            known = remembered[function] = _Walk(lifter, indirect, returning, found).returns(function)
+        returns, called = known.returns, known.called
         before = found.get(function)
-        ways |= before or frozenset()
-        found[function] = frozenset({UNKNOWN}) if UNKNOWN in ways or len(ways) > _MOST_WAYS else ways
+        returns |= before or frozenset()
+        found[function] = frozenset({UNKNOWN}) if UNKNOWN in returns or len(returns) > _MOST_RETURNS else returns
         if found[function] != (before or frozenset()):
             todo += sorted(callers.get(function, ()))
         for callee in sorted(called):
             callers.setdefault(callee, set()).add(function)
             if callee not in found:
                 todo.append(callee)
-    return {function: ways for function, ways in found.items() if ways}
+    return {function: returns for function, returns in found.items() if returns}
 
 
 class _Walked(NamedTuple):
@@ -112,7 +112,7 @@ class _Walked(NamedTuple):
     return for a caller and whether they come back.
     """
 
-    ways: frozenset[Left]
+    returns: frozenset[Left]
     targets: Mapping[int, Sequence[int]]
     callees: Mapping[int, tuple[frozenset[Left], bool]]
 
@@ -150,14 +150,14 @@ class _Walk:
         self._kept = {self._register(name) for name in _KEPT[lifter.isa]}
         self._states: dict[int, _State] = {}
         self._todo: list[int] = []
-        self._ways: set[Left] = set()
+        self._returns: set[Left] = set()
         self._targets: dict[int, Sequence[int]] = {}
         self._callees: dict[int, tuple[frozenset[Left], bool]] = {}
 
     def _register(self, name: str) -> _Place:
         return "register", self._lifter.registers[name].offset
 
-    def ways(self, entry: int) -> _Walked:
+    def returns(self, entry: int) -> _Walked:
         """How the function may return in a caller's stead, and what it calls."""
         self._arrive(entry, {self._stack_pointer: Held("stack"), self._link: _LINK})
         while self._todo:
@@ -171,7 +171,7 @@ class _Walk:
                 self._pass(instruction, state)
             else:
                 self._step(instruction, state)
-        return _Walked(frozenset(self._ways), self._targets, self._callees)
+        return _Walked(frozenset(self._returns), self._targets, self._callees)
 
     def _arrive(self, address: int, state: _State) -> None:
         before = self._states.get(address)
@@ -242,7 +242,7 @@ class _Walk:
         pointer = state.get(self._stack_pointer)
         for left in told[0]:
             if pointer is None or pointer.kind != "stack" or left.stack_pointer is None or left.link is None:
-                self._ways.add(UNKNOWN)
+                self._returns.add(UNKNOWN)
                 continue
             link = self._word(pointer.offset + left.link, state)
             self._return(link, Held("stack", pointer.offset + left.stack_pointer))
@@ -252,7 +252,7 @@ class _Walk:
         if address == _LINK and pointer == Held("stack"):
             return
         known = pointer is not None and pointer.kind == "stack" and address is not None and address.kind == "word"
-        self._ways.add(Left(pointer.offset, address.offset) if known and pointer and address else UNKNOWN)
+        self._returns.add(Left(pointer.offset, address.offset) if known and pointer and address else UNKNOWN)
 
     def _word(self, offset: int, state: _State) -> Held | None:
         """What the word of the stack at ``offset`` holds: above the stack pointer at entry, what it held then."""

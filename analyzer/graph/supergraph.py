@@ -260,8 +260,8 @@ class _Builder:
             self._expand(*self._todo.pop())
         unresolved = sorted({address for graph in self._graphs.values() for address in graph.unresolved})
         dead_ends = sorted({address for graph in self._graphs.values() for address in graph.dead_ends})
-        for index, ways in self._left_out.items():
-            self._points[index] = replace(self._points[index], left_out=frozenset(ways))
+        for index, omitted in self._left_out.items():
+            self._points[index] = replace(self._points[index], left_out=frozenset(omitted))
         parts = tuple(self._points), tuple(self._edges), tuple(unresolved), tuple(dead_ends)
         return Supergraph(*parts, tuple(sorted(set(self._cuts))), self._summarised)
 

@@ -55,7 +55,7 @@ class Told:
     def __init__(self, way_bits: int) -> None:
         self._way_bits = way_bits
         self._sides: dict[tuple[int, Term, bool], State | None] = {}
-        self._ways: dict[tuple[int, Term], StridedInterval] = {}
+        self._remainders: dict[tuple[int, Term], StridedInterval] = {}
         self._bounded: dict[tuple[int, Term], list[Term]] = {}
         self._conditions: dict[tuple[int, Term], list[tuple[Term, StridedInterval]]] = {}
         self._values: dict[tuple[int, Term], StridedInterval] = {}
@@ -73,11 +73,11 @@ class Told:
     def way(self, state: State, term: Term) -> StridedInterval:
         """The remainders of ``term``."""
         key = id(state), term
-        found = self._ways.get(key)
+        found = self._remainders.get(key)
         if found is None:
             self._kept[id(state)] = state
             own = remainder_of(self.value(state, term), self._way_bits)
-            found = self._ways[key] = strided.meet(own, remainder(state, term, self._way_bits))
+            found = self._remainders[key] = strided.meet(own, remainder(state, term, self._way_bits))
         return found
 
     def value(self, state: State, term: Term) -> StridedInterval:

@@ -70,7 +70,7 @@ class Rounds:
         for numbers in self.inside if is_inside else self.outside:
             side = _in_round(state, self.symbols, numbers, told)
             if side is not None:
-                for way in _ways(side, (term,), _MOST_CONDITIONS):
+                for way in _cases(side, (term,), _MOST_CONDITIONS):
                     found = strided.join(found, way.value(term))
         return strided.meet(found, state.value(term))
 
@@ -158,11 +158,11 @@ def _outside(
     leaving: Iterable[Edge],
 ) -> tuple[Numbers, ...]:
     """The tuples that some edge out of the loop can be taken with."""
-    ways = [(values.edges[edge].state, _told(values.edges[edge].state, bound, edge)) for edge in leaving]
+    sides = [(values.edges[edge].state, _told(values.edges[edge].state, bound, edge)) for edge in leaving]
     return tuple(
         numbers
         for numbers in inside
-        if any(_in_round(state, symbols, numbers, told) is not None for state, told in ways)
+        if any(_in_round(state, symbols, numbers, told) is not None for state, told in sides)
     )
 
 
@@ -177,7 +177,7 @@ def _arrived(state: State, places: Mapping[Location, Term]) -> list[Numbers] | N
     held = tuple(term for term in terms if term is not None)
     if len(held) < len(terms) or any(state.base(term) is not Base.NUMBER for term in held):
         return None
-    return [tuple(map(way.value, held)) for way in _ways(state, held, _MOST_CONDITIONS)]
+    return [tuple(map(way.value, held)) for way in _cases(state, held, _MOST_CONDITIONS)]
 
 
 def _in_round(state: State, symbols: Sequence[Term], numbers: Numbers, told: AbstractSet[Term]) -> State | None:
@@ -193,7 +193,7 @@ def _in_round(state: State, symbols: Sequence[Term], numbers: Numbers, told: Abs
     return None if any(side.value(term).is_bottom for term in concerned) else side
 
 
-def _ways(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:
+def _cases(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:
     """``state``, for each truth value of the conditions that ``terms`` are chosen by."""
     condition = next((one for term in terms for one in _conditions(state, term)), None) if most else None
     if condition is None:
@@ -202,7 +202,7 @@ def _ways(state: State, terms: Sequence[Term], most: int) -> Iterator[State]:
     for holds in (True, False):
         side = state.copy()
         if assume(side, condition, holds):
-            yield from _ways(side, terms, most - 1)
+            yield from _cases(side, terms, most - 1)
 
 
 def _conditions(state: State, term: Term) -> Iterator[Term]:

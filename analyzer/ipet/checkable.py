@@ -98,8 +98,8 @@ def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]
     for edge in edges:
         leading[edge.source].append(edge)
     exits = {name: problem.exit_costs.get(name, 0) for name in problem.exits}
-    ways = {name: set(own) for name, own in excluded.items()}
-    return Graph(problem.entry_function, nodes, problem.entry, edges, exits, leading, ways)
+    excluding = {name: set(own) for name, own in excluded.items()}
+    return Graph(problem.entry_function, nodes, problem.entry, edges, exits, leading, excluding)
 
 
 class _Search:
@@ -124,7 +124,7 @@ class _Search:
             if not holds:
                 break
             names = {node: states.get(node, {}) for node in self._graph.nodes}
-            found = Checkable(names, {node: tuple(ways) for node, ways in self._excluded.items()})
+            found = Checkable(names, {node: tuple(excluding) for node, excluding in self._excluded.items()})
             if new == states:
                 break
             states = new

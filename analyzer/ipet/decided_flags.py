@@ -41,9 +41,9 @@ class _Flow:
     def excluded(self, node: str, flags: Mapping[str, Comparison]) -> tuple[int | None, ...]:
         """Ways out of a node that the checker sees and the graph does not have."""
         outcomes = [one for one in self.outcomes(node, flags) if not one.is_assumed]
-        ways = [one for one in outcomes if one.address is not None and not edges_taken(self.graph, node, one)]
+        departing = [one for one in outcomes if one.address is not None and not edges_taken(self.graph, node, one)]
         leaves = any(one.address is None for one in outcomes) and node not in self.graph.exits
-        return (*dict.fromkeys(one.address for one in ways), *((None,) if leaves else ()))
+        return (*dict.fromkeys(one.address for one in departing), *((None,) if leaves else ()))
 
 
 def decided_flags(
@@ -64,7 +64,7 @@ def decided_flags(
     wanted = _wanted(flow, told)
     kept = {node: own for node, own in told.items() if node in wanted and own}
     excluded = {node: flow.excluded(node, kept.get(node, {})) for node in graph.nodes}
-    return kept, {node: ways for node, ways in excluded.items() if ways}
+    return kept, {node: departing for node, departing in excluded.items() if departing}
 
 
 def _told(flow: _Flow) -> Told:
@@ -103,11 +103,11 @@ def _wanted(flow: _Flow, told: Told) -> frozenset[str]:
 
 def _tells(flow: _Flow, source: str, node: str, flags: Mapping[str, Comparison]) -> bool:
     """Whether executing ``source`` tells of the same flags at ``node``, whatever held before."""
-    ways = [
+    departing = [
         one for one in flow.outcomes(source, {})
         if any(edge.target == node for edge in edges_taken(flow.graph, source, one))
     ]  # fmt: skip
-    return all(flags.keys() <= known_flags(one.state).keys() for one in ways)
+    return all(flags.keys() <= known_flags(one.state).keys() for one in departing)
 
 
 def _common(one: Mapping[str, Comparison], other: Mapping[str, Comparison], *, is_late: bool) -> dict[str, Comparison]:

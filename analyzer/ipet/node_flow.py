@@ -45,8 +45,8 @@ class NodeFlow:
     def __init__(self, graph: Graph, edges: Iterable[Edge]) -> None:
         self.names = tuple(dict.fromkeys((graph.entry, *graph.nodes)))
         self._number = {name: place for place, name in enumerate(self.names)}
-        ways = (Way(self._number[edge.source], self._number[edge.target], edge) for edge in edges)
-        self.order = FlowOrder(range(len(self.names)), ways)
+        arcs = (Way(self._number[edge.source], self._number[edge.target], edge) for edge in edges)
+        self.order = FlowOrder(range(len(self.names)), arcs)
 
     @cached_property
     def nodes(self) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def _of_symbol(
     back = _range(values, shape.back_edges, location)
     if entering is None or back is None:
         return None
-    sums = _ways(values, shape, location, symbol, lost)
+    sums = _sums_of(values, shape, location, symbol, lost)
     if sums is None:
         return None
     for sign, distance in ((1, back[1] - entering[0]), (-1, entering[1] - back[0])):
@@ -94,7 +94,7 @@ _END = -1
 """In place of a symbol: what the back edges bring."""
 
 
-def _ways(
+def _sums_of(
     values: Values, shape: LoopShape, location: Location, symbol: Term, lost: Collection[Term]
 ) -> Mapping[Term, Collection[_Sum]] | None:
     """The sums that each symbol on the way from ``symbol`` to the back edges may be; None where one is no such sum."""

@@ -157,9 +157,9 @@ class _Counter:
         """Bounds of a loop that moves bits until one comes to a place that is tested."""
         if not any(step.shifts for step in self._own.values()):
             return
-        ways = [[self._values.edges[edge] for edge in self._shape.back_edges]]
-        ways += [self._going_on(at) for at in self._passed]
-        for edges in ways:
+        going = [[self._values.edges[edge] for edge in self._shape.back_edges]]
+        going += [self._going_on(at) for at in self._passed]
+        for edges in going:
             most = most_rounds(self._values, self._shape, edges, self._lost)
             if most is not None:
                 yield Count("<<", 1, 0, (1 << most - 1) - 1, most, None, "bits of words")

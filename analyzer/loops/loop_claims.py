@@ -47,8 +47,8 @@ def loop_claims(values: Values, chosen: Sequence[tuple[LoopShape, ChosenBound]])
         blocks = {point.block.address: point.block for shape, _ in group for point in own_points(values, shape)}
         body = {MemoryRange(block.address, block.end_address - block.address) for block in blocks.values()}
         headers = {shape.loop.header: shape for shape, _ in group}
-        ways = [_entered_from(values, point, headers.get(point.index), blocks) for point in copies[address]]
-        entries = {found for way in ways for found in way or ()}
+        entered = [_entered_from(values, point, headers.get(point.index), blocks) for point in copies[address]]
+        entries = {found for way in entered for found in way or ()}
         if header_point(values, group[0][0]).function.address == address:
             entries.clear()
         loop = WatchedLoop(
@@ -57,7 +57,7 @@ def loop_claims(values: Values, chosen: Sequence[tuple[LoopShape, ChosenBound]])
             tuple(sorted(entries)),
             tuple(sorted(body, key=lambda part: part.base_address)),
         )
-        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where, is_told=None not in ways))
+        claims.append(LoopClaim(loop, most.max_header, most.origin, most.where, is_told=None not in entered))
     return tuple(claims)
 
 

@@ -221,9 +221,9 @@ class _Analysis:
 
     def flow(self, node: int, state: State) -> Iterable[tuple[Edge, EdgeValues]]:
         """What each edge out of ``node`` carries."""
-        return self.taken(node, self.ways(node, state)).items()
+        return self.taken(node, self.flows_of(node, state)).items()
 
-    def ways(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
+    def flows_of(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
         """How control leaves ``node``; ``accesses`` is told of each data access."""
         flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
         if self._memory.stack_escapes != self._stack_escapes:
@@ -402,7 +402,7 @@ class _Notes:
             self._forget()
         self._visited.add(node)
         found: list[Access] = []
-        flows = self._analysis.ways(node, state, found.append)
+        flows = self._analysis.flows_of(node, state, found.append)
         self.accesses[node] = tuple(found)
         for flow in flows:
             if flow.target is None:

@@ -199,11 +199,11 @@ class ConstantExecution:
             if prepared.branch is None:
                 _forget_registers(prepared.temporaries, state)
                 continue
-            ways = self._ways(prepared, prepared.branch, state, told)
-            for way in ways:
+            leaving = self._leaving(prepared, prepared.branch, state, told)
+            for way in leaving:
                 _forget_registers(prepared.temporaries, way.state)
-            falling = [way.state for way in ways if way.way == "fall"]
-            found += [way for way in ways if way.way != "fall"]
+            falling = [way.state for way in leaving if way.way == "fall"]
+            found += [way for way in leaving if way.way != "fall"]
             if not falling:
                 break
             state = falling[0]
@@ -259,7 +259,7 @@ class ConstantExecution:
         self._overlaps.add(location)
         return location
 
-    def _ways(self, prepared: _Prepared, first: int, state: Constants, told: _Told) -> list[Leaving]:
+    def _leaving(self, prepared: _Prepared, first: int, state: Constants, told: _Told) -> list[Leaving]:
         """How control leaves an instruction from its ``first`` branch on; behind it it may go its own ways inside."""
         instruction, ops = prepared.instruction, prepared.ops
         following, count = instruction.address + instruction.size_bytes, len(ops)

@@ -46,12 +46,12 @@ def meetings(lifter: Lifter, terms: Terms, memory: Memory, graph: Supergraph, st
             found: dict[Term, list[tuple[State, Term]]] = {}
             open_ones = set[Term]()
 
-            def meet(place: tuple[int, ...], ways: Sequence[State], merged: State) -> None:
+            def meet(place: tuple[int, ...], merging: Sequence[State], merged: State) -> None:
                 for location, symbol in merged.locations.items():
                     if terms[symbol].opcode == "symbol" and terms[symbol].arguments == ("phi", place, location):
-                        held = [(way.copy(), term) for way in ways if (term := way.read(location)) is not None]
+                        held = [(way.copy(), term) for way in merging if (term := way.read(location)) is not None]
                         found.setdefault(symbol, []).extend(held)
-                        open_ones.update({symbol} if len(held) < len(ways) else ())
+                        open_ones.update({symbol} if len(held) < len(merging) else ())
 
             transfer = Transfer(lifter, terms, memory, meet)
             transfer.block(point, graph.points[point].block.instructions, states[point].copy())

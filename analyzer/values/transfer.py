@@ -44,7 +44,7 @@ from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.errors import AnalysisError
 from wcet_probe.identity import Same
 
-_WAYS_OF_A_CONDITION = 2
+_MOST_FLOWS = 2
 """Ways that predicated instructions under one condition, or its opposite, are followed on before they meet."""
 
 
@@ -134,7 +134,7 @@ class Transfer:
                 raise LostFlowError(self._memory.image.location(one.instruction.address), lost.way, lost.address)
             if not flows:
                 return []
-            if len(flows) > _WAYS_OF_A_CONDITION or not one.is_under_the_condition_of(prepared[number + 1].instruction):
+            if len(flows) > _MOST_FLOWS or not one.is_under_the_condition_of(prepared[number + 1].instruction):
                 flows = [self._merged(flows, (place, *one.end), fork)]
         falling = [flow for flow in flows if flow.way == "fall"]
         flows = [flow for flow in flows if flow.way != "fall"]
@@ -178,12 +178,12 @@ class Transfer:
 
     def _branching(self, run: _Run, state: State, needed: frozenset[int]) -> list[Flow]:
         """How control leaves an instruction; where it falls through on several ways, these do not meet yet."""
-        flows = self._ways(run, Flow("fall", run.prepared.following, state), needed)
+        flows = self._flows(run, Flow("fall", run.prepared.following, state), needed)
         for flow in flows:
             flow.state.forget([at for at in run.prepared.temporaries if at in flow.state.locations])
         return flows
 
-    def _ways(self, run: _Run, first: Flow, needed: frozenset[int]) -> list[Flow]:
+    def _flows(self, run: _Run, first: Flow, needed: frozenset[int]) -> list[Flow]:
         """How control leaves an instruction that branches, or goes its own ways inside."""
         pending: dict[int, list[Flow]] = {0: [first]}
         fork = first.state.copy()
@@ -293,14 +293,14 @@ class _Run:
 
     def _conditional(self, op: PcodeOp, index: int, flow: Flow) -> list[tuple[int | None, Flow]]:
         condition = self._read(flow.state, index, 1)
-        ways: list[tuple[int | None, Flow]] = []
+        successors: list[tuple[int | None, Flow]] = []
         other = flow.state.copy()
         if assume(flow.state, condition, holds=True):
             taken = Flow("fall", flow.address, flow.state, (*flow.conditions, (condition, True)))
-            ways.append(self._jump(op.inputs[0], index, taken))
+            successors.append(self._jump(op.inputs[0], index, taken))
         if assume(other, condition, holds=False):
-            ways.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
-        return ways
+            successors.append((index + 1, Flow("fall", flow.address, other, (*flow.conditions, (condition, False)))))
+        return successors
 
     def _user_operation(self, state: State, op: PcodeOp, index: int) -> None:
         if op.output is not None and op.user_op.endswith("Saturate"):

@@ -86,8 +86,8 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
     yield ""
     yield from paragraph("Allowed", _allowed(allowed), width)
     specified = asked.allocator.promise
-    source = specified.source if specified and allowed.is_specified else "nobody: the allocator promises no sets"
-    yield from paragraph("Promised", source, width)
+    source = specified.source if specified and allowed.is_specified else "nobody: the allocator specifies no sets"
+    yield from paragraph("Specified", source, width)
     yield ""
     yield from _requirements(report, width)
     yield from _against(report, width)
@@ -102,7 +102,7 @@ def _screen(report: SetReport, width: int, characters: str) -> Iterator[Line]:
 def _requirements(report: SetReport, width: int) -> list[str]:
     """A table; where there is no room for it, two lines a requirement."""
     rows = [(p.text, p.status.value, p.established_by, p.seen) for p in report.requirements]
-    wide = table(rows, ("promise", "verdict", "established by", "seen"))
+    wide = table(rows, ("requirement", "verdict", "established by", "seen"))
     if max(map(len, wide)) <= width:
         return wide
     return table(
@@ -115,7 +115,7 @@ def _requirements(report: SetReport, width: int) -> list[str]:
 def _answer(report: SetReport) -> str:
     sets = f"{report.allowed.sets} sets"
     if report.status is report.status.REFUTED:
-        return "REFUTED. An operation broke a promise"
+        return "REFUTED. An operation violated a requirement"
     if all(proof.holds for proof in report.proofs.values()):
         kept = f"keep to {len(report.allowed.reserved)} of {sets}"
         return f"{report.status.value}. malloc and free {kept}"
@@ -287,19 +287,24 @@ def _deduced_document(report: SetReport, deduced: Deduced) -> Document:
 
 
 def _argument(allocator: Allocator) -> str:
-    promise = allocator.promise
-    if promise is None or not promise.argument:
+    specified = allocator.promise
+    if specified is None or not specified.argument:
         return "none: no document of the allocator argues that the lemmas hold."
-    if promise.argument_sha256 != allocator.sources_sha256:
-        return f"none of these sources: {promise.argument} is of another version of them."
-    return f"{promise.argument} argues for the lemmas store by store, of these sources; by hand, for review, no proof."
+    if specified.argument_sha256 != allocator.sources_sha256:
+        return f"none of these sources: {specified.argument} is of another version of them."
+    return (
+        f"{specified.argument} argues for the lemmas store by store, of these sources; by hand, for review, no proof."
+    )
 
 
 def _argument_document(allocator: Allocator) -> Document | None:
-    promise = allocator.promise
-    if promise is None or not promise.argument:
+    specified = allocator.promise
+    if specified is None or not specified.argument:
         return None
-    return {"document": promise.argument, "is_of_these_sources": promise.argument_sha256 == allocator.sources_sha256}
+    return {
+        "document": specified.argument,
+        "is_of_these_sources": specified.argument_sha256 == allocator.sources_sha256,
+    }
 
 
 def _by_sites(report: SetReport, lemmas: Iterable[str]) -> dict[tuple[str, ...], list[str]]:

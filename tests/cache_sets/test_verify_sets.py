@@ -112,7 +112,7 @@ def screen(report, width=100, encoding="utf-8"):
     return re.sub("sha256 [0-9a-f]+", "sha256 0", stream.read())
 
 
-def test_cama_keeps_its_promise(golden):
+def test_cama_meets_its_specification(golden):
     report = cama_report()
     assert report.exit_code is ExitCode.UNDER_LEMMAS
     words = ["UNDER LEMMAS", "UNDER LEMMAS", "OBSERVED", "UNDER LEMMAS", "UNDER LEMMAS"]
@@ -164,7 +164,7 @@ def test_the_same_seed_runs_the_same_operations():
     assert run_operations(cama_program(), allowed, HEAP_BYTES, operations=1500, seed=1) != cama_report().run
 
 
-def test_tlsf_promises_nothing():
+def test_tlsf_specifies_nothing():
     report = verify_sets(asked("tlsf", operations=500))
     assert report.exit_code is ExitCode.NO_BOUND
     assert len(report.proofs["malloc"].may_touch) == 128
@@ -185,8 +185,8 @@ def test_accesses_of_a_list_walker_grow_with_the_heap():
 # -------------------------------------------------------------------------------------------------------------- mutants
 
 
-def test_another_promise_than_the_one_that_is_kept_is_refuted(monkeypatch):
-    # How many accesses there are does not depend on the promise.
+def test_another_specification_than_the_one_that_is_met_is_refuted(monkeypatch):
+    # How many accesses there are does not depend on the specification.
     counts = {proof.role: proof.counts for proof in cama_report().proofs.values()}
     roles = {cama_program().allocator.entry_points[role]: role for role in counts}
 

@@ -353,7 +353,7 @@ def test_what_one_comparison_told_is_not_told_of_the_next():
     code = Code(on.image, {one.address: one for one in on.instructions})
     start, states = on.address("f") & ~1, [State({})]
     for one in [each for each in on.instructions if each.address >= start][:-1]:
-        states = [way.state for state in states for way in code.isa.ways(Machine(on.image), one, state)]
+        states = [way.state for state in states for way in code.isa.outcomes_of(Machine(on.image), one, state)]
         if one.text.startswith("bx"):
             break
     assert {state.read("r1").low for state in states} == {1, 2, 5, 6}

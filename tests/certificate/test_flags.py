@@ -86,7 +86,7 @@ def test_clearing_a_bit_of_the_condition_register_changes_its_field_only(bit, *,
     assert (not_checked(binary) == set()) == (is_decided or len(branches) > 1)
     state = State({"r3": number(1, 9)}, {}, {"cr1": Comparison("r3", number(1, 9), None, constant(0))})
     clear = next(one for one in document_of(binary)[1].instructions if "crclr" in one.text or "crxor" in one.text)
-    (outcome,) = powerpc.ways(Machine(binary.image), clear, state)
+    (outcome,) = powerpc.outcomes_of(Machine(binary.image), clear, state)
     assert ("cr1" in outcome.state.flags) == is_decided
 
 

@@ -88,7 +88,9 @@ def test_a_relation_of_signed_numbers_tells_nothing_of_unsigned_ones():
 def test_an_instruction_of_an_it_block_whose_condition_is_not_read_may_be_skipped():
     on = guest("adds r0, r0, #1\n bx lr\n")
     instruction = replace(on.instructions[0], in_it_block=True)
-    skipped = [way.state.read("r0") for way in arm.ways(Machine(on.image), instruction, State({"r0": number(4)}))]
+    skipped = [
+        way.state.read("r0") for way in arm.outcomes_of(Machine(on.image), instruction, State({"r0": number(4)}))
+    ]
     assert skipped == [TOP, number(4)]
 
 

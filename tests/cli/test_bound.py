@@ -279,7 +279,7 @@ def test_facts_that_a_bound_rests_on_must_be_given_and_the_same(run, firmware, t
     verify = ("verify", file, "--image", firmware.elf)
     code, out, _ = run(*verify, "--facts", facts)
     assert (code, out.count("not checked"), out.count("author's words")) == (0, 1, 1)
-    assert re.search(r"told loop bounds +ok +1 as their facts say", out)
+    assert re.search(r"asserted loop bounds +ok +1 as their facts say", out)
     code, _, err = run(*verify)
     assert (code, err.count("\n")) == (1, 1)
     assert "the facts are not those of the question" in err

@@ -131,8 +131,8 @@ def test_a_pack_of_bounds_is_checked_in_full(run, members):
     assert (code, err) == (0, "")
     _, *rows = out.splitlines()
     assert all(" ok, " in row or "author's words" in row for row in rows)
-    assert [" ".join(row.split()) for row in rows if "told loop bounds" in row] == [
-        "told loop bounds length ok, 1 as their facts say, which are assumptions"
+    assert [" ".join(row.split()) for row in rows if "asserted loop bounds" in row] == [
+        "asserted loop bounds length ok, 1 as their facts say, which are assumptions"
     ]
 
 

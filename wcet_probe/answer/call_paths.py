@@ -48,22 +48,22 @@ def check_call_path(
     """
     if bound.summarised or not bound.point_edges:
         return
-    ways = _Ways(bound, target.dcache, frames)
+    paths = _Paths(bound, target.dcache, frames)
     points, own = frozenset({0}), 0
     for step, address in enumerate(path):
         if step:
-            points = ways.behind(points, path[step - 1], address)
+            points = paths.behind(points, path[step - 1], address)
         if not points:
             raise _contradicted(
                 f"control went from {image.location(path[step - 1])} to {image.location(address)} in {subject}, which "
                 "the value analysis excludes on this call path"
             )
         while own < len(accesses) and accesses[own].step == step:
-            left = frozenset(point for point in points if ways.allows(point, accesses[own]))
+            left = frozenset(point for point in points if paths.allows(point, accesses[own]))
             if not left:
-                raise _astray(accesses[own], ways.facts(points, accesses[own]), image, subject)
+                raise _astray(accesses[own], paths.facts(points, accesses[own]), image, subject)
             points, own = left, own + 1
-    if not any(ways.returns(point) for point in points):
+    if not any(paths.returns(point) for point in points):
         raise _contradicted(
             f"the call returned at {image.location(path[-1])} in {subject}, which the value analysis excludes on this "
             "call path"
@@ -91,7 +91,7 @@ class _Claim:
     told: AccessRange
 
 
-class _Ways:
+class _Paths:
     """The points of a bound, and what it says of the accesses at each."""
 
     def __init__(self, bound: Bound, cache: CacheConfig | None, frames: MemoryRange) -> None:

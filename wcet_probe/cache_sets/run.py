@@ -145,8 +145,8 @@ def run_operations(
 
     Raises:
         UsageError: the heap cannot hold a worst state.
-        EmulationError: the guest went astray, of an allocator that promises no sets, or not in an operation's code.
-        StateError: an invariant of the heap was broken, of an allocator that promises no sets.
+        EmulationError: the guest went astray, of an allocator that specifies no sets, or not in an operation's code.
+        StateError: an invariant of the heap was broken, of an allocator that specifies no sets.
     """
     every = frozenset(range(allowed.sets))
     with Machine(
@@ -366,7 +366,7 @@ def _keep_stray(bench: _Bench, error: StrayAccessError) -> None:
     """Keep that code of an operation accessed memory that is none of the guest's: no operation is run behind that.
 
     Raises:
-        StrayAccessError: it did so elsewhere, or nothing is promised.
+        StrayAccessError: it did so elsewhere, or nothing is specified.
     """
     image = bench.program.image
     function = image.function_at(error.pc)

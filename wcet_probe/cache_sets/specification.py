@@ -2,7 +2,7 @@
 
 The specification of a cache-aware allocator (H11 section IV): a call touches the reserved sets, where descriptors and
 static data lie, the header and the first word of the block that it returns or is given, and the stack. Besides, code
-may hold constants, which are loaded like data. An allocator that promises nothing is judged by the sets of its static
+may hold constants, which are loaded like data. An allocator that specifies nothing is judged by the sets of its static
 data.
 
 Each access of each call path is judged by the value analysis; what that does not know, an induction over all operations
@@ -60,7 +60,7 @@ class AllowedSets:
     Attributes:
         sets, line_bytes: of the data cache.
         reserved: the allowed sets.
-        is_specified: whether the allocator promises to keep to them.
+        is_specified: whether the allocator specifies them.
     """
 
     sets: int
@@ -174,7 +174,7 @@ class SetProof:
 
 
 def allowed_sets(program: Program) -> AllowedSets:
-    """The sets that calls of ``program`` may touch: those that it promises, or those of its static data.
+    """The sets that calls of ``program`` may touch: those that it specifies, or those of its static data.
 
     Raises:
         UsageError: the target has no data cache, or another one than the allocator is built for.

@@ -78,7 +78,7 @@ class SetReport:
     Attributes:
         request: the question.
         image: the binary.
-        allowed: the sets that are promised.
+        allowed: the sets that are specified.
         proofs: by role.
         run: what was seen; None where nothing was run.
         requirements: the answer.

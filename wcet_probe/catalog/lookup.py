@@ -18,7 +18,7 @@ from wcet_probe.catalog.resources import folder
 from wcet_probe.catalog.target_file import parse_target
 from wcet_probe.config import load_config
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator, Complexity, Parameter, SetPromise
+from wcet_probe.model.allocator import Allocator, Complexity, Parameter, SetSpecification
 from wcet_probe.model.target import Target
 
 _NO_VALUES: Mapping[str, int] = MappingProxyType({})
@@ -76,7 +76,7 @@ def load_allocator(
         complexity=MappingProxyType({operation: Complexity(**c) for operation, c in manifest["complexity"].items()}),
         literature=tuple(manifest["literature"]),
         facts=_facts(name, home),
-        promise=SetPromise(**manifest["promise"]) if "promise" in manifest else None,
+        promise=SetSpecification(**manifest["promise"]) if "promise" in manifest else None,
         found=found_states(home / name),
     )
 

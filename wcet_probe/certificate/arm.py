@@ -101,14 +101,14 @@ def _mnemonic(text: str, predicated: bool, branches: bool) -> tuple[str, bool, s
 
 def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
-    found = ways(machine, instruction, state)
+    found = outcomes_of(machine, instruction, state)
     falling = [way.state for way in found if way.way == "fall"]
     leaving = [way for way in found if way.way != "fall"]
     following = instruction.address + instruction.size_bytes
     return [*leaving, Outcome("fall", following, reduce(joined, falling))] if falling else leaving
 
 
-def ways(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
+def outcomes_of(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """As `execute`, but for each way in which a conditional instruction is executed, or is not."""
     name, sets_flags, condition = mnemonic(instruction)
     following = instruction.address + instruction.size_bytes
@@ -152,7 +152,7 @@ def _is_met(condition: str, left: Value, right: Value) -> bool | None:
 def _compare_and_branch(instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
     register = register_of(operands_in(instruction)[0])
     state.flags["zero"] = Comparison(state.name(register), state.read(register), None, constant(0))
-    ways = []
+    outcomes = []
     for way, address, is_zero in (
         ("jump", instruction.branch_target, name == "cbz"),
         ("fall", following, name != "cbz"),
@@ -161,8 +161,8 @@ def _compare_and_branch(instruction: Instruction, name: str, state: State, follo
         if found is not None:
             found = found.copy()
             found.flags.pop("zero", None)
-            ways.append(Outcome(way, address, found))
-    return ways
+            outcomes.append(Outcome(way, address, found))
+    return outcomes
 
 
 def _executed(

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
+from wcet_probe.certificate.asserted_loops import AssertedLoops
+from wcet_probe.certificate.asserted_proofs import asserted_proofs
 from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
@@ -27,8 +29,6 @@ from wcet_probe.certificate.records import Graph, Records, demand, graph_of, inv
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.sums import Sums
-from wcet_probe.certificate.told_loops import ToldLoops
-from wcet_probe.certificate.told_proofs import told_proofs
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
@@ -167,7 +167,7 @@ class _Check:
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
-        if count := told_proofs(self._section, self._binary.asserted):
+        if count := asserted_proofs(self._section, self._binary.asserted):
             yield Finding("proved facts", OPEN, f"{count} alignments are told to be proved by induction")
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
@@ -304,7 +304,7 @@ class _Check:
         )  # fmt: skip
         self._followed = Followed(self._code, self._graph, self._invariants, self._coverage, loops)
         where = {loop["name"]: loop for loop in self._section["loops"]}
-        told = ToldLoops(
+        told = AssertedLoops(
             self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
         )
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
@@ -336,7 +336,7 @@ class _Check:
         elif shown or followed:
             yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound{rounds}")
         if asserted:
-            yield Finding("told loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
+            yield Finding("asserted loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
         self._excluded = self._excluded_pairs()
         for records, bound in zip(self._records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)

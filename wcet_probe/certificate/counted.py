@@ -341,7 +341,7 @@ def _stays(caches: Caches, own: Attributed, spot: Spot, inside: Iterable[str]) -
         for edge in caches.graph.leading[node] if is_known else ():
             if edge.name not in caches.passages or edge.target not in nodes:
                 continue
-            after = _GONE if state is _GONE else residents.renamed(last, state, caches.passages[edge.name])
+            after = _GONE if state is _GONE else residents.substituted(last, state, caches.passages[edge.name])
             old = states.get(edge.target)
             if edge.target in states:
                 after = _GONE if old is _GONE or after is _GONE else residents.kept(last, union(old, after))

@@ -124,7 +124,7 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
         instruction = code.at(address)
         instructions.append(instruction)
         demand(len(instructions) <= _LONGEST_BLOCK, f"{node} does not end")
-        outcomes: list[Outcome] = [way for one in states for way in code.isa.ways(machine, instruction, one)]
+        outcomes: list[Outcome] = [way for one in states for way in code.isa.outcomes_of(machine, instruction, one)]
         following = address + instruction.size_bytes
         goes_on = _falls(instruction, following) and following not in ends
         if not goes_on or {outcome.address for outcome in outcomes} != {following}:

@@ -106,7 +106,7 @@ class Gains:
         self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
         self._left = steps
         self._nodes: dict[str, _Node] = {}
-        self._ways: dict[_Key, tuple[_Way, ...] | None] = {}
+        self._steps: dict[_Key, tuple[_Way, ...] | None] = {}
 
     @property
     def is_spent(self) -> bool:
@@ -137,31 +137,31 @@ class Gains:
         walk.arrive(first, self._gain(first.target, between_blocks(self._coverage.taken[first.name])))
         for node, state in walk:
             known = self._looked_at(node, state)
-            ways = self._ways_of(node, known)
-            if ways is None or not self.go(1 + len(ways)):
+            moves = self._steps_of(node, known)
+            if moves is None or not self.go(1 + len(moves)):
                 return None
-            for edge, own, after in ways:
+            for edge, own, after in moves:
                 found.add(edge.name if edge is not None else f"{LEAVE}{node}")
                 if edge is not None and walk.follows(edge):
                     walk.arrive(edge, self._behind(edge, own, after, state, known))
         return found
 
-    def _ways_of(self, node: str, known: State) -> tuple[_Way, ...] | None:
+    def _steps_of(self, node: str, known: State) -> tuple[_Way, ...] | None:
         """What executing ``node`` leads to where ``known`` was gained; None if it stores a stack address anew."""
         key = node, frozenset(known.values.items()), frozenset(known.flags.items())
-        if key not in self._ways:
+        if key not in self._steps:
             self.go(_EXECUTION)
             machine = Machine(self._code.image, self._coverage.escapes)
             values = {**self._invariants[node], **known.values}
             block = run_block(self._code, machine, self._graph, node, State(values, {}, dict(known.flags)))
-            ways: list[_Way] = []
+            moves: list[_Way] = []
             for one in block.outcomes:
                 if one.address is None or one.is_assumed:
-                    ways.append((None, one.state, one.state))
+                    moves.append((None, one.state, one.state))
                 edges = edges_taken(self._graph, node, one)
-                ways += [(edge, self._gain(edge.target, between_blocks(one.state)), one.state) for edge in edges]
-            self._ways[key] = None if machine.found_escape > self._coverage.escapes else tuple(ways)
-        return self._ways[key]
+                moves += [(edge, self._gain(edge.target, between_blocks(one.state)), one.state) for edge in edges]
+            self._steps[key] = None if machine.found_escape > self._coverage.escapes else tuple(moves)
+        return self._steps[key]
 
     def _gain(self, node: str, state: State) -> State:
         """What ``state`` tells where ``node`` begins that the invariants do not."""

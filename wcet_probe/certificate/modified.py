@@ -37,7 +37,7 @@ class Content(NamedTuple):
         moved = {
             other
             for spot in self.modified
-            if residents.renamed(spot, self.must[spot], passage) is not None
+            if residents.substituted(spot, self.must[spot], passage) is not None
             for other in residents.moved(spot, passage)
         }
         return Content(must, moved)

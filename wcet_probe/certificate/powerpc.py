@@ -59,7 +59,7 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
     return [Outcome("fall", following, state)]
 
 
-ways = execute
+outcomes_of = execute
 """No instruction but a branch is conditional."""
 
 
@@ -80,14 +80,14 @@ def _branch(machine: Machine, instruction: Instruction, word: int, state: State,
             falling, taken = state.copy(), None if taken is None else _tested(taken, condition, options)
         else:
             taken, falling = _tested(state, condition, options), _tested(state, condition, options ^ 8)
-    ways = []
+    outcomes = []
     if taken is not None:
-        ways += _taken(machine, instruction, word, taken.copy(), following)
+        outcomes += _taken(machine, instruction, word, taken.copy(), following)
     if falling is not None and options & 20 != 20:
         falling = falling.copy()
         falling.flags.pop("count", None)
-        ways.append(Outcome("fall", following, falling))
-    return ways
+        outcomes.append(Outcome("fall", following, falling))
+    return outcomes
 
 
 def _tested(state: State, condition: int, options: int) -> State | None:

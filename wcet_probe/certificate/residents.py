@@ -232,7 +232,7 @@ class Residents:
         """The lines that must be in the cache behind an edge, by all of their names."""
         found: dict[Spot, YoungerSet] = {}
         for spot, younger in must.items():
-            aged = self.renamed(spot, younger, passage)
+            aged = self.substituted(spot, younger, passage)
             if aged is not None:
                 for other in self.moved(spot, passage):
                     old = found.get(other)
@@ -252,7 +252,7 @@ class Residents:
         granule_bytes = balance.granule_bytes
         for offset, younger in balance.spent.items():
             spot = Spot(balance.base, offset, balance.granule_bytes)
-            aged = None if younger is None else self.renamed(spot, younger, passage)
+            aged = None if younger is None else self.substituted(spot, younger, passage)
             spots = self.moved(spot, passage)
             own = [spot for spot in spots if spot.base == base]
             if not own:
@@ -284,7 +284,7 @@ class Residents:
                     found.append(own)
         return found
 
-    def renamed(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
+    def substituted(self, spot: Spot, younger: YoungerSet, passage: Passage) -> YoungerSet | None:
         """What may have been accessed since ``spot``, by its names behind an edge; None if its line may be gone."""
         names, others = set[str](), younger.others
         for name in younger.names:

@@ -125,7 +125,7 @@ class Tracer:
             outcomes = self._code.isa.execute(machine, instruction, named)
             known = self._code.isa.execute(machine, instruction, numbers)
             if instruction is not block[-1]:
-                numbers, named = (reduce(joined, [one.state for one in ways]) for ways in (known, outcomes))
+                numbers, named = (reduce(joined, [one.state for one in each]) for each in (known, outcomes))
                 self._rename(instruction, (before, old), named, numbers, alignments, _written_back(executed[-1]))
         leaving: dict[str, tuple[State, ...]] = {}
         numbers = reduce(joined, (one.state for one in known)) if known else numbers

@@ -275,10 +275,10 @@ class _Run:
 
     def _step(self, instruction: Instruction) -> Outcome:
         """The one way on."""
-        ways: list[Outcome] = self._code.isa.ways(self._machine, instruction, self._state)
-        if len(ways) != 1 or ways[0].is_assumed:
+        outcomes: list[Outcome] = self._code.isa.outcomes_of(self._machine, instruction, self._state)
+        if len(outcomes) != 1 or outcomes[0].is_assumed:
             raise _LostError
-        (outcome,) = ways
+        (outcome,) = outcomes
         if outcome.way == "call":
             self._waiting.append(instruction.address + instruction.size_bytes)
         elif outcome.way == "return":

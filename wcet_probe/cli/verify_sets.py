@@ -1,4 +1,4 @@
-"""``wcet-probe verify-sets``: does an allocator keep to the cache sets that it promises to keep to."""
+"""``wcet-probe verify-sets``: does an allocator keep to the cache sets that it specifies."""
 
 # ruff: noqa: PLC0415  (engines and renderers are imported when they are needed)
 

@@ -202,15 +202,15 @@ def _check_graph(bound: Json, checked: Checked, frames: Frames, records: Records
         demand(right, f"the block at {block['address']} is not in {block['function']}")
     counts = {name: int(count) for name, count in records["count"]}
     is_counted = records["optimum"][0][0] != "none"
-    ways, calls = set[tuple[int, int, str]](), dict[tuple[str, str], int | None]()
+    shown_edges, calls = set[tuple[int, int, str]](), dict[tuple[str, str], int | None]()
     for edge in checked.graph.edges:
         kind = frames.kind(edge)
-        ways.add((nodes[edge.source][0], nodes[edge.target][0], kind))
+        shown_edges.add((nodes[edge.source][0], nodes[edge.target][0], kind))
         pair = frames.functions[edge.source], frames.functions[edge.target]
         if kind == "call" or (kind not in {"return", "unwind"} and pair[0] != pair[1]):
             calls[pair] = (calls.get(pair) or 0) + counts.get(edge.name, 0) if is_counted else None
     said = {(int(one["source"], 16), int(one["target"], 16), one["kind"]) for one in shown["edges"]}
-    demand(said == ways, "the edges that are shown go other ways")
+    demand(said == shown_edges, "the edges that are shown go other ways")
     listed = {(one["caller"], one["callee"]): one["worst_executions"] for one in shown["calls"]}
     demand(listed == calls and len(listed) == len(shown["calls"]), "the calls that are shown are other ones")
 

@@ -1,4 +1,4 @@
-"""An allocator as data of ``allocators/``: sources, entry points, parameters, and what it claims or promises."""
+"""An allocator as data of ``allocators/``: sources, entry points, parameters, and what it claims or specifies."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Complexity:
 
 
 @dataclass(frozen=True, slots=True)
-class SetPromise:
-    """An allocator promises to touch the data cache in reserved sets only, but for the block that a call is about.
+class SetSpecification:
+    """An allocator touches the data cache in reserved sets only, but for the block that a call is about.
 
     Attributes:
         first_set, sets: names of the parameters that tell the reserved sets, where its data and descriptors lie.
         cache_sets, line_bytes: names of the parameters that tell the cache that it is built for.
-        source: who promises it.
+        source: who specifies it.
         argument: the document that argues by hand for what lemmas take for granted; empty if there is none.
         argument_sha256: of the sources that it was written for (`Allocator.sources_sha256`).
     """
@@ -122,7 +122,7 @@ class Allocator:
         complexity: claimed complexity by operation (``malloc``, ``free``).
         literature: the papers and sections that the code is written from.
         facts: files of flow facts, as ``(file name, text)``.
-        promise: which cache sets it keeps to, or None where it promises nothing.
+        promise: which cache sets it keeps to, or None where it specifies none; called as in documents.
         own: how it is built, where it is not one of the package.
         found: states that searches found of it, as ``(file name, text)``.
     """
@@ -141,7 +141,7 @@ class Allocator:
     complexity: Mapping[str, Complexity]
     literature: tuple[str, ...]
     facts: tuple[tuple[str, str], ...] = ()
-    promise: SetPromise | None = None
+    promise: SetSpecification | None = None
     own: OwnBuild | None = None
     found: tuple[tuple[str, str], ...] = ()
 

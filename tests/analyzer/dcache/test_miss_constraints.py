@@ -25,11 +25,11 @@ def test_candidates_that_overlap_are_one_region_and_no_others():
 
 
 def test_what_shares_misses_has_one_name_and_visits_their_own():
-    shared = {candidates(A, B): [1], candidates(B): [2], Shared(A): [3], Shared(A, visit="first"): [4]}
+    shared = {candidates(A, B): [1], candidates(B): [2], Shared(A): [3], Shared(A, touch="first"): [4]}
     names = variable_names(shared)
     assert names[candidates(A, B)] == names[candidates(B)] == "miss:region1"
     assert names[Shared(A)] == "miss:0.0"
-    assert names[Shared(A, visit="first")] == "miss:0.0:first"
+    assert names[Shared(A, touch="first")] == "miss:0.0:first"
 
 
 def test_a_region_of_one_line_with_that_name_is_not_told_apart():

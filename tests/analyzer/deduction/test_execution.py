@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction import execution
-from wcet_probe.analyzer.deduction.execution import follow_ways
+from wcet_probe.analyzer.deduction.execution import follow_paths
 from wcet_probe.analyzer.deduction.formulas import condition, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
@@ -38,7 +38,7 @@ def ways(*words, most=None, to_join=False):
     terms = WordTerms(Questions())
     argument = terms.known(unknown("argument"), most if most is not None else (1 << 32) - 1)
     found = []
-    follow_ways(
+    follow_paths(
         lifter, terms, BASE, {"r3": Word(0, ((argument, 1),))}, NoMemory(),
         lambda end: found.append((end.reason, end.registers("r3"), end.choices)), to_join=to_join,
     )  # fmt: skip
@@ -107,7 +107,7 @@ def test_the_memory_at_entry_stays_as_it_was_where_something_is_stored_before_th
     code = b"".join(word.to_bytes(4, "big") for word in (STORED, RETURN))
     lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
     memory, ends = OneWord(Word(1)), []
-    follow_ways(lifter, WordTerms(Questions()), BASE, {"r3": Word(5)}, memory, ends.append)
+    follow_paths(lifter, WordTerms(Questions()), BASE, {"r3": Word(5)}, memory, ends.append)
     assert [end.memory.word for end in ends] == [Word(5)]
     assert memory.word == Word(1)
 
@@ -117,7 +117,7 @@ def test_words_of_registers_are_told_by_name():
     lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
     terms = WordTerms(Questions())
     found = []
-    follow_ways(lifter, terms, BASE, {}, NoMemory(), lambda end: found.append((end.words(), end.is_at_join)))
+    follow_paths(lifter, terms, BASE, {}, NoMemory(), lambda end: found.append((end.words(), end.is_at_join)))
     ((words, is_at_join),) = found
     assert (words["r4"], words["lr"]) == (Word(5), Word(0, ((execution.RETURN_ADDRESS, 1),)))
     assert "r3" not in words
@@ -153,7 +153,7 @@ def arm_ends(code, isa, memory=None, **numbers):
         terms.questions.assume(node.equals(number))
         given_registers[name] = Word(0, ((node, 1),))
     found = []
-    follow_ways(lifter, terms, BASE, given_registers, memory or NoMemory(), found.append)
+    follow_paths(lifter, terms, BASE, given_registers, memory or NoMemory(), found.append)
     return found, terms
 
 
@@ -225,7 +225,7 @@ def any_arm_ends(code, isa, *names):
     terms = WordTerms(Questions())
     registers = {name: Word(0, ((terms.known(unknown(name)), 1),)) for name in names}
     found = []
-    follow_ways(lifter, terms, BASE, registers, NoMemory(), found.append)
+    follow_paths(lifter, terms, BASE, registers, NoMemory(), found.append)
     return found, terms
 
 
@@ -268,7 +268,7 @@ def ends_of(ends_before, *words):
     lifter = Lifter(LANGUAGE, Isa.POWERPC, lambda at, size: code[at - BASE : at - BASE + size])
     terms, found = WordTerms(Questions()), []
     given_word = Word(0, ((terms.known(unknown("argument")), 1),))
-    follow_ways(lifter, terms, BASE, {"r3": given_word}, NoMemory(), found.append, ends_before=ends_before)
+    follow_paths(lifter, terms, BASE, {"r3": given_word}, NoMemory(), found.append, ends_before=ends_before)
     return found
 
 

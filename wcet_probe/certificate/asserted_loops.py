@@ -28,7 +28,7 @@ _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 
 
 @dataclass(slots=True)
-class ToldLoops:
+class AssertedLoops:
     """The loops of one graph whose bounds are told.
 
     Attributes:

@@ -19,7 +19,7 @@ _OF_ALIGNMENT = {"functions", "multiple_of", "remainder", "because", "sha256"}
 _NAMES = {**{f"induction {name}": text for name, text in LEMMAS.items()}, **PREMISES}
 
 
-def told_proofs(section: Mapping[str, Any], asserted: Asserted) -> int:
+def asserted_proofs(section: Mapping[str, Any], asserted: Asserted) -> int:
     """How many of the facts ``asserted`` a result's ``section`` of the bound tells to be proved.
 
     Raises:
