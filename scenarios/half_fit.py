@@ -15,7 +15,15 @@ from types import MappingProxyType
 from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
+from wcet_probe.scenarios.tagged_heap import (
+    OVERHEAD_BYTES,
+    WORD_BYTES,
+    Layout,
+    Sizes,
+    TaggedHeap,
+    freed_into_empty_list,
+    too_small,
+)
 
 _CONTROL = "half_fit_control"
 _LISTS_BYTES = 2 * WORD_BYTES
@@ -240,21 +248,7 @@ def _free_plan(
 
 
 def _best_free(request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-    layout = Layout(request, _largest_cut)
-    _, slot = layout.cut([layout.sizes.minimum] * 2)
-    layout.fill()
-    return (
-        ScenarioPlan(
-            scenario="best-free",
-            variant="into an empty list",
-            trace=layout.trace(),
-            measured=Operation(OperationKind.FREE, slot),
-            initial_cache=InitialCache.WARM,
-            state="a used block between used ones; free files it in its list, which is empty",
-            why=("No neighbour is free: nothing is merged.",),
-            prediction={"free blocks": 0, "used blocks": layout.used_blocks},
-        ),
-    )
+    return (freed_into_empty_list(Layout(request, _largest_cut), "free files it in its list, which is empty"),)
 
 
 # ---------------------------------------------------------------------------------------------------- the guest's heap

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.errors import HeapTooSmallError
-from wcet_probe.model.scenario import Block, Trace
+from wcet_probe.model.scenario import Block, InitialCache, Operation, OperationKind, ScenarioPlan, Trace
 from wcet_probe.model.target import MemoryRange
 from wcet_probe.scenarios.families import Blocks, GuestHeap, HeapRequest, chained_blocks
 
@@ -140,6 +140,22 @@ class Layout:
             cache_sets=(0,) * (blocks + freed),
             slot_count=blocks,
         )
+
+
+def freed_into_empty_list(layout: Layout, filed: str) -> ScenarioPlan:
+    """The cheapest free: no neighbour is free, and the list that the block goes into is empty, as ``filed`` says."""
+    _, slot = layout.cut([layout.sizes.minimum] * 2)
+    layout.fill()
+    return ScenarioPlan(
+        scenario="best-free",
+        variant="into an empty list",
+        trace=layout.trace(),
+        measured=Operation(OperationKind.FREE, slot),
+        initial_cache=InitialCache.WARM,
+        state=f"a used block between used ones; {filed}",
+        why=("No neighbour is free: nothing is merged.",),
+        prediction={"free blocks": 0, "used blocks": layout.used_blocks},
+    )
 
 
 def too_small(request: HeapRequest) -> HeapTooSmallError:

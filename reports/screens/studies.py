@@ -90,15 +90,15 @@ def _verdict(request: SearchRequest, *, is_beaten: bool) -> str:
     return "dearer than the known states" if request.allocator.own else "BEATEN: the scenario is not the worst"
 
 
+def _headline(request: SearchRequest, *, is_beaten: bool) -> str:
+    asked = f"{request.allocator.name} on {request.target.name}, {request.kind.value}"
+    return f"{asked}, heap {format_size(request.heap_bytes)}: {_verdict(request, is_beaten=is_beaten)}"
+
+
 def render_search(result: SearchResult, console: Console, kept: str | None) -> None:
     """Print whether the search beat the known states, and with what; and in which file that is kept."""
     request = result.request
-    verdict = _verdict(request, is_beaten=result.beaten)
-    console.print(
-        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
-        f"heap {format_size(request.heap_bytes)}: {verdict}",
-        soft_wrap=True,
-    )
+    console.print(_headline(request, is_beaten=result.beaten), soft_wrap=True)
     rows = [
         ("dearest known state", result.constructed_instructions, "instructions"),
         ("dearest found", result.found_instructions, f"instructions, after {len(result.sequence)} operations"),
@@ -139,12 +139,7 @@ def search_document(result: SearchResult, kept: str | None) -> Document:
 def render_attack(result: Attack, console: Console, kept: str | None) -> None:
     """Print whether a changed state beat the known ones, what each was held against, and which file keeps it."""
     request = result.request
-    verdict = _verdict(request, is_beaten=result.beaten)
-    console.print(
-        f"{request.allocator.name} on {request.target.name}, {request.kind.value}, "
-        f"heap {format_size(request.heap_bytes)}: {verdict}",
-        soft_wrap=True,
-    )
+    console.print(_headline(request, is_beaten=result.beaten), soft_wrap=True)
     rows = [
         ("dearest constructed state", result.constructed, result.unit.value),
         ("dearest known state", result.known, f"{result.unit.value}, those among them that a search found"),

@@ -17,7 +17,15 @@ from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, Sc
 from wcet_probe.scenarios.cache_sets import Turns, second_left_out, turned_walks
 from wcet_probe.scenarios.families import Blocks, Family, GuestHeap, HeapRequest
 from wcet_probe.scenarios.random_workload import random_plans
-from wcet_probe.scenarios.tagged_heap import OVERHEAD_BYTES, WORD_BYTES, Layout, Sizes, TaggedHeap, too_small
+from wcet_probe.scenarios.tagged_heap import (
+    OVERHEAD_BYTES,
+    WORD_BYTES,
+    Layout,
+    Sizes,
+    TaggedHeap,
+    freed_into_empty_list,
+    too_small,
+)
 
 _WHY_ALLOC = (
     "All free blocks but the list's last have the least size, and the request is larger: they are visited in vain.",
@@ -291,21 +299,7 @@ class ListFit:
         )
 
     def _best_free(self, request: HeapRequest) -> tuple[ScenarioPlan, ...]:
-        layout = Layout(request)
-        _, slot = layout.cut([layout.sizes.minimum] * 2)
-        layout.fill()
-        return (
-            ScenarioPlan(
-                scenario="best-free",
-                variant="into an empty list",
-                trace=layout.trace(),
-                measured=Operation(OperationKind.FREE, slot),
-                initial_cache=InitialCache.WARM,
-                state="a used block between used ones; free puts it into the list, which is empty",
-                why=("No neighbour is free: nothing is merged.",),
-                prediction={"free blocks": 0, "used blocks": layout.used_blocks},
-            ),
-        )
+        return (freed_into_empty_list(Layout(request), "free puts it into the list, which is empty"),)
 
     # ------------------------------------------------------------------------------------------------- the guest's heap
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from typing import ClassVar
 
-from .conformance import WORD, Host
+import pytest
+
+from .conformance import WORD, Conformance, Host
 
 (
     NO_HEAP,
@@ -92,3 +95,24 @@ def assert_noticed(host: Host, control_name: str, breakage: Breakage) -> None:
 
 def address_of_control(host: Host, name: str) -> int:
     return ctypes.addressof(ctypes.c_size_t.in_dll(host.library, name))
+
+
+class ListFitConformance(Conformance):
+    """What first-fit and best-fit must do besides: their checker finds every way in which tags and list can be broken.
+
+    A subclass says where its control structure is.
+    """
+
+    control: ClassVar[str]
+
+    @pytest.mark.parametrize("breakage", BROKEN, ids=lambda b: b.name)
+    def test_check_names_the_violation(self, host: Host, breakage: Breakage) -> None:
+        assert_noticed(host, self.control, breakage)
+
+    def test_check_misses_no_free_block(self, host: Host) -> None:
+        """The list is empty, the heap is one free block."""
+        host.init(HEAP_BYTES)
+        head = address_of_control(host, self.control) + 2 * WORD
+        for word in range(2):
+            ctypes.c_size_t.from_address(head + WORD * word).value = head
+        assert host.check() == FREE_BLOCKS

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from .broken_heaps import CONTROL, Breakage, Tiles, assert_noticed, at, marked_free
+from .buddy_conformance import HEADER, MINIMUM, BuddyConformance
 from .buddy_models import binary
 from .conformance import WORD, Conformance, Host, Subject
 
@@ -24,7 +25,6 @@ from .conformance import WORD, Conformance, Host, Subject
 ) = range(1, 10)
 """enum buddy_binary_violation."""
 
-HEADER, MINIMUM = 2 * WORD, 4 * WORD
 TAG, NEXT, PREV = range(3)
 # In the list of order 0 stand blocks 5, 3 and 1, in this order; all others are in use.
 FREED = (1, 3, 5)
@@ -44,7 +44,7 @@ BROKEN = (
 )
 
 
-class TestBuddyBinary(Conformance):
+class TestBuddyBinary(BuddyConformance):
     subject: ClassVar[Subject] = Subject("buddy-binary", model=binary)
 
     @pytest.mark.parametrize("heap_bytes", [2 * MINIMUM, 1000 * MINIMUM + HEADER, 65536 - HEADER, 1 << 16])
@@ -58,11 +58,6 @@ class TestBuddyBinary(Conformance):
                 offset += MINIMUM << bit
         assert host.malloc(1) is None
         assert host.check() == 0
-
-    def test_the_arena_starts_at_a_multiple_of_the_minimum_block(self, host: Host) -> None:
-        assert host.init(1 << 12) == 0
-        assert host.init_at(host.arena + HEADER, 1 << 11)
-        assert not host.init_at(host.arena + MINIMUM, 1 << 11)
 
     @pytest.mark.parametrize("breakage", BROKEN, ids=lambda breakage: breakage.name)
     def test_the_checker_notices(self, host: Host, breakage: Breakage) -> None:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 
 from .broken_heaps import CONTROL, Breakage, Tiles, assert_noticed, at, marked_free
+from .buddy_conformance import HEADER, MINIMUM, BuddyConformance
 from .buddy_models import fibonacci
 from .conformance import WORD, Conformance, Host, Subject
 
@@ -24,7 +25,6 @@ from .conformance import WORD, Conformance, Host, Subject
 ) = range(1, 10)
 """enum buddy_fibonacci_violation."""
 
-HEADER, MINIMUM = 2 * WORD, 4 * WORD
 TAG, NEXT, PREV = range(3)
 # 24 blocks are roots of 21 and 3. The first 8 are of classes 1 0 1 1 0 1 0 1: 1 and 4 are the buddies of 0 and 3.
 # In the list of class 1 stand blocks 8, 5 and 3, in this order; all others are in use.
@@ -46,7 +46,7 @@ BROKEN = (
 )
 
 
-class TestBuddyFibonacci(Conformance):
+class TestBuddyFibonacci(BuddyConformance):
     subject: ClassVar[Subject] = Subject("buddy-fibonacci", model=fibonacci)
 
     @pytest.mark.parametrize(
@@ -66,11 +66,6 @@ class TestBuddyFibonacci(Conformance):
             host.free(sum(roots[: roots.index(root)]) * MINIMUM + HEADER)
             assert host.check() == 0
         assert host.malloc(roots[0] * MINIMUM - HEADER) == HEADER
-
-    def test_the_arena_starts_at_a_multiple_of_the_minimum_block(self, host: Host) -> None:
-        assert host.init(1 << 12) == 0
-        assert host.init_at(host.arena + HEADER, 1 << 11)
-        assert not host.init_at(host.arena + MINIMUM, 1 << 11)
 
     @pytest.mark.parametrize("breakage", BROKEN, ids=lambda breakage: breakage.name)
     def test_the_checker_notices(self, host: Host, breakage: Breakage) -> None:

@@ -1,29 +1,15 @@
 """First-fit: conformance, the model, the checker against broken heaps."""
 
-import ctypes
 from functools import partial
 
-import pytest
-
-from .broken_lists import BROKEN, FREE_BLOCKS, HEAP_BYTES, Breakage, address_of_control, assert_noticed
-from .conformance import WORD, Conformance, Host, Subject
+from .broken_lists import ListFitConformance
+from .conformance import Conformance, Subject
 from .tagged_models import FirstFit
 
 
-class TestFirstFit(Conformance):
+class TestFirstFit(ListFitConformance):
     subject = Subject("first-fit", model=FirstFit)
-
-    @pytest.mark.parametrize("breakage", BROKEN, ids=lambda b: b.name)
-    def test_check_names_the_violation(self, host: Host, breakage: Breakage) -> None:
-        assert_noticed(host, "first_fit_control", breakage)
-
-    def test_check_misses_no_free_block(self, host: Host) -> None:
-        """The list is empty, the heap is one free block."""
-        host.init(HEAP_BYTES)
-        head = address_of_control(host, "first_fit_control") + 2 * WORD
-        for word in range(2):
-            ctypes.c_size_t.from_address(head + WORD * word).value = head
-        assert host.check() == FREE_BLOCKS
+    control = "first_fit_control"
 
 
 class TestFirstFitOfP02(Conformance):

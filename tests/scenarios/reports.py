@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
+import pytest
+
 from tests.support import guest_on, images_dir, trace_of
 from wcet_probe.answer.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 
 Values = tuple[tuple[str, int], ...]
@@ -80,3 +83,16 @@ def no_random_operation_costs_more(name: str, target: str, of: Callable[[str, st
     dearest = random_counts(name, target, 1 << 12)
     for kind, scenario in ((0, "worst-alloc"), (1, "worst-free")):
         assert dearest[kind] < most_instructions(of(target, scenario, 1 << 12))
+
+
+def assert_best_is_below_worst(best: Report, worst: Report, factor: int) -> None:
+    """In instructions by a factor, in cycles at all."""
+    assert best.measurement.instructions * factor < worst.measurement.instructions
+    assert best.measurement.cycles < worst.measurement.cycles
+
+
+def assert_refused_with_a_heap_that_works(asked: Callable[[int], Report], heap_bytes: int) -> None:
+    """A heap is too small for a state, and the least one that is named has it."""
+    with pytest.raises(UsageError, match=r"give at least \d+ with --heap") as refused:
+        asked(heap_bytes)
+    assert asked(int(str(refused.value).split("at least ")[1].split()[0])).checks

@@ -45,6 +45,19 @@ def _float_memory(code: int) -> _Memory:
     return _Memory(f"{name}{'_double' if size == 8 else ''}", kind, size, update=bool(code & 1), data="f")
 
 
+def _accesses(first: int, step: int) -> dict[int, _Memory]:
+    """Loads and stores of an integer register, by their codes: each without update, then with it.
+
+    Of words, bytes and halfwords, which are loaded with zeros or with their sign.
+    """
+    kinds = ("load", 4), ("load", 1), ("store", 4), ("store", 1), ("load", 2), ("load", 2), ("store", 2)
+    both = ((name, size, update) for name, size in kinds for update in (False, True))
+    return {
+        first + step * number: _Memory(name, _LOAD if name == "load" else _STORE, size, update=update)
+        for number, (name, size, update) in enumerate(both)
+    }
+
+
 _PRIMARY: dict[int, _Plain | _Memory] = {
     3: _Plain("trap", "a"),
     7: _Plain("multiply_immediate", "a", "d"),
@@ -60,20 +73,7 @@ _PRIMARY: dict[int, _Plain | _Memory] = {
     21: _Plain("integer", "d", "a"),
     23: _Plain("integer", "db", "a"),
     **dict.fromkeys(range(24, 30), _Plain("integer", "d", "a")),
-    32: _Memory("load", _LOAD, 4),
-    33: _Memory("load", _LOAD, 4, update=True),
-    34: _Memory("load", _LOAD, 1),
-    35: _Memory("load", _LOAD, 1, update=True),
-    36: _Memory("store", _STORE, 4),
-    37: _Memory("store", _STORE, 4, update=True),
-    38: _Memory("store", _STORE, 1),
-    39: _Memory("store", _STORE, 1, update=True),
-    40: _Memory("load", _LOAD, 2),
-    41: _Memory("load", _LOAD, 2, update=True),
-    42: _Memory("load", _LOAD, 2),
-    43: _Memory("load", _LOAD, 2, update=True),
-    44: _Memory("store", _STORE, 2),
-    45: _Memory("store", _STORE, 2, update=True),
+    **_accesses(32, 1),
     46: _Memory("load_multiple", _LOAD, 4),
     47: _Memory("store_multiple", _STORE, 4),
     **{48 + code: _float_memory(code) for code in range(8)},
@@ -105,20 +105,7 @@ _EXTENDED: dict[int, _Plain | _Memory] = {
     854: _Plain("enforce_order"),
     **dict.fromkeys((246, 278), _Plain("cache_hint", "0b")),
     **dict.fromkeys((54, 86, 470, 758, 982), _Plain("cache_management", "0b")),
-    23: _Memory("load", _LOAD, 4),
-    55: _Memory("load", _LOAD, 4, update=True),
-    87: _Memory("load", _LOAD, 1),
-    119: _Memory("load", _LOAD, 1, update=True),
-    151: _Memory("store", _STORE, 4),
-    183: _Memory("store", _STORE, 4, update=True),
-    215: _Memory("store", _STORE, 1),
-    247: _Memory("store", _STORE, 1, update=True),
-    279: _Memory("load", _LOAD, 2),
-    311: _Memory("load", _LOAD, 2, update=True),
-    343: _Memory("load", _LOAD, 2),
-    375: _Memory("load", _LOAD, 2, update=True),
-    407: _Memory("store", _STORE, 2),
-    439: _Memory("store", _STORE, 2, update=True),
+    **_accesses(23, 32),
     534: _Memory("load", _LOAD, 4),
     662: _Memory("store", _STORE, 4),
     790: _Memory("load", _LOAD, 2),

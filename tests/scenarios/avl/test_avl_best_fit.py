@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
@@ -12,7 +13,6 @@ from tests.support import TARGETS, guest_on, images_dir
 from wcet_probe.answer.growth import Sample, Shape, growth
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.errors import UsageError
 from wcet_probe.model.report import Report
 from wcet_probe.model.scenario import OperationKind
 from wcet_probe.scenarios.avl.shapes import behind, sparse, sparsest_nodes, spine
@@ -168,14 +168,10 @@ def test_no_random_workload_meets_worse(target_name: str) -> None:
 @pytest.mark.parametrize("target", TARGETS)
 def test_best_is_below_worst(target: str) -> None:
     for operation in ("alloc", "free"):
-        worst, best = (report(target, f"{kind}-{operation}", 4 * KIB).measurement for kind in ("worst", "best"))
-        assert best.instructions * 7 < worst.instructions
-        assert best.cycles < worst.cycles
+        best, worst = (report(target, f"{kind}-{operation}", 4 * KIB) for kind in ("best", "worst"))
+        reports.assert_best_is_below_worst(best, worst, 7)
 
 
 @pytest.mark.parametrize("scenario", WORST)
 def test_a_heap_too_small_for_the_state_is_refused_with_one_that_works(scenario: str) -> None:
-    with pytest.raises(UsageError, match=r"give at least \d+ with --heap") as refused:
-        report("cortex-m4", scenario, 32)
-    works = int(str(refused.value).split("at least ")[1].split()[0])
-    assert report("cortex-m4", scenario, works).checks
+    reports.assert_refused_with_a_heap_that_works(partial(report, "cortex-m4", scenario), 32)
