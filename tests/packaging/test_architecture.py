@@ -127,6 +127,13 @@ def test_the_architecture_page_lists_each_module_of_a_stage(stage):
     assert set(re.findall("`([a-z_0-9]+)`", row)) == modules
 
 
+def test_the_architecture_page_lists_each_module_of_the_checker_once():
+    page = (ROOT / "docs" / "explanation" / "architecture.md").read_text("utf-8")
+    table = page.partition("## How the checker is read")[2].partition("\n## ")[0].partition("|---|")[2]
+    listed = re.findall("`([a-z_0-9]+)`", table)
+    assert sorted(listed) == sorted(path.stem for path in CHECKER.glob("[a-z]*.py"))
+
+
 BOLD = re.compile(r"\*\*([^*]+)\*\*")
 GLOSSARY = ROOT / "docs" / "explanation" / "glossary.md"
 SOURCE = re.compile(r"[Oo]wn term|\b(19|20)\d\d\b|as above|Manual, section|Manual\.$|version 5")
