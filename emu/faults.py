@@ -48,6 +48,12 @@ def outside(address: int) -> EmulationError:
     )
 
 
+def disagreeing(image: Image, pc: int) -> EmulationError:
+    """Decoder and lifter tell other things of the instruction at ``pc``, which translated code came to."""
+    where = f"{pc:#010x} in {image.location(pc)}"
+    return EmulationError(f"decoder and lifter disagree about the instruction at {where}: report this with the image.")
+
+
 def stray(image: Image, pc: int, address: int | None, reason: str) -> EmulationError:
     """The instruction at ``pc`` accessed ``address``, or faulted otherwise."""
     what = f"stray access to {address:#010x}" if address is not None else "fault"

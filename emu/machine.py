@@ -11,16 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu.claim_watch import claim_watch
-from wcet_probe.emu.compiled import (
-    DISAGREED,
-    RETURNED,
-    Detail,
-    TranslatedCode,
-    Translations,
-    repeated_call,
-)
+from wcet_probe.emu.compiled import DISAGREED, RETURNED, Detail, TranslatedCode, Translations, repeated_call
 from wcet_probe.emu.engine import Engine, EngineFault, register_id
-from wcet_probe.emu.faults import culprit, inaccessible, outside, stopped, stray
+from wcet_probe.emu.faults import culprit, disagreeing, inaccessible, outside, stopped, stray
 from wcet_probe.emu.guest_registers import ARM_FLAGS, argument_registers, result_register
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
@@ -40,7 +33,7 @@ from wcet_probe.emu.operation_table import parts, write_operations
 from wcet_probe.emu.reached_calls import ReachedCall, make_call, reached_call
 from wcet_probe.emu.set_watch import OperationSets, SetWatch
 from wcet_probe.emu.tables import code_table, it_state
-from wcet_probe.errors import EmulationError, ImageError, UsageError
+from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.identity import Same
 from wcet_probe.model.held_calls import BrokenClaim, HeldCalls
 from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
@@ -459,11 +452,7 @@ class Machine:
         pc = code.program_counter
         self._engine.take_over(code.registers(), it_state(self._table, self.memory, pc) if why != RETURNED else 0)
         if why == DISAGREED:
-            message = (
-                f"decoder and lifter disagree about the instruction at {pc:#010x} in {self._image.location(pc)}: "
-                "report this with the image."
-            )
-            raise EmulationError(message)
+            raise disagreeing(self._image, pc)
         if why != RETURNED:
             self._engine.set_hooks(*self._hooks)
             self._engine.run(pc, RETURN_ADDRESS, goes_on=True)
