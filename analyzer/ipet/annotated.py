@@ -107,7 +107,7 @@ def resident(caches: Caches, side: Side, flow: NodeFlow) -> dict[str, Must]:
         after = caches.behind(side, node, must)
         return lambda edge: kept(edge.target, residents.along(after, caches.passages[edge.name]))
 
-    states = flow.least(Joined(partial(joined_must, residents), must_holds), {}, leaving)
+    states = flow.least(Joined(partial(joined_must, residents), partial(must_holds, residents)), {}, leaving)
     return {node: must for node, must in states.items() if must}
 
 

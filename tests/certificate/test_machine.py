@@ -8,7 +8,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, within
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant, number, within
 from wcet_probe.certificate.state import STATIC, Comparison, State, assume
 
 POINTER = Value("stack", 0, 0, 0)
@@ -125,3 +125,18 @@ def test_a_counter_need_not_be_0_where_another_condition_falls_through():
 def test_a_shift_by_64_is_one_by_0(name):
     (outcome,) = stepped(f"{name} 3, 4, 5\n blr\n", State({"r4": number(5), "r5": number(64)}))
     assert within(number(5), outcome.state.read("r3"))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 7, 31])
+@pytest.mark.parametrize("last", [24, 31, 29, 30])
+def test_a_shift_keeps_numbers_below_0_and_a_mask_takes_what_it_takes(bits, last):
+    """An index that leading zeros make small is multiplied by a shift: -8 to 24 become -32 to 96."""
+    index = number(-8, 24)
+    (outcome,) = stepped(f"rlwinm 3, 4, {bits}, 0, {last}\n blr\n", State({"r4": index}))
+    found = outcome.state.read("r3")
+    mask = (WORD - 1 << 31 - last) % WORD
+    for word in index.words():
+        turned = (word % WORD << bits | word % WORD >> 32 - bits) & mask
+        assert within(constant(turned), found), (word, found)
+    if last == 31 - bits:
+        assert bits > 20 or found == number(-8 << bits, 24 << bits, 1 << bits)

@@ -128,14 +128,14 @@ def test_no_second_line_is_paid_for_where_one_must_be_there():
     """Of a line that is there no credit is taken, and of no other one: it would be the second of one credit."""
     residents = Residents(cache_config(sets=8, ways=4, line_bytes=16), {"s1": Congruence(4, 0)}, {}.get)
     must, said = {Spot("s1", 0, 4): YoungerSet(frozenset({"s2"}), 0)}, Bound("s1", 4, {0: YoungerSet(frozenset(), 1)})
-    assert is_resident(must, said)
+    assert is_resident(residents, must, said)
     assert residents.paid(said, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) is not None
     for offset in (4, 16, 64):
         assert residents.paid(said, step(spot=Spot("s1", offset, 4)), 1, by_lines=False) is None
-    assert not is_resident(must, Bound("s1", 4, {0: NOTHING})), "another line was accessed since"
-    assert not is_resident(must, Bound("s1", 8, {0: said.spent[0]})), "less is known of the line"
-    assert not is_resident(must, Bound("s1", 4, {0: said.spent[0], 4: None}))
-    assert not is_resident(must, Bound("s2", 4, said.spent))
+    assert not is_resident(residents, must, Bound("s1", 4, {0: NOTHING})), "another line was accessed since"
+    assert not is_resident(residents, must, Bound("s1", 8, {0: said.spent[0]})), "less is known of the line"
+    assert not is_resident(residents, must, Bound("s1", 4, {0: said.spent[0], 4: None}))
+    assert not is_resident(residents, must, Bound("s2", 4, said.spent))
 
 
 @pytest.mark.parametrize("replacement", Replacement)
@@ -178,8 +178,8 @@ def test_lines_that_differ_on_two_ways_are_counted_by_number():
     other = {spot: YoungerSet(frozenset({"c", "d"}), 0)}
     both = joined_must(residents, one, other)
     assert both == {spot: YoungerSet(frozenset(), 2)}
-    assert must_holds(one, both)
-    assert must_holds(other, both)
+    assert must_holds(residents, one, both)
+    assert must_holds(residents, other, both)
     after = residents.touched(both, step(spot=Spot("y", 0, 16)))
     assert after[spot] == YoungerSet(frozenset({"y"}), 2)
     assert spot not in residents.touched(after, step(spot=Spot("a", 0, 16)))

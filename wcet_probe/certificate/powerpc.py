@@ -233,9 +233,9 @@ def _rotated(value: Value, left: int, begin: int, end: int) -> Value:
         return ANY if value.may_be_stack else TOP
     mask = (WORD - 1 >> begin) & (WORD - 1 << 31 - end)
     if end <= 31 - left:  # what comes in at the right is masked away
-        return numbers.conjunction(numbers.shift_left(value, constant(left)), constant(mask)) if left else (
-            value if mask == WORD - 1 else numbers.conjunction(value, constant(mask))
-        )  # fmt: skip
+        shifted = numbers.shift_left(value, constant(left)) if left else value
+        # A shift alone leaves nothing else to be masked away, and numbers below 0 are what they are.
+        return shifted if mask == (WORD - 1 << left) % WORD else numbers.conjunction(shifted, constant(mask))
     if begin >= 32 - left:  # only what came in at the right is kept
         shifted = numbers.shift_right(value, constant(32 - left))
         return shifted if mask == (1 << left) - 1 else numbers.conjunction(shifted, constant(mask))

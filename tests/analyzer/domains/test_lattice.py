@@ -168,7 +168,7 @@ CASES = (
     Case("classes that were shown", Joined(shown._joined), st.dictionaries(st.sampled_from("ab"), shown_classes())),
     Case(
         "lines that must be in the cache",
-        Joined(partial(joined_must, RESIDENTS), must_holds),
+        Joined(partial(joined_must, RESIDENTS), partial(must_holds, RESIDENTS)),
         must_lines(),
         is_exact=False,
     ),
