@@ -1,7 +1,7 @@
 """What the pages of the papers give as causes of claims that do not hold, measured again: one thing changed each time.
 
 ``python -m bench.causes`` names them; ``python -m bench.causes bands --target mpc603e`` measures one of them on a core
-without its caches (``placement`` with them). ``tests/answer/test_causes.py`` runs the short ones.
+without its caches (``placement`` with them). ``tests/bench/test_causes.py`` runs the short ones.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
-from tests.emu.test_translated import POLICIES
+from tests.emu.test_compiled import POLICIES
 from tests.emu.twins import assert_equal, outcome, twins
 from tests.support import Guest, cache_config, guest_on, trace_of
 from wcet_probe.build.image import read_image

@@ -62,15 +62,16 @@ def pytest_collection(session):
 
 # By CPU seconds, from twenty down to five; the many that take less fill up what is left at the end.
 DEAREST = (
-    "analyzer/test_bounds.py", "cache_sets/test_verify_sets.py", "emu/test_translated.py",
-    "analyzer/deduction/test_cama_operations.py", "emu/test_loops.py", "reports/test_report_command.py",
-    "analyzer/dcache/test_analysis.py", "cli/test_pytest_plugin.py", "scenarios/test_dlmalloc28.py",
-    "scenarios/test_dlmalloc27.py", "certificate/test_mutants.py", "evidence/test_audit.py", "analyzer/test_kernels.py",
-    "answer/test_own_allocator.py", "answer/test_falsification.py", "analyzer/test_cache_soundness.py",
-    "analyzer/domains/test_lattice.py", "emu/test_pipeline.py", "scenarios/test_tlsf.py", "answer/test_adversary.py",
-    "answer/test_presets.py", "cli/test_both_sides.py", "emu/test_faults.py", "emu/test_oracle.py",
-    "packaging/test_wheel.py", "analyzer/dcache/test_single_programs.py", "certificate/test_trials.py",
-    "answer/test_search.py", "build/test_build.py", "analyzer/values/test_transfer.py",
+    "end_to_end/test_bounds.py", "cache_sets/test_verify_sets.py", "emu/test_compiled.py",
+    "analyzer/deduction/test_cama_operations.py", "emu/test_loops.py", "cli/test_report.py",
+    "analyzer/dcache/test_analysis.py", "test_pytest_plugin.py", "scenarios/dlmalloc28/test_dlmalloc28.py",
+    "scenarios/dlmalloc27/test_dlmalloc27.py", "certificate/test_mutants.py", "evidence/test_audit.py",
+    "end_to_end/test_kernels.py", "catalog/test_own_allocator.py", "end_to_end/test_falsification.py",
+    "end_to_end/test_cache_soundness.py", "analyzer/domains/test_lattice.py", "emu/test_pipeline.py",
+    "scenarios/test_tlsf.py", "answer/test_adversary.py", "end_to_end/test_presets.py", "cli/test_both_sides.py",
+    "emu/test_faults.py", "emu/test_oracle.py", "packaging/test_wheel.py", "analyzer/dcache/test_single_programs.py",
+    "certificate/test_trials.py", "answer/test_search.py", "build/test_compilation.py",
+    "analyzer/values/test_transfer.py",
 )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
-from wcet_probe.certificate.symbols import Objects as ToldObjects
-from wcet_probe.certificate.symbols import Pointers as ToldPointers
+from wcet_probe.certificate.names import Objects as ToldObjects
+from wcet_probe.certificate.names import Pointers as ToldPointers
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.induction import PROVED_CHECK

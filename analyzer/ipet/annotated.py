@@ -33,12 +33,13 @@ from wcet_probe.certificate.cached import shown_limits
 from wcet_probe.certificate.charge import node_cost
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
+from wcet_probe.certificate.names import Names, Pointers
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.residents import Must, joined_must, must_holds
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import Names, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target

@@ -14,11 +14,12 @@ from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.coverage import Code, Coverage
+from wcet_probe.certificate.names import Names, Traced
 from wcet_probe.certificate.numbers import TOP, Value
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.shown_classes import shown_behind
 from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.symbols import Names, Traced, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.terms import form_of_name
 
 Classes = Mapping[str, Congruence]

@@ -8,8 +8,8 @@ from functools import cache
 
 import pytest
 
-from tests.answer.test_proved_facts_in_runs import Caller
 from tests.emu.twins import assert_equal, twins
+from tests.end_to_end.test_proved_facts_in_runs import Caller
 from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.pcode.interpreter import Interpretation, interpret_call

@@ -16,10 +16,10 @@ from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.names import Address, Passage
 from wcet_probe.certificate.numbers import TOP, number
 from wcet_probe.certificate.residents import FULL, NOTHING, Bound, Residents, YoungerSet, lasting_ways, must_holds
 from wcet_probe.certificate.steps import Spot, Step, _lines, told_apart
-from wcet_probe.certificate.symbols import Address, Passage
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import VerificationError

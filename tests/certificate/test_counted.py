@@ -15,9 +15,10 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence, shifted
 from wcet_probe.certificate.coverage import Code, Coverage, cover
+from wcet_probe.certificate.names import Names, Pointers
 from wcet_probe.certificate.numbers import TOP, number
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.symbols import Names, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.evidence.checking import allocator_binary
 
 COUNTED = ("first-fit", "mpc603e", "malloc")

@@ -7,10 +7,10 @@ import pytest
 
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.names import Address
 from wcet_probe.certificate.near import MOST_SPAN, Near, is_small, near_symbol
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number
 from wcet_probe.certificate.steps import _spot
-from wcet_probe.certificate.symbols import Address
 
 CACHE = load_target("arm926ej-s").dcache
 SYMBOLS = {"s1", "s2"}

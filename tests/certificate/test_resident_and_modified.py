@@ -16,6 +16,7 @@ from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.modified import Content
+from wcet_probe.certificate.names import Passage
 from wcet_probe.certificate.numbers import ANY, LINK, Value
 from wcet_probe.certificate.residents import (
     NOTHING,
@@ -28,7 +29,6 @@ from wcet_probe.certificate.residents import (
 )
 from wcet_probe.certificate.state import State
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Passage
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import Access, AccessKind, Instruction

@@ -18,10 +18,11 @@ from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.computations import kept
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, Congruence, difference, shifted
+from wcet_probe.certificate.names import Names, Passage, Pointers
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, number
 from wcet_probe.certificate.records import read_records
 from wcet_probe.certificate.state import State
-from wcet_probe.certificate.symbols import Names, Passage, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.terms import Terms, form_of_name, is_sum
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import Instruction

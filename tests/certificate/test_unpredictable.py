@@ -9,7 +9,7 @@ import pytest
 
 from tests.certificate.forgeries import graph_instead
 from tests.certificate.test_code import document_of
-from tests.certificate.test_returns import ASSUMED, LONG, UNKNOWN, forged, kept_at
+from tests.certificate.test_return_addresses import ASSUMED, LONG, UNKNOWN, forged, kept_at
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.pcode import corrections
 from wcet_probe.catalog.lookup import load_target

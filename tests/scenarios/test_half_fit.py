@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS
 from wcet_probe.errors import UsageError
 from wcet_probe.scenarios.lookup import scenario_names
-
-from .tagged_scenarios import dearest_of_random_replay, instructions, report
 
 NAME = "half-fit"
 

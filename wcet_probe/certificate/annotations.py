@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.congruences import BELIEVED, Congruence
+from wcet_probe.certificate.names import Claim, Names, Pointers
 from wcet_probe.certificate.records import Records, demand, place_of, text_of
 from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Spot
-from wcet_probe.certificate.symbols import Claim, Names, Pointers
 from wcet_probe.certificate.terms import is_sum
 
 _MOST_CLASS = 1 << 12

@@ -21,10 +21,11 @@ from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
+from wcet_probe.certificate.names import Objects, Pointers
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.symbols import Objects, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.unaligned import rests_on_stack
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
+from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
@@ -34,11 +35,9 @@ from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
-from wcet_probe.model.target import Isa, Replacement, Target
+from wcet_probe.model.target import Isa, Target
 
 OK, OPEN = "ok", "not checked"
-_ALWAYS = ("no-interference", "timing-model")
-_FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
     r"|total:.+|never:.+|executed:[0-9]+|body:[0-9]+)"
@@ -141,7 +140,7 @@ class _Check:
         self._arriving = arriving_edges(graph)
         self._code = code_of(binary.image, binary.instructions)
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
-        self._used: dict[str, None] = dict.fromkeys(_ALWAYS)
+        self._used: dict[str, None] = dict.fromkeys(ALWAYS)
         self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
         self._parameters: Mapping[str, int] = {}
         self._coverage = Coverage()
@@ -424,57 +423,12 @@ class _Check:
         return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
 
     def _assumed(self) -> Finding:
-        """The list of assumptions holds all that was used; of facts it says what their files say."""
-        listed, asserted = self._listed, self._binary.asserted
-        target = self._binary.target
-        if target.translation:
-            self._used["no-translation-misses"] = None
-        if target.aligned_accesses:
-            self._used["aligned-accesses"] = None
-        if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
-            self._used["fifo-replacement"] = None
-        if self._used.keys() - {*_ALWAYS} and any(one.startswith("fact ") for one in self._used):
-            self._used |= dict.fromkeys(f"lemma {fact.content.get('id')}" for fact in asserted.of("lemma"))
         constraints = [name for records in self._records for name, *_ in records["constraint"]]
-        if any(_FACT_CONSTRAINT.match(name) for name in constraints):
-            kinds = ("flow", "infeasible", "loop")
-            known = {f"fact {fact.where}" for kind in kinds for fact in asserted.of(kind)}
-            is_listed = known & self._listed.keys() or any(map(self._is_pragma, self._listed))
-            demand(is_listed, "constraints of facts are used, and no fact is listed")
-        if any(name.startswith("body:") for name in constraints):
-            demand(any(one.startswith("body ") for one in listed), "code is of bodies, and no assumption says which")
-        for used in self._used:
-            is_proved = used.startswith("fact ") and used.replace("fact ", "proved ", 1) in listed
-            demand(used in listed or is_proved, f"the assumption {used} is used and not listed")
-        for name, statement in listed.items():
-            self._check_statement(name, statement)
+        used = check_assumptions(self._used, self._listed, self._binary.asserted, self._binary.target, constraints)
         if self._unfollowed:
-            return Finding("assumptions", OPEN, f"{len(listed)} are listed; that these are all")
-        return Finding(
-            "assumptions", OK, f"the {len(self._used)} that the rules used are among the {len(listed)} listed"
-        )
-
-    def _is_pragma(self, name: str) -> bool:
-        """Whether an assumption that is told as a fact is of a pragma: what the copies of a loop run in all."""
-        kind, _, where = name.partition(" ")
-        return kind == "fact" and self._binary.asserted.at(where) is None and f"pragma {where}" in self._listed
-
-    def _check_statement(self, name: str, statement: str) -> None:
-        kind, _, where = name.partition(" ")
-        if kind == "fact" and not self._is_pragma(name):
-            fact = self._binary.asserted.at(where)
-            demand(fact is not None, f"there is no fact at {where}")
-            reason = str(fact.content.get("because", "")) if fact is not None else ""
-            demand(reason in statement, f"the assumption {name} has other words than its file")
-        if kind == "lemma":
-            lemmas = {str(fact.content.get("id")): fact for fact in self._binary.asserted.of("lemma")}
-            demand(where in lemmas, f"there is no lemma {where}")
-            own = lemmas[where].content
-            demand(
-                statement == f"{own.get('statement')}: {own.get('because')}", f"the lemma {where} says something else"
-            )
-        if name == "timing-model":
-            demand(f"targets/{self._binary.target.name}.toml" in statement, "the timing model is of another target")
+            return Finding("assumptions", OPEN, f"{len(self._listed)} are listed; that these are all")
+        words = f"the {len(used)} that the rules used are among the {len(self._listed)} listed"
+        return Finding("assumptions", OK, words)
 
 
 def used_constraints(records: Records) -> set[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Coverage
 from wcet_probe.certificate.modified import Content
+from wcet_probe.certificate.names import Passage, Traced
 from wcet_probe.certificate.records import Edge, Graph, Records, demand
 from wcet_probe.certificate.residents import (
     FULL,
@@ -25,7 +26,7 @@ from wcet_probe.certificate.residents import (
 )
 from wcet_probe.certificate.shapes import postorder
 from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
-from wcet_probe.certificate.symbols import Passage, Traced, Tracer
+from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.unaligned import region_cycles, unaligned_accesses
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target

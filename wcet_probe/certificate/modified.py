@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from wcet_probe.certificate.names import Passage
 from wcet_probe.certificate.residents import Must, Residents
 from wcet_probe.certificate.steps import Spot, Step
-from wcet_probe.certificate.symbols import Passage
 
 Modified = AbstractSet[Spot]
 """Some of the lines of a `Must`, by their granules."""

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.names import Passage
 from wcet_probe.certificate.steps import NUMBER, Spot, Step, most_lines, spot_of
-from wcet_probe.certificate.symbols import Passage
 from wcet_probe.model.target import CacheConfig, Replacement
 
 

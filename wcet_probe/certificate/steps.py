@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.machine import CONDITIONAL_STORES
-from wcet_probe.certificate.symbols import Address, Objects, Pointers, Traced
+from wcet_probe.certificate.names import Address, Objects, Pointers, Traced
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wcet_probe.certificate.congruences import MOST_MODULUS
-from wcet_probe.certificate.symbols import Address, Executed
+from wcet_probe.certificate.names import Address, Executed
 from wcet_probe.model.instruction import Access, AccessKind
 from wcet_probe.model.target import Target
 from wcet_probe.model.unaligned_access import unaligned_cycles

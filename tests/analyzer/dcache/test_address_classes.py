@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import analysed
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_of

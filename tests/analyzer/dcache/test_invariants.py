@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tests.analyzer.dcache.test_worked_examples import example
-from tests.analyzer.test_cache_soundness import with_cache
+from tests.end_to_end.test_cache_soundness import with_cache
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import analysed
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.support import assembler, cache_config, guest_of
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles, waiting_cycles
 from wcet_probe.catalog.lookup import load_target

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.analyzer.concrete_caches import config_of
-from tests.analyzer.test_cache_soundness import POLICIES, SLOW_CYCLES, analysed, any_cache, provable
+from tests.end_to_end.test_cache_soundness import POLICIES, SLOW_CYCLES, analysed, any_cache, provable
 from tests.random_programs import arguments
 from tests.support import guest_of
 from wcet_probe.analyzer.bound import prove

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Sum, Variable
-from tests.analyzer.test_cache_soundness import analysed
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlocks, most_in_one_set
 from wcet_probe.analyzer.domains import strided

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import SLOW_CYCLES, analysed, provable
-from tests.analyzer.test_line_crossing import PACKED
+from tests.end_to_end.test_cache_soundness import SLOW_CYCLES, analysed, provable
+from tests.end_to_end.test_line_crossing import PACKED
 from tests.random_programs import arguments, packed_source
 from tests.support import assembler, cache_config, guest_of
 from wcet_probe.analyzer.bound import prove

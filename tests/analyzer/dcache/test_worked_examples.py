@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import analysed, with_cache
+from tests.end_to_end.test_cache_soundness import analysed, with_cache
 from tests.support import guest_of
 from wcet_probe.analyzer import dcache
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.analyzer.test_cache_soundness import analysed
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.path_check import lifter_of
 from tests.support import guest_of
 from wcet_probe.analyzer.domains import strided

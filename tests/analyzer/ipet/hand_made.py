@@ -11,8 +11,9 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.misses import Caches, LinearConstraint, caches_of
+from wcet_probe.certificate.names import Names, Pointers
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.symbols import Names, Pointers, Tracer
+from wcet_probe.certificate.symbols import Tracer
 
 BEGIN = "    .syntax unified\n    .thumb\n    .globl f\n    .type f, %function\nf:\n"
 END = "\n    .size f, . - f\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import LINE_BYTES
 from tests.analyzer.relational_runs import Run
-from tests.analyzer.test_cache_soundness import analysed
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence

@@ -1,0 +1,447 @@
+"""Bounds in cycles with tiny data caches of all policies: no run, from any content of the cache, may exceed one.
+
+Memory is made so slow that nothing but misses, write-backs and single accesses counts. Values do not depend on the
+cache, so that a function is analysed once for all caches.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from tests.end_to_end.test_bounds import NAMES, accepted_heap, allocator, program, workload
+from tests.kernel_suite import KERNELS, SOURCES, Kernel
+from tests.kernel_suite import guest as kernel_guest
+from tests.random_programs import arguments, packed_source, source
+from tests.support import Guest, assembler, guest_of
+from wcet_probe.analyzer.bound import prepare, prove
+from wcet_probe.analyzer.dcache.misses import data_misses
+from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
+from wcet_probe.analyzer.prepared import BoundRequest, Prepared
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.answer.proving import prove_operation
+from wcet_probe.build.image import require_symbol
+from wcet_probe.catalog.cache_option import apply_cache_option
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Target
+
+TARGETS = ("mpc603e", "arm926ej-s")
+POLICIES = ("lru", "fifo", "plru", "random", "round-robin", "round-robin")
+NOTHING_TOLD = PointerFacts(Pointers(), {})
+SLOW_CYCLES = 200
+FUNCTIONS = 8
+LONGEST = 20_000
+"""Bounds in instructions above it are not held against runs that hang."""
+
+
+def with_cache(target: Target, spec: str) -> Target:
+    """``target`` with slow memory, and no cache but that of data."""
+    memory = replace(
+        target.memory, first_beat_cycles=replace(target.memory.first_beat_cycles, value=SLOW_CYCLES), regions=()
+    )
+    return replace(apply_cache_option(replace(target, memory=memory), spec), icache=None)
+
+
+def any_cache(draw: random.Random) -> str:
+    """A tiny cache."""
+    sets, ways, line = draw.choice((2, 2, 4, 8)), draw.choice((1, 2, 2, 4)), draw.choice((16, 16, 32))
+    policy, write, allocate = draw.choice(POLICIES), draw.choice(("back", "through")), draw.choice(("yes", "no"))
+    seed = draw.randrange(8)
+    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate},seed={seed}"
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A function whose values are known."""
+
+    guest: Guest
+    entry: str
+    prepared: Prepared
+
+    def bound(self, target: Target, pointers: PointerFacts = NOTHING_TOLD) -> int:
+        """Cycles with the cache of ``target``."""
+        request = replace(self.prepared.request, target=target)
+        values = self.prepared.values
+        data = data_misses(values, target, pointers)
+        data = with_unaligned_accesses(data, values, target, pointers, self.prepared.costs)
+        stage = replace(self.prepared, request=request, data=data).bounded({})
+        return stage.solved("cycles").solution.certified
+
+    def machine(self, target: Target) -> Machine:
+        return replace(self.guest, target=target).machine()
+
+
+def analysed(guest: Guest, entry: str, facts: Facts | None = None) -> Analysed:
+    request = BoundRequest(
+        guest.image, guest.target, guest.instructions, guest.costs, entry, facts or Facts(), SOURCES, {}
+    )
+    return Analysed(guest, entry, prepare(request))
+
+
+def check(one: Analysed, spec: str, runs: Sequence[tuple[int, ...]], others: Sequence[str] = ()) -> int:
+    """Runs of ``one``, each from a cold cache, a dirty one, what the one before left, and what another one left."""
+    target = with_cache(one.guest.target, spec)
+    bound, done = one.bound(target), 0
+    with one.machine(target) as machine:
+        for words in runs:
+            for before in (None, *others):
+                if before is not None:
+                    machine.measure(before, words, InitialCache.DIRTY)
+                starts = (InitialCache.WARM,) if before else InitialCache
+                for start in starts:
+                    found = machine.measure(one.entry, words, start)
+                    assert found.cycles <= bound, (one.entry, spec, words, start, before, found.dcache)
+                    done += 1
+    return done
+
+
+# --------------------------------------------------------------------------------------------------- random programs
+
+
+def provable(seed: int, target: str, written: Callable[[int, int], str] = source) -> Iterator[Analysed]:
+    """Those functions of a random file that have a bound."""
+    guest = guest_of(written(seed, FUNCTIONS), load_target(target), ".c")
+    for number in range(FUNCTIONS):
+        try:
+            one = analysed(guest, f"f{number}")
+            instructions = one.prepared.bounded({}).solved("instructions").solution.certified
+        except AnalysisError:
+            continue
+        # What may come to a place from which it never returns is bounded for the calls that do, and others hang.
+        if instructions <= LONGEST and not one.prepared.values.graph.dead_ends:
+            yield one
+
+
+def search(seed: int, target: str, caches: int, runs: int, written: Callable[[int, int], str] = source) -> int:
+    """Runs of random functions with random caches, none above its bound."""
+    draw, done = random.Random(f"caches {target} {seed}"), 0
+    found = list(provable(seed, target, written))
+    for one in found:
+        others = [draw.choice(found).entry]
+        for _ in range(caches):
+            done += check(one, any_cache(draw), [arguments(draw) for _ in range(runs)], others)
+    return done
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_programs_stay_within_their_bounds(target):
+    assert search(7, target, 3, 2) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 240))
+@pytest.mark.parametrize("target", TARGETS)
+def test_many_random_programs_stay_within_their_bounds(target, seed):
+    search(seed, target, 25, 4)
+
+
+UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7", "cortex-m4")
+"""Cores for which compilers read a word at any address by one instruction."""
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_packed_programs_stay_within_their_bounds(target):
+    assert search(3, target, 3, 2, packed_source) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 330))
+@pytest.mark.parametrize("target", UNALIGNED)
+def test_many_packed_programs_stay_within_their_bounds(target, seed):
+    search(seed, target, 25, 4, packed_source)
+
+
+_TO_THE_STACK = """
+    sub sp, sp, #64
+    str sp, [r1]
+    ldr r2, [r0]
+    add r12, sp, r2
+    ldr r1, [r12]
+    ldr r1, [r12, #8]
+    add sp, sp, #64
+    bx lr
+"""
+_FROM_THE_STACK = """
+    sub sp, sp, #64
+    str sp, [r1]
+    ldr r2, [r0]
+    and r3, r3, #4
+    mov r12, sp
+    ldr r12, [r12, r2]
+    ldr r12, =buf
+    add r12, r12, r2
+    add r12, r12, r3
+    ldr r1, [r12]
+    ldr r1, [r12, #8]
+    add sp, sp, #64
+    bx lr
+    .ltorg
+"""
+
+
+@pytest.mark.parametrize(("body", "word"), [(_TO_THE_STACK, 0), (_TO_THE_STACK, 16), (_FROM_THE_STACK, 8)])
+def test_of_the_stack_pointer_no_more_is_known_than_a_multiple_of_8(body, word):
+    """A fact says that numbers are multiples of 16; one that is added to the stack pointer does not show it."""
+    target = load_target("arm926ej-s")
+    data = f".data\n.balign 64\n.globl buf\nbuf: .space 256\n.globl words\nwords: .word {word}, 0\n"
+    guest = guest_of(assembler({"f": body}, target) + data, target)
+    one, slow = analysed(guest, "f"), with_cache(target, "d:sets=64,ways=2,line=16,policy=lru,write=back,allocate=yes")
+    bound = one.bound(slow, PointerFacts(Pointers(16), {}))
+    buf, words = (require_symbol(guest.image, name).address for name in ("buf", "words"))
+    with one.machine(slow) as machine:
+        machine._stack_pointer = (machine._stack_pointer & ~15) - 8
+        for offset in (0, 4):
+            for start in InitialCache:
+                assert machine.measure("f", (words, buf + 208, 0, offset), start).cycles <= bound
+
+
+def test_that_the_stack_pointer_is_aligned_is_assumed_of_what_may_come_from_it():
+    target = load_target("arm926ej-s")
+    loop = "1: ldr r2, [r1, #4]\nldr r3, [r1]\nmov r1, r3\nsubs r12, r12, #1\nbne 1b"
+    body = f"sub r1, sp, #32\nmov r12, #3\n{loop}\nbx lr"
+    prepared = analysed(guest_of(assembler({"f": body}, target), target), "f").prepared
+    assert {access.base for found in prepared.values.accesses.values() for access in found} == {Base.ANY}
+    assert "stack-alignment" in {one.id for one in prove(prepared.request).assumptions}
+
+
+# ---------------------------------------------------------------------------------------------------------- kernels
+
+
+def check_kernel(kernel: Kernel, target: str, caches: int, runs: int) -> None:
+    guest, draw = kernel_guest(target), random.Random(f"{kernel.name} {target}")
+    one = analysed(guest, kernel.name, kernel.facts)
+    symbols = guest.image.symbols
+    for _ in range(caches):
+        tiny = with_cache(guest.target, any_cache(draw))
+        bound = one.bound(tiny)
+        for number in range(runs):
+            how = "random" if number else "worst"
+            with one.machine(tiny) as machine:
+                words = kernel.arguments(draw) if number else kernel.worst
+                for start in InitialCache:
+                    if f"{kernel.name}_{how}" in symbols:
+                        machine.call(f"{kernel.name}_{how}", *([draw.getrandbits(32)] * bool(number)))
+                    found = machine.measure(kernel.name, words, start)
+                    assert found.cycles <= bound, (kernel.name, tiny.dcache, words, start, found.dcache)
+
+
+QUICK = ("insertion_sort", "matrix_multiply", "string_search", "ring_buffer", "memory_copy", "run_length")
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_stay_within_their_bounds(target):
+    for kernel in KERNELS:
+        if kernel.name in QUICK:
+            check_kernel(kernel, target, 2, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_all_kernels_stay_within_their_bounds(kernel, target):
+    check_kernel(kernel, target, 16, 6)
+
+
+# -------------------------------------------------------------------------------------------------------- allocators
+
+
+def check_workload(name: str, target: str, spec: str, operations: int, seed: int) -> None:
+    """Calls of malloc and free at random, with a cache that keeps what the calls before have left."""
+    heap_bytes, of = accepted_heap(name, target), program(name, target)
+    tiny = with_cache(of.target, spec)
+    bounds = {role: prove_with(name, target, role, heap_bytes, tiny) for role in ("malloc", "free")}
+    points, live = allocator(name).entry_points, dict[int, int]()
+    with Machine(of.image, tiny, of.instructions, of.costs, heap_bytes) as machine:
+        assert machine.call(points["init"], machine.heap.base_address, heap_bytes) == 0
+        draw = random.Random(seed)
+        for kind, slot, size in workload(name, operations, heap_bytes, seed):
+            start = draw.choice((InitialCache.WARM, InitialCache.WARM, InitialCache.DIRTY, InitialCache.COLD))
+            if kind == 0:
+                words: tuple[int, ...] = (size, 0) if name == "cama" else (size,)
+                found = machine.measure(points["malloc"], words, start)
+                live[slot] = found.result
+            elif live.get(slot):
+                found = machine.measure(points["free"], (live.pop(slot),), start)
+            else:
+                continue
+            role = "free" if kind else "malloc"
+            assert found.cycles <= bounds[role], (name, spec, role, size, start, found.cycles, found.dcache)
+
+
+def prove_with(name: str, target: str, role: str, heap_bytes: int, tiny: Target) -> int:
+    return prove_operation(replace(program(name, target), target=tiny), role, heap_bytes).cycles
+
+
+@pytest.mark.parametrize(("name", "target"), [("tlsf", "mpc603e"), ("best-fit", "arm926ej-s")])
+def test_allocators_stay_within_their_bounds(name, target):
+    for seed in range(2):
+        check_workload(name, target, any_cache(random.Random(f"{name} {seed}")), 60, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_all_allocators_stay_within_their_bounds(name, target):
+    for seed in range(6):
+        check_workload(name, target, any_cache(random.Random(f"{name} {target} {seed}")), 2000, seed)
+
+
+# ---------------------------------------------------------------------------------------------------- counterexamples
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A function ``f`` in assembler whose bound was wrong once, or looked as if it could be.
+
+    ``words`` gives its arguments from the address of ``buf``; ``moved_bytes`` is added to the stack pointer.
+    """
+
+    name: str
+    target: str
+    spec: str
+    body: str
+    words: Callable[[int], tuple[int, ...]] = lambda _: ()
+    facts: str = ""
+    moved_bytes: int = 0
+    buf: str = ".space 16384"
+
+
+def _evict(number: int) -> str:
+    return f"lwz 7, {64 * number}(12)\n lwz 7, {64 * number + 16}(12)\n"
+
+
+_BUF = "lis 10, buf@ha\n addi 10, 10, buf@l\n"
+ATTACKS = (
+    Attack(
+        "a choice whose loaded part is never loaded",
+        "mpc603e",
+        "d:sets=2,ways=1,line=16,write=through",
+        "li 9, 20\n0: cmpwi 3, 0\n beq 1f\n lwz 6, 0(4)\n b 2f\n1: mr 6, 5\n"
+        + "nop\n" * 500
+        + "2: lwz 7, 0(6)\n addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n blr",
+        lambda buf: (0, buf + 64, buf + 128),
+    ),
+    Attack(
+        "granules of one line, with others in between",
+        "mpc603e",
+        "d:sets=4,ways=1,line=16",
+        f"{_BUF} addi 11, 10, 256\n addi 12, 10, 1024\n li 9, 20\n0: lwz 7, 0(11)\n {_evict(0)} lwz 7, 8(11)\n "
+        f"{_evict(1)} lwz 7, 16(11)\n {_evict(2)} addi 11, 11, 8\n addi 12, 12, 200\n addi 9, 9, -1\n cmpwi 9, 0\n"
+        " bne 0b\n blr",
+    ),
+    Attack(
+        "a local array and a stack pointer that is no multiple of a line",
+        "mpc603e",
+        "d:sets=4,ways=1,line=16,write=through",
+        "stwu 1, -512(1)\n li 9, 20\n addi 11, 1, 16\n0: lwz 7, 0(11)\n lwz 7, 8(11)\n addi 11, 11, 16\n"
+        " addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n addi 1, 1, 512\n blr",
+        moved_bytes=-8,
+    ),
+    Attack(
+        "a load-multiple that descends through more lines than there are sets",
+        "arm926ej-s",
+        "d:sets=2,ways=1,line=16",
+        "push {r4-r11, lr}\n ldr r12, =buf\n mov r1, #20\n0: add r3, r12, #64\n ldmdb r3, {r4-r10, r11, r14}\n"
+        " ldr r0, [r12, #16]\n ldr r0, [r12, #80]\n subs r1, r1, #1\n bne 0b\n pop {r4-r11, pc}\n.ltorg",
+    ),
+    Attack(
+        "an argument that enters a loop where the function begins",
+        "mpc603e",
+        "d:sets=4,ways=1,line=16,write=through",
+        "0: lwz 7, 8(3)\n lwz 8, 16(3)\n lwz 3, 0(5)\n addi 3, 3, 8\n addi 5, 5, 64\n addi 4, 4, -1\n cmpwi 4, 0\n"
+        " bne 0b\n blr",
+        lambda buf: (buf, 2, buf + 64),
+        '[[argument]]\nfunction = "f"\nindex = 1\nmin = 1\nmax = 2\nbecause = "the test"\n'
+        '[[pointer]]\nmultiple_of = 16\nbecause = "the test"\n',
+        buf=".space 64\n .long buf + 0x1000, 0\n .space 16384",
+    ),
+    Attack(
+        "a choice that is made anew in a loop whose states do not speak of its condition",
+        "mpc603e",
+        "d:sets=2,ways=1,line=16,write=through",
+        f"{_BUF} addi 11, 10, 64\n cmpwi 3, 0\n mr 6, 10\n bne 1f\n mr 6, 11\n1: li 3, 0\n li 9, 20\n cmpwi 9, 0\n"
+        "0: lwz 7, 0(6)\n lwz 7, 128(10)\n cmpw 6, 10\n bne 2f\n mr 6, 10\n cmpwi 9, 0\n b 3f\n"
+        "2: mr 6, 11\n cmpwi 9, 0\n3: addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n blr",
+        lambda _: (1,),
+    ),
+    Attack(
+        "a list that is walked, each node of two lines",
+        "mpc603e",
+        "d:sets=4,ways=2,line=16",
+        "li 9, 12\n0: lwz 7, 4(3)\n lwz 8, 20(3)\n stw 8, 24(3)\n lwz 3, 0(3)\n addi 9, 9, -1\n cmpwi 9, 0\n"
+        " bne 0b\n blr",
+        lambda buf: (buf,),
+        buf="\n".join(f".long buf + {40 * (number + 1)}, 0, 0, 0, 0, 0, 0, 0, 0, 0" for number in range(16)),
+    ),
+    Attack(
+        "predicated loads and stores",
+        "arm926ej-s",
+        "d:sets=2,ways=2,line=16,allocate=yes",
+        "push {r4, lr}\n ldr r12, =buf\n mov r1, #20\n0: tst r1, #1\n ldrne r2, [r12, #64]\n addne r2, r12, #32\n"
+        " ldreq r2, [r12]\n moveq r2, r12\n ldr r3, [r2, #4]\n streq r3, [r2, #8]\n ldrne r3, [r12, #128]\n"
+        " ldr r3, [r2, #8]\n subs r1, r1, #1\n bne 0b\n pop {r4, pc}\n.ltorg",
+    ),
+    Attack(
+        "lines that follow each other by the bytes of all sets",
+        "mpc603e",
+        "d:sets=4,ways=1,line=16",
+        f"{_BUF} addi 3, 10, 512\n li 9, 12\n0: lwz 7, 0(3)\n addi 5, 3, 0\n addi 3, 3, 64\n li 8, 3\n"
+        "1: lwz 7, 0(5)\n lwz 7, 0(3)\n mr 6, 5\n addi 5, 3, 0\n addi 8, 8, -1\n cmpwi 8, 0\n bne 1b\n"
+        " lwz 7, 0(6)\n addi 9, 9, -1\n cmpwi 9, 0\n bne 0b\n blr",
+    ),
+    Attack(
+        "store-multiple onto a stack of two sets",
+        "arm926ej-s",
+        "d:sets=2,ways=2,line=16,allocate=yes,write=back",
+        "push {r4-r11, lr}\n mov r1, #8\n0: push {r0-r9}\n pop {r2-r11}\n subs r1, r1, #1\n bne 0b\n pop {r4-r11, pc}",
+    ),
+)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
+def test_no_attack_succeeds(attack, policy):
+    target = load_target(attack.target)
+    guest = guest_of(
+        assembler({"f": attack.body}, target) + f".data\n.balign 64\n.globl buf\nbuf: {attack.buf}\n", target
+    )
+    facts = parse_facts("f.toml", attack.facts) if attack.facts else Facts()
+    one, tiny = analysed(guest, "f", facts), with_cache(target, f"{attack.spec},policy={policy}")
+    asserted = 16 if "multiple_of" in attack.facts else 1
+    bound = one.bound(tiny, PointerFacts(Pointers(asserted), {}))
+    for start in (*InitialCache, InitialCache.WARM):
+        with one.machine(tiny) as machine:
+            machine._stack_pointer += attack.moved_bytes
+            if start is InitialCache.WARM:
+                machine.measure("f", attack.words(guest.address("buf")), InitialCache.DIRTY)
+            found = machine.measure("f", attack.words(guest.address("buf")), start)
+        assert found.cycles <= bound, (start, found.dcache)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        (
+            "mov r3,#0\n cmp r3,#1\n beq 1f\n ldr r2,[r0]\n bx lr\n"
+            "1: mov r4,#9\n0: ldr r0,[r0]\n subs r4,r4,#1\n bne 0b\n bx lr"
+        ),
+        "ldr r2,[r0]\n mov r3,#0\n cmp r3,#1\n beq f\n bx lr",
+    ],
+    ids=["header", "way-round"],
+)
+def test_a_loop_that_is_never_entered_or_never_goes_round_has_a_bound(code):
+    target = load_target("arm926ej-s")
+    guest = guest_of(assembler({"f": code}, target) + ".data\n.balign 64\nbuf: .space 4096\n", target)
+    assert analysed(guest, "f").bound(target) > 0
