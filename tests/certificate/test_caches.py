@@ -10,6 +10,7 @@ import pytest
 from tests.certificate.forgeries import sealed, solved_again
 from tests.support import cache_config, images_dir
 from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.ipet.joined_lines import joined
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.cache_option import apply_cache_option
@@ -455,7 +456,7 @@ def test_others_are_as_many_as_lines_of_one_set():
             fewest = most + len(more) + 1
             assert residents.is_within(spot, known, YoungerSet(frozenset(), fewest))
             assert not residents.is_within(spot, known, YoungerSet(frozenset(), fewest - 1))
-            assert residents.joined(spot, known, YoungerSet(frozenset("cdefgh"), 0)) == YoungerSet(frozenset(), 6)
+            assert joined(residents, spot, known, YoungerSet(frozenset("cdefgh"), 0)) == YoungerSet(frozenset(), 6)
 
 
 def test_an_access_to_many_lines_ages_those_of_their_sets_only():

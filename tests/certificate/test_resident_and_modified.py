@@ -24,8 +24,6 @@ from wcet_probe.certificate.residents import (
     Residents,
     YoungerSet,
     is_resident,
-    joined_must,
-    must_holds,
 )
 from wcet_probe.certificate.state import State
 from wcet_probe.certificate.steps import Spot
@@ -167,24 +165,6 @@ def test_lines_that_are_modified_are_written_back(replacement, seed):
                     simulation.access(other * 16, is_write=False)
                 assert simulation.writebacks - before >= len(own)
     assert found > 5 or replacement is Replacement.RANDOM
-
-
-def test_lines_that_differ_on_two_ways_are_counted_by_number():
-    """Against the simulation: of four ways two other lines on either way evict nothing, though they are four."""
-    config = cache_config(sets=1, ways=4, line_bytes=16, replacement=Replacement.LRU)
-    residents = Residents(config, dict.fromkeys(("a", "b", "c", "d", "x", "y"), Congruence(16, 0)), {}.get)
-    spot = Spot("x", 0, 16)
-    one = {spot: YoungerSet(frozenset({"a", "b"}), 0)}
-    other = {spot: YoungerSet(frozenset({"c", "d"}), 0)}
-    both = joined_must(residents, one, other)
-    assert both == {spot: YoungerSet(frozenset(), 2)}
-    assert must_holds(residents, one, both)
-    assert must_holds(residents, other, both)
-    after = residents.touched(both, step(spot=Spot("y", 0, 16)))
-    assert after[spot] == YoungerSet(frozenset({"y"}), 2)
-    assert spot not in residents.touched(after, step(spot=Spot("a", 0, 16)))
-    few = joined_must(residents, one, {spot: YoungerSet(frozenset({"a"}), 0)})
-    assert few == one, "names where they do not evict it"
 
 
 REFRESHED = """

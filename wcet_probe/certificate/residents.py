@@ -179,18 +179,11 @@ class Residents:
 
     def kept(self, spot: Spot, younger: YoungerSet) -> YoungerSet | None:
         """``younger``, if the line of ``spot`` is in the cache all the same."""
-        return younger if self._age(spot, younger) < lasting_ways(self.config) else None
-
-    def joined(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> YoungerSet:
-        """What may have been accessed since ``spot`` on either of two ways: by name, or by number if those are many."""
-        either, both = union(a, b), a.names & b.names
-        others = (YoungerSet(one.names - both, one.others) for one in (a, b))
-        fewer = YoungerSet(both, max(self._age(spot, one) for one in others))
-        return either if self.kept(spot, either) is not None or self.kept(spot, fewer) is None else fewer
+        return younger if self.age(spot, younger) < lasting_ways(self.config) else None
 
     def is_within(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> bool:
         """Whether all that ``a`` allows to have been accessed since ``spot`` is allowed by ``b``."""
-        return self._age(spot, YoungerSet(a.names - b.names, a.others)) <= b.others
+        return self.age(spot, YoungerSet(a.names - b.names, a.others)) <= b.others
 
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
@@ -210,7 +203,7 @@ class Residents:
             return frozenset(f"{line * self.config.line_bytes:#x}" for line in step.few_lines)
         return frozenset() if step.spot is None else frozenset({step.spot.base})
 
-    def _age(self, spot: Spot, younger: YoungerSet) -> int:
+    def age(self, spot: Spot, younger: YoungerSet) -> int:
         """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own."""
         numbers = [int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")]
         in_set = Counter(number % self.config.sets for number in numbers)
@@ -311,11 +304,6 @@ def union(a: YoungerSet, b: YoungerSet) -> YoungerSet:
     return YoungerSet(a.names | b.names, max(a.others, b.others))
 
 
-def joined_must(residents: Residents, a: Must, b: Must) -> Must:
-    """The lines that must be in the cache on both ways."""
-    return {spot: residents.joined(spot, younger, b[spot]) for spot, younger in a.items() if spot in b}
-
-
 def must_holds(residents: Residents, a: Must, b: Must) -> bool:
     """Whether all that ``b`` says follows from ``a``."""
     return all(spot in a and residents.is_within(spot, a[spot], younger) for spot, younger in b.items())
@@ -352,22 +340,3 @@ def is_resident(residents: Residents, must: Must, said: Balance) -> bool:
         and (younger is None or residents.is_within(spot, known, younger))
         for spot, known in must.items()
     )
-
-
-def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
-    """What is left on both ways."""
-    if isinstance(a, str) or isinstance(b, str):
-        return b if isinstance(a, str) else a
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base:
-        return None
-    spent: dict[int, YoungerSet | None] = {}
-    for offset in sorted({*a.spent, *b.spent}):
-        one, other = residents.left(a, offset), residents.left(b, offset)
-        if one is None or other is None:
-            spent[offset] = None
-        elif not isinstance(one, YoungerSet) or not isinstance(other, YoungerSet):
-            spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
-        else:
-            spot = Spot(a.base, offset, min(a.granule_bytes, b.granule_bytes))
-            spent[offset] = residents.joined(spot, one, other)
-    return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)

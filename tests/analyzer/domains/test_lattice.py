@@ -35,13 +35,14 @@ from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattice
 from wcet_probe.analyzer.invariants.kinds import word as word_of
 from wcet_probe.analyzer.ipet import shown
+from wcet_probe.analyzer.ipet.joined_lines import joined_must
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.widening import HeaderStates
 from wcet_probe.certificate.congruences import Congruence as ShownCongruence
-from wcet_probe.certificate.residents import Residents, YoungerSet, joined_must, must_holds
+from wcet_probe.certificate.residents import Residents, YoungerSet, must_holds
 from wcet_probe.certificate.steps import Spot
 
 PLACE = (7,)
