@@ -51,6 +51,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
     solve,
 )
 from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
+from wcet_probe.analyzer.ipet.record_lines import annotation_lines
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
@@ -479,7 +480,9 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
         crosses_no_line=assumed.__contains__,
     )
     cycles = Solved(annotated.problem, annotated.solution)
-    return stage.certificate(instructions, found.lines()), stage.certificate(cycles, annotated.annotations.lines())
+    return stage.certificate(instructions, found.lines()), stage.certificate(
+        cycles, annotation_lines(annotated.annotations)
+    )
 
 
 def _by_followed_pairs(solved: Solved, pairs: FollowedPairs) -> Solved:

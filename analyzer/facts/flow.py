@@ -8,6 +8,7 @@ line table decides which block a point is in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -225,8 +226,9 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
 
     *Soundness:* a loop's body runs at least as often as its header less its entries, and that is taken where the weight
     is positive; with no test in front of it, as often as the header. It runs at most as often as the header where there
-    is a test in front, and that is taken where the weight is negative. A block in which a point is executed on
-    conditions is executed at least as often: where the weight is positive, it is left out.
+    is a test in front, and that is taken where the weight is negative, for each iteration that a round may be
+    (`_iterations`). A block in which a point is executed on conditions is executed at least as often: where the weight
+    is positive, it is left out; where it is negative, the block counts for each copy of the point (`_copies`).
     """
     blocks: dict[int, int] = {}
     entries: dict[int, int] = {}
@@ -236,7 +238,8 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
             found = _executions(code, fact, term, weight)
         else:
             source = _loop_of(code, fact, term)
-            found = {address: 1 for address, loop in code.matches.items() if loop == source}
+            headers = [address for address, loop in code.matches.items() if loop == source]
+            found = {address: _iterations(code, address, source) if weight < 0 else 1 for address in headers}
             if weight < 0 and not source.test_first:
                 raise UsageError(
                     f"{fact.where}: {source} has no test in front, and its header may run less often than its body: "
@@ -260,7 +263,42 @@ def _executions(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Map
     if term.kind == "then":
         return _outcomes(code, fact, term, weight)
     found = _point_blocks(code, fact, term)
-    return dict.fromkeys(found - _predicated(code, fact, term, found) if weight > 0 else found, 1)
+    if weight > 0:
+        return dict.fromkeys(found - _predicated(code, fact, term, found), 1)
+    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+    starts = {_start(code.values, i): i for i in code.values.states}
+    return {address: 1 if term.kind == "branch" else _copies(code, starts[address], ranges) for address in found}
+
+
+def _copies(code: _Code, point: int, ranges: Sequence[MemoryRange]) -> int:
+    """How often one execution of a block executes a point of it at most, as far as the line table tells.
+
+    *Soundness:* each execution has an instruction of each kind that the code of the point has: loads, stores,
+    comparisons, and the branch of a test; of none of these, any instruction.
+    """
+    block = code.values.graph.points[point].block
+    own = [one for one in block.instructions if _inside(one.address, ranges)]
+    kinds = [sum(op.opcode == kind for one in own for op in one.ops) for kind in ("LOAD", "STORE")]
+    kinds.append(sum(_is_test(one) and not _computes(one) for one in own))
+    kinds.append(int(_branches(code.values, point) and _inside(block.last_address, ranges)))
+    return max(1, min((count for count in kinds if count), default=len(own)))
+
+
+def _iterations(code: _Code, header: int, source: SourceLoop) -> int:
+    """How many iterations of a source loop a round of the binary loop at ``header`` is at most, by the line table.
+
+    *Soundness:* each iteration has an instruction on each line of the body that has code; of a body without, on each
+    line of the head.
+    """
+    lines, most = code.analysed.image.lines, 1
+    for shape in loop_shapes(code.values):
+        if _start(code.values, shape.loop.header) == header:
+            own = {_start(code.values, i): i for i in shape.loop.nodes if i in code.values.states}
+            found = Counter(lines.find(at) for i in own.values() for at in _addresses(code.values, i))
+            counts = {at[1]: n for at, n in found.items() if at and at[0] == source.file and at[1] in source}
+            body = [n for line, n in counts.items() if line not in source.header_lines]
+            most = max(most, min(body or counts.values(), default=1))
+    return most
 
 
 def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
@@ -365,6 +403,12 @@ def _is_test(instruction: LiftedInstruction) -> bool:
     """Whether the instruction sets flags, which on ARM are registers of a byte."""
     outputs = (op.output for op in instruction.ops)
     return any(output and output.space == "register" and output.size_bytes == 1 for output in outputs)
+
+
+def _computes(instruction: LiftedInstruction) -> bool:
+    """Whether the instruction writes a register besides flags."""
+    outputs = (op.output for op in instruction.ops)
+    return any(output and output.space == "register" and output.size_bytes > 1 for output in outputs)
 
 
 def _branches(values: Values, point: int) -> bool:

@@ -23,6 +23,7 @@ from wcet_probe.analyzer.ipet.balances import left_of
 from wcet_probe.analyzer.ipet.checkable import flow_graph
 from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowProblem, Solution, flow_system, solve
 from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, at_costs, followed_solution, with_credits
+from wcet_probe.analyzer.ipet.joined_lines import joined_must
 from wcet_probe.analyzer.ipet.modified_lines import modified_lines
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.numbering import Numbering
@@ -36,7 +37,7 @@ from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Neede
 from wcet_probe.certificate.names import Names, Pointers
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.residents import Must, joined_must, must_holds
+from wcet_probe.certificate.residents import Must, must_holds
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Step
 from wcet_probe.certificate.symbols import Tracer
@@ -108,7 +109,7 @@ def resident(caches: Caches, side: Side, flow: NodeFlow) -> dict[str, Must]:
         after = caches.behind(side, node, must)
         return lambda edge: kept(edge.target, residents.along(after, caches.passages[edge.name]))
 
-    states = flow.least(Joined(partial(joined_must, residents), must_holds), {}, leaving)
+    states = flow.least(Joined(partial(joined_must, residents), partial(must_holds, residents)), {}, leaving)
     return {node: must for node, must in states.items() if must}
 
 

@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heappop, heappush
 
+from wcet_probe.analyzer.ipet.joined_lines import joined_balance
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places_of
 from wcet_probe.certificate.records import Edge
-from wcet_probe.certificate.residents import FULL, Balance, Bound, balance_holds, joined_balance
+from wcet_probe.certificate.residents import FULL, Balance, Bound, balance_holds
 from wcet_probe.certificate.steps import Spot
 
 

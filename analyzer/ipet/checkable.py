@@ -19,11 +19,12 @@ from types import MappingProxyType
 from wcet_probe.analyzer.ipet.decided_flags import decided_flags
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
+from wcet_probe.analyzer.ipet.record_lines import flag_lines, invariant_lines, says_nothing
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
-from wcet_probe.certificate.flags import Flags, flag_lines
+from wcet_probe.certificate.flags import Flags
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
-from wcet_probe.certificate.records import Edge, Graph, invariant_lines, says_nothing
+from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image

@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
+from wcet_probe.analyzer.ipet.record_lines import says_nothing
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.names import Claim, Names, Pointers, Traced
 from wcet_probe.certificate.numbers import TOP, Value, bare
-from wcet_probe.certificate.records import Edge, Graph, says_nothing
+from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.terms import Form, form_of_name, name_of_sum

@@ -8,7 +8,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, within
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant, number, within
 from wcet_probe.certificate.state import STATIC, Comparison, State, assume
 
 POINTER = Value("stack", 0, 0, 0)
@@ -127,3 +127,64 @@ def test_a_counter_need_not_be_0_where_another_condition_falls_through():
 def test_a_shift_by_64_is_one_by_0(name):
     (outcome,) = stepped(f"{name} 3, 4, 5\n blr\n", State({"r4": number(5), "r5": number(64)}))
     assert within(number(5), outcome.state.read("r3"))
+
+
+@pytest.mark.parametrize("bits", [0, 1, 2, 7, 31])
+@pytest.mark.parametrize("last", [24, 31, 29, 30])
+def test_a_shift_keeps_numbers_below_0_and_a_mask_takes_what_it_takes(bits, last):
+    """An index that leading zeros make small is multiplied by a shift: -8 to 24 become -32 to 96."""
+    index = number(-8, 24)
+    (outcome,) = stepped(f"rlwinm 3, 4, {bits}, 0, {last}\n blr\n", State({"r4": index}))
+    found = outcome.state.read("r3")
+    mask = (WORD - 1 << 31 - last) % WORD
+    for word in index.words():
+        turned = (word % WORD << bits | word % WORD >> 32 - bits) & mask
+        assert within(constant(turned), found), (word, found)
+    if last == 31 - bits:
+        assert bits > 20 or found == number(-8 << bits, 24 << bits, 1 << bits)
+
+
+BITS = {
+    "crand": lambda a, b: a and b, "cror": lambda a, b: a or b, "crxor": lambda a, b: a != b,
+    "crnand": lambda a, b: not (a and b), "crnor": lambda a, b: not (a or b), "creqv": lambda a, b: a == b,
+    "crandc": lambda a, b: a and not b, "crorc": lambda a, b: a or not b,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BITS)
+def test_a_bit_of_two_conditions_is_what_they_leave_of_it(name):
+    """Each of the two holds, does not hold, or may; the branch goes wherever one of the possible results leads."""
+    values = {(True,): number(0), (False,): number(1), (True, False): number(0, 1)}
+    for one, left in values.items():
+        for other, right in values.items():
+            known = State({}, {}, {
+                "cr1": Comparison("r3", left, None, number(0), is_signed=True),
+                "cr7": Comparison("r4", right, None, number(0), is_signed=False),
+            })  # fmt: skip
+            for place in (20, 21, 22, 6):  # bits of cr5, and the first operand itself
+                on = guest(f"{name} {place}, 6, 30\n bt {place}, 1f\n nop\n 1: blr\n", "mpc603e")
+                state = known.copy()
+                (outcome,) = powerpc.execute(Machine(on.image), on.instructions[0], state)
+                found = powerpc.execute(Machine(on.image), on.instructions[1], outcome.state)
+                possible = {BITS[name](a, b) for a in one for b in other}
+                assert {way.way for way in found} == {"jump" if holds else "fall" for holds in possible}
+                assert state.flags["cr7"] == known.flags["cr7"]
+
+
+def test_a_bit_of_conditions_tells_nothing_of_the_others_of_its_field():
+    known = State({"r3": number(1)}, {}, {"cr1": Comparison("r3", number(1), None, number(0), is_signed=True)})
+    for name, place in (("bt", 4), ("bf", 4), ("bt", 6), ("bf", 6), ("bt", 7), ("bf", 7)):
+        on = guest(f"cror 5, 5, 5\n {name} {place}, 1f\n nop\n 1: blr\n", "mpc603e")
+        (outcome,) = powerpc.execute(Machine(on.image), on.instructions[0], known.copy())
+        ways = powerpc.execute(Machine(on.image), on.instructions[1], outcome.state)
+        assert {way.way for way in ways} == {"jump", "fall"}
+        again = powerpc.execute(Machine(on.image), on.instructions[1], ways[0].state.copy())
+        assert ways[0].way in {way.way for way in again}
+
+
+@pytest.mark.parametrize(("form", "keeps"), [("rlwimi", True), ("rlwimi.", False), ("addze", True), ("addze.", False)])
+def test_flags_stay_where_only_a_register_is_written(form, keeps):
+    known = State({}, {}, {"cr0": Comparison("r29", number(16), None, number(256), is_signed=False)})
+    (outcome,) = stepped(f"{form} 9, 8{', 16, 29, 29' if 'rlwimi' in form else ''}\n blr\n", known)
+    assert ("cr0" in outcome.state.flags) == keeps
+    assert outcome.state.read("r9") == TOP

@@ -27,8 +27,6 @@ from wcet_probe.certificate.residents import (
     Residents,
     YoungerSet,
     is_resident,
-    joined_must,
-    must_holds,
 )
 from wcet_probe.certificate.state import State
 from wcet_probe.certificate.steps import Spot
@@ -131,14 +129,14 @@ def test_no_second_line_is_paid_for_where_one_must_be_there():
     """Of a line that is there no credit is taken, and of no other one: it would be the second of one credit."""
     residents = Residents(cache_config(sets=8, ways=4, line_bytes=16), {"s1": Congruence(4, 0)}, {}.get)
     must, said = {Spot("s1", 0, 4): YoungerSet(frozenset({"s2"}), 0)}, Bound("s1", 4, {0: YoungerSet(frozenset(), 1)})
-    assert is_resident(must, said)
+    assert is_resident(residents, must, said)
     assert residents.paid(said, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) is not None
     for offset in (4, 16, 64):
         assert residents.paid(said, step(spot=Spot("s1", offset, 4)), 1, by_lines=False) is None
-    assert not is_resident(must, Bound("s1", 4, {0: NOTHING})), "another line was accessed since"
-    assert not is_resident(must, Bound("s1", 8, {0: said.spent[0]})), "less is known of the line"
-    assert not is_resident(must, Bound("s1", 4, {0: said.spent[0], 4: None}))
-    assert not is_resident(must, Bound("s2", 4, said.spent))
+    assert not is_resident(residents, must, Bound("s1", 4, {0: NOTHING})), "another line was accessed since"
+    assert not is_resident(residents, must, Bound("s1", 8, {0: said.spent[0]})), "less is known of the line"
+    assert not is_resident(residents, must, Bound("s1", 4, {0: said.spent[0], 4: None}))
+    assert not is_resident(residents, must, Bound("s2", 4, said.spent))
 
 
 @pytest.mark.parametrize("replacement", Replacement)
@@ -170,24 +168,6 @@ def test_lines_that_are_modified_are_written_back(replacement, seed):
                     simulation.access(other * 16, is_write=False)
                 assert simulation.writebacks - before >= len(own)
     assert found > 5 or replacement is Replacement.RANDOM
-
-
-def test_lines_that_differ_on_two_ways_are_counted_by_number():
-    """Against the simulation: of four ways two other lines on either way evict nothing, though they are four."""
-    config = cache_config(sets=1, ways=4, line_bytes=16, replacement=Replacement.LRU)
-    residents = Residents(config, dict.fromkeys(("a", "b", "c", "d", "x", "y"), Congruence(16, 0)), {}.get)
-    spot = Spot("x", 0, 16)
-    one = {spot: YoungerSet(frozenset({"a", "b"}), 0)}
-    other = {spot: YoungerSet(frozenset({"c", "d"}), 0)}
-    both = joined_must(residents, one, other)
-    assert both == {spot: YoungerSet(frozenset(), 2)}
-    assert must_holds(one, both)
-    assert must_holds(other, both)
-    after = residents.touched(both, step(spot=Spot("y", 0, 16)))
-    assert after[spot] == YoungerSet(frozenset({"y"}), 2)
-    assert spot not in residents.touched(after, step(spot=Spot("a", 0, 16)))
-    few = joined_must(residents, one, {spot: YoungerSet(frozenset({"a"}), 0)})
-    assert few == one, "names where they do not evict it"
 
 
 REFRESHED = """

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.congruences import BELIEVED, Congruence
 from wcet_probe.certificate.names import Claim, Names, Pointers
-from wcet_probe.certificate.records import Records, demand, place_of, text_of
+from wcet_probe.certificate.records import Records, demand, place_of
 from wcet_probe.certificate.residents import FULL, Balance, Bound, Must, YoungerSet
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Spot
@@ -47,47 +47,6 @@ class Annotations:
         for node, misses in self.misses.items():
             for name in dict.fromkeys(misses.values()):
                 self.places.setdefault(name, []).append(node)
-
-    def lines(self) -> Iterator[str]:
-        """The records of a certificate."""
-        yield from self._names()
-        for node, misses in self.misses.items():
-            yield from (
-                f"miss {node} {address:#x} {number} {name}" for (address, number), name in sorted(misses.items())
-            )
-        yield from (" ".join(("paid", name, *edges)) for name, edges in self.paid.items())
-        for cache, nodes in self.must.items():
-            for node, must in nodes.items():
-                for (base, offset, size), (names, others) in sorted(must.items()):
-                    yield " ".join(("must", cache, node, base, str(offset), str(size), str(others), *sorted(names)))
-        for node, modified in self.modified.items():
-            yield from (f"modified {node} {base} {offset} {size}" for base, offset, size in sorted(modified))
-        for name, balances in self.held.items():
-            yield from (
-                f"held {name} {node} {_balance_text(balance)}"
-                for node, balance in balances.items()
-                if balance is not None
-            )
-        yield from (f"unchecked {node}" for node in sorted(self.unchecked))
-
-    def _names(self) -> Iterator[str]:
-        for symbol, (way, node, (modulus, residue)) in self.names.homes.items():
-            yield f"symbol {symbol} {way} {node} {modulus} {residue}"
-        for node, claims in self.names.claims.items():
-            for place, (symbol, offset) in sorted(claims.items(), key=lambda one: str(one[0])):
-                yield f"name {node} {text_of(place)} {symbol} {offset}"
-        for node, classes in self.names.shown.items():
-            yield from (f"shown {node} {symbol} {one.modulus} {one.residue}" for symbol, one in classes.items())
-
-
-def _balance_text(balance: Bound | str) -> str:
-    if isinstance(balance, str):
-        return balance
-    parts = (
-        f"{offset}:" + ("gone" if known is None else ",".join((str(known.others), *sorted(known.names))))
-        for offset, known in sorted(balance.spent.items())
-    )
-    return " ".join((balance.base, str(balance.granule_bytes), *parts))
 
 
 def annotations_of(records: Records, asserted: Pointers) -> Annotations:

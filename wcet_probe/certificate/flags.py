@@ -6,7 +6,7 @@ A branch may stand in another node than the comparison that it tests, and the wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from wcet_probe.certificate.numbers import WORD, Value, number, within
 from wcet_probe.certificate.records import Records, demand
@@ -15,7 +15,7 @@ from wcet_probe.certificate.state import Comparison, State
 Flags = Mapping[str, Mapping[str, Comparison]]
 """By node and name of the flags."""
 
-_SIGNS = {"signed": True, "unsigned": False, "either": None}
+SIGNS = {"signed": True, "unsigned": False, "either": None}
 
 
 def flags_of(records: Records) -> Flags:
@@ -32,7 +32,7 @@ def flags_of(records: Records) -> Flags:
         left, right = (_range(node, *map(int, one)) for one in (numbers[:3], numbers[3:]))
         holding = frozenset((one[:-1], one[-1] == "s") for one in relations.split(",") if one != "-")
         own[name] = Comparison(
-            object(), left, object(), right, _SIGNS[sign], kind == "result", holding=holding
+            object(), left, object(), right, SIGNS[sign], kind == "result", holding=holding
         )  # fmt: skip
     return found
 
@@ -71,17 +71,3 @@ def lacking(state: State, said: Mapping[str, Comparison]) -> str | None:
         if not all(any(within(one, most) for one in _ranges(state, who, value)) for who, value, most in sides):
             return name
     return None
-
-
-def flag_lines(flags: Flags) -> Iterator[str]:
-    """The records of what flags tell."""
-    signs = {value: text for text, value in _SIGNS.items()}
-    for node, own in flags.items():
-        for name, one in sorted(own.items()):
-            kind = "result" if one.is_result else "numbers"
-            ranges = (
-                f"{value.low} {value.stride} {(value.high - value.low) // value.stride if value.stride else 0}"
-                for value in (one.left_value, one.right_value)
-            )
-            relations = ",".join(sorted(f"{relation}{'us'[is_signed]}" for relation, is_signed in one.holding)) or "-"
-            yield " ".join(("flags", node, name, signs[one.is_signed], kind, *ranges, relations))

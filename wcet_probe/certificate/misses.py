@@ -140,7 +140,7 @@ class Caches:
                 for target, passage in self._leading(node):
                     wanted = said.get(target)
                     if wanted:
-                        holds = must_holds(side.residents.along(after, passage), wanted)
+                        holds = must_holds(side.residents, side.residents.along(after, passage), wanted)
                         demand(holds, f"a line that is said to be in the {side.name} cache at {target} need not be")
 
     def content(self, side: Side, node: str, annotations: Annotations) -> Content:
@@ -258,7 +258,8 @@ class Caches:
                     after = self.along(side, limit, edge.name, balance, wanted)
                     if balance_holds(side.residents, after, left):
                         continue
-                    is_there = limit.least == 1 and is_resident(self.resident_along(side, edge, annotations), left)
+                    known = self.resident_along(side, edge, annotations) if limit.least == 1 else _NO_LINES
+                    is_there = is_resident(side.residents, known, left)
                     demand(is_there, f"what is said to be left of {limit.name} at {edge.target} is not")
         return is_limited
 

@@ -97,6 +97,20 @@ def _tested(state: State, condition: int, options: int) -> State | None:
     return assume(state, f"cr{condition // 4}", _RELATIONS[bit], is_signed=True, holds=bool(options & 8))
 
 
+def _compute_bit(word: int, compute: Callable[[bool, bool], bool], state: State) -> None:
+    """One bit of the condition register, from two: of its field nothing else is told then."""
+    bit, *operands = (word >> low & 31 for low in (21, 16, 11))
+    one, other = (
+        [holds for holds in (False, True) if _tested(state, operand, 8 * holds) is not None] for operand in operands
+    )
+    found, field = {compute(a, b) for a in one for b in other}, f"cr{bit // 4}"
+    state.flags.pop(field, None)
+    if len(found) == 1 and bit % 4 != 3:
+        relation = _RELATIONS[bit % 4] if found.pop() else numbers.opposite(_RELATIONS[bit % 4])
+        holding = frozenset({(relation, True)})
+        state.flags[field] = Comparison(None, TOP, None, TOP, is_signed=True, holding=holding)
+
+
 def _taken(machine: Machine, instruction: Instruction, word: int, state: State, following: int) -> list[Outcome]:
     state.flags.pop("count", None)
     is_call = bool(word & 1)
@@ -131,7 +145,7 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
             state.write(register, ANY, machine.fresh())
         return
     if primary == 19 and extended in _CONDITION_BITS:
-        state.flags.pop(f"cr{word >> 23 & 7}", None)
+        _compute_bit(word, _CONDITION_BITS[extended], state)
         return
     if primary in {19, 31} and (primary == 19 or extended in {19, 144}):
         machine.havoc(instruction, state)
@@ -142,7 +156,7 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
     if value is None or len(registers) != 1:
         kept = dict(state.flags)
         machine.havoc(instruction, state)
-        if primary == 31 and not word & 1 and instruction.writes:  # one that seems to do nothing may set a field
+        if primary in {20, 31} and not word & 1 and instruction.writes:  # one that seems to do nothing may set a field
             state.flags = kept
         return
     (written,) = registers
@@ -154,7 +168,16 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
         state.flags["cr0"] = Comparison(state.name(written), value, None, constant(0), is_signed=True)
 
 
-_CONDITION_BITS = {33, 129, 193, 225, 257, 289, 417, 449}
+_CONDITION_BITS: Mapping[int, Callable[[bool, bool], bool]] = {
+    33: lambda a, b: not (a or b),
+    129: lambda a, b: a and not b,
+    193: lambda a, b: a != b,
+    225: lambda a, b: not (a and b),
+    257: lambda a, b: a and b,
+    289: lambda a, b: a == b,
+    417: lambda a, b: a or not b,
+    449: lambda a, b: a or b,
+}
 """Instructions that compute one bit of the condition register from two: crnor to cror. No other field changes."""
 _TO_D = {7, 8, 12, 13, 14, 15}
 
@@ -233,9 +256,9 @@ def _rotated(value: Value, left: int, begin: int, end: int) -> Value:
         return ANY if value.may_be_stack else TOP
     mask = (WORD - 1 >> begin) & (WORD - 1 << 31 - end)
     if end <= 31 - left:  # what comes in at the right is masked away
-        return numbers.conjunction(numbers.shift_left(value, constant(left)), constant(mask)) if left else (
-            value if mask == WORD - 1 else numbers.conjunction(value, constant(mask))
-        )  # fmt: skip
+        shifted = numbers.shift_left(value, constant(left)) if left else value
+        # A shift alone leaves nothing else to be masked away, and numbers below 0 are what they are.
+        return shifted if mask == (WORD - 1 << left) % WORD else numbers.conjunction(shifted, constant(mask))
     if begin >= 32 - left:  # only what came in at the right is kept
         shifted = numbers.shift_right(value, constant(32 - left))
         return shifted if mask == (1 << left) - 1 else numbers.conjunction(shifted, constant(mask))

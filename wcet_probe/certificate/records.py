@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
+from wcet_probe.certificate.numbers import WORD, Value
 from wcet_probe.certificate.state import STATIC, Place
 from wcet_probe.errors import VerificationError
 
@@ -173,13 +173,6 @@ def place_of(text: str) -> Place:
     return text if not where else int(where) if kind == "stack" else STATIC + int(where, 16)
 
 
-def text_of(place: Place) -> str:
-    """What records call ``place``."""
-    if isinstance(place, str):
-        return place
-    return f"static:{place - STATIC:#x}" if place >= STATIC else f"stack:{place}"
-
-
 def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
     """What is said of places where nodes begin.
 
@@ -200,20 +193,3 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
         demand(low + stride * steps < most, f"the values of {text} at {node} wrap")
         found[node][place] = Value(base, low, low + stride * steps, stride)
     return found
-
-
-def says_nothing(place: Place, value: Value) -> bool:
-    """Whether ``value`` is what a place may hold of which nothing is written."""
-    return value == (ANY if isinstance(place, int) else TOP)
-
-
-def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
-    """The records of what holds where ``node`` begins; what says nothing is left out."""
-    lines = []
-    for place, value in sorted(values.items(), key=lambda item: (isinstance(item[0], int), str(item[0]))):
-        if says_nothing(place, value):
-            continue
-        text = text_of(place)
-        steps = (value.high - value.low) // value.stride if value.stride else 0
-        lines.append(f"invariant {node} {text} {value.base} {value.low % WORD} {value.stride} {steps}")
-    return lines

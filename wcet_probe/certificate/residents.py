@@ -179,13 +179,11 @@ class Residents:
 
     def kept(self, spot: Spot, younger: YoungerSet) -> YoungerSet | None:
         """``younger``, if the line of ``spot`` is in the cache all the same."""
-        return younger if self._age(spot, younger) < lasting_ways(self.config) else None
+        return younger if self.age(spot, younger) < lasting_ways(self.config) else None
 
-    def joined(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> YoungerSet:
-        """What may have been accessed since ``spot`` on either of two ways: by name, or by number if those are many."""
-        either, both = union(a, b), a.names & b.names
-        fewer = YoungerSet(both, max(len(one.names - both) + one.others for one in (a, b)))
-        return either if self.kept(spot, either) is not None or self.kept(spot, fewer) is None else fewer
+    def is_within(self, spot: Spot, a: YoungerSet, b: YoungerSet) -> bool:
+        """Whether all that ``a`` allows to have been accessed since ``spot`` is allowed by ``b``."""
+        return self.age(spot, YoungerSet(a.names - b.names, a.others)) <= b.others
 
     def _aged_or_gone(self, balance: Bound, offset: int, step: Step) -> YoungerSet | None:
         younger = balance.spent[offset]
@@ -201,12 +199,11 @@ class Residents:
 
     def _names(self, step: Step) -> frozenset[str]:
         """What the line of ``step`` is counted as: itself, lines no two of which are in one set, or its base."""
-        lines, sets = step.lines or frozenset(), self.config.sets
-        if lines and len({line % sets for line in lines}) == len(lines):
-            return frozenset(f"{line * self.config.line_bytes:#x}" for line in lines)
+        if step.few_lines:
+            return frozenset(f"{line * self.config.line_bytes:#x}" for line in step.few_lines)
         return frozenset() if step.spot is None else frozenset({step.spot.base})
 
-    def _age(self, spot: Spot, younger: YoungerSet) -> int:
+    def age(self, spot: Spot, younger: YoungerSet) -> int:
         """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own."""
         numbers = [int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")]
         in_set = Counter(number % self.config.sets for number in numbers)
@@ -222,9 +219,7 @@ class Residents:
         if spot.base != NUMBER:
             return spot not in step.apart and (step.spot is None or step.spot.base != spot.base)
         line, sets = spot.offset // self.config.line_bytes, self.config.sets
-        if step.lines is not None:
-            return any(other != line and other % sets == line % sets for other in step.lines)
-        return step.sets is None or line % sets in step.sets
+        return step.lines is None or any(other != line and other % sets == line % sets for other in step.lines)
 
     # ---------------------------------------------------------------------------------------------------------- edges
 
@@ -309,19 +304,9 @@ def union(a: YoungerSet, b: YoungerSet) -> YoungerSet:
     return YoungerSet(a.names | b.names, max(a.others, b.others))
 
 
-def is_within(a: YoungerSet, b: YoungerSet) -> bool:
-    """Whether all that ``a`` allows is allowed by ``b``."""
-    return len(a.names - b.names) + a.others <= b.others
-
-
-def joined_must(residents: Residents, a: Must, b: Must) -> Must:
-    """The lines that must be in the cache on both ways."""
-    return {spot: residents.joined(spot, younger, b[spot]) for spot, younger in a.items() if spot in b}
-
-
-def must_holds(a: Must, b: Must) -> bool:
+def must_holds(residents: Residents, a: Must, b: Must) -> bool:
     """Whether all that ``b`` says follows from ``a``."""
-    return all(spot in a and is_within(a[spot], younger) for spot, younger in b.items())
+    return all(spot in a and residents.is_within(spot, a[spot], younger) for spot, younger in b.items())
 
 
 def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
@@ -333,13 +318,14 @@ def balance_holds(residents: Residents, a: Balance, b: Balance) -> bool:
     if not a.spent.keys() <= b.spent.keys():
         return False
     for offset, younger in b.spent.items():
-        own = residents.left(a, offset)
-        if younger is not None and (own is None or (isinstance(own, YoungerSet) and not is_within(own, younger))):
+        own, spot = residents.left(a, offset), Spot(b.base, offset, b.granule_bytes)
+        is_less = isinstance(own, YoungerSet) and younger is not None and not residents.is_within(spot, own, younger)
+        if younger is not None and (own is None or is_less):
             return False
     return True
 
 
-def is_resident(must: Must, said: Balance) -> bool:
+def is_resident(residents: Residents, must: Must, said: Balance) -> bool:
     """Whether all that ``said`` allows one credit to be taken for is a line that must be in the cache.
 
     No other line then has a credit: one is taken for granules of one line only, and that of ``said`` is among them.
@@ -351,25 +337,6 @@ def is_resident(must: Must, said: Balance) -> bool:
         spot.base == said.base
         and spot.offset == offset
         and spot.granule_bytes >= said.granule_bytes
-        and (younger is None or is_within(known, younger))
+        and (younger is None or residents.is_within(spot, known, younger))
         for spot, known in must.items()
     )
-
-
-def joined_balance(residents: Residents, a: Balance, b: Balance) -> Balance:
-    """What is left on both ways."""
-    if isinstance(a, str) or isinstance(b, str):
-        return b if isinstance(a, str) else a
-    if not isinstance(a, Bound) or not isinstance(b, Bound) or a.base != b.base:
-        return None
-    spent: dict[int, YoungerSet | None] = {}
-    for offset in sorted({*a.spent, *b.spent}):
-        one, other = residents.left(a, offset), residents.left(b, offset)
-        if one is None or other is None:
-            spent[offset] = None
-        elif not isinstance(one, YoungerSet) or not isinstance(other, YoungerSet):
-            spent[offset] = one if isinstance(one, YoungerSet) else other if isinstance(other, YoungerSet) else NOTHING
-        else:
-            spot = Spot(a.base, offset, min(a.granule_bytes, b.granule_bytes))
-            spent[offset] = residents.joined(spot, one, other)
-    return Bound(a.base, min(a.granule_bytes, b.granule_bytes), spent)

@@ -40,8 +40,7 @@ class Step:
         instruction_address: of the access.
         number: of the step among those of the instruction.
         spot: of its line; None where nothing is known of it.
-        lines: numbers of the lines that it may be to, if they are few.
-        sets: that it may be to; None for any.
+        lines: numbers of the lines that it may be to, no two of one set; None for any.
         is_fetch, is_store: what it is.
         fills: whether a miss fills the line.
         is_certain: False where the instruction may be skipped, or may store nothing.
@@ -55,7 +54,6 @@ class Step:
     number: int
     spot: Spot | None
     lines: frozenset[int] | None
-    sets: frozenset[int] | None
     is_fetch: bool
     is_store: bool
     fills: bool
@@ -68,6 +66,11 @@ class Step:
     def key(self) -> tuple[int, int]:
         """What records call it by."""
         return self.instruction_address, self.number
+
+    @property
+    def few_lines(self) -> frozenset[int]:
+        """``lines``, if they are few enough to speak of each; else none."""
+        return self.lines if self.lines is not None and len(self.lines) <= MOST_CANDIDATES else frozenset()
 
 
 def fetch_lines(instructions: Sequence[Instruction], line_bytes: int) -> Iterator[tuple[Instruction, int, int]]:
@@ -95,7 +98,6 @@ def _fetch(instruction: Instruction, number: int, line: int, config: CacheConfig
         number,
         Spot(NUMBER, line * config.line_bytes, config.line_bytes),
         frozenset({line}),
-        frozenset({line % config.sets}),
         is_fetch=True,
         is_store=False,
         fills=True,
@@ -146,10 +148,10 @@ def told_apart(steps: Sequence[Step], config: CacheConfig) -> Iterator[Step]:
     """
     lines: dict[Spot, frozenset[int]] = {}
     for step in steps:
-        if step.is_certain and step.spot is not None and step.lines is not None and step.spot.base != NUMBER:
-            lines[step.spot] = lines.get(step.spot, step.lines) & step.lines
+        if step.is_certain and step.spot is not None and step.few_lines and step.spot.base != NUMBER:
+            lines[step.spot] = lines.get(step.spot, step.few_lines) & step.few_lines
     for step in steps:
-        own = step.lines or frozenset()
+        own = step.few_lines
         apart = {
             spot
             for spot, others in (lines.items() if own else ())
@@ -193,8 +195,7 @@ def _data(
         instruction.address,
         number,
         _spot(address, skipped, lines, config),
-        lines if lines is not None and len(lines) <= MOST_CANDIDATES else None,
-        None if lines is None else frozenset(line % config.sets for line in lines),
+        lines,
         is_fetch=False,
         is_store=is_store,
         fills=config.write_allocate or not is_store,

@@ -3,8 +3,8 @@
 
 A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
 at most those that are computed here: a place with a positive weight counts where a block surely executes it, once; one
-with a negative weight wherever code of it is. Which code that is, the line table says. Of a condition the edges count
-on which it holds (`conditions`).
+with a negative weight wherever code of it is, as often as it may stand there. Which code that is, the line table says.
+Of a condition the edges count on which it holds (`conditions`).
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.split import Split
 from wcet_probe.certificate.walk import arriving_edges, natural_loop
 from wcet_probe.model.image import VariableLocation
-from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
+_COMPARISONS = ("cmp", "cmn", "tst", "teq")
 
 Factors = dict[str, int]
 
@@ -203,12 +204,13 @@ class Sums:
         for kind, function, name, weight in self._terms(fact):
             if kind == "then":
                 continue
+            line = None
             if kind == "loop":
                 extent = loop_extent(self._asserted, fact, name, function)
-                if extent is None or (weight < 0 and not extent.has_test):
+                if extent is None or weight < 0:  # nothing tells how many iterations a round is at most
                     return None
-                own = self._headers(extent, surely=weight > 0)
-                if weight > 0 and extent.has_test:
+                own = self._headers(extent)
+                if extent.has_test:
                     entries |= {header: entries.get(header, 0) - weight for header in own}
             else:
                 line = point_line(self._asserted, fact, name, function)
@@ -218,16 +220,29 @@ class Sums:
                 if weight < 0 and not own:
                     return None
             for node in own:
-                nodes[node] = nodes.get(node, 0) + weight
+                times = self._copies(node, line) if line is not None and weight < 0 else 1
+                nodes[node] = nodes.get(node, 0) + weight * times
         return _Weights(nodes, entries, edges)
 
-    def _headers(self, extent: Extent, *, surely: bool) -> set[str]:
-        """The loops with code of a source loop; ``surely``: of lines that are of none within it."""
-        return {
-            loop.header
-            for loop in self.loops.values()
-            if (are_told_apart(self._asserted, extent, loop.lines) if surely else any(map(extent.owns, loop.lines)))
-        }
+    def _copies(self, node: str, line: tuple[str, int]) -> int:
+        """How often an execution of a node executes a place at most.
+
+        Each has an instruction of each kind that is there: load, store, comparison, and the branch that ends the node.
+        """
+        own = [one for one in self._instructions[node] if self._line(one) == line]
+        accesses = [access for one in own for access in one.accesses]
+        kinds = [
+            sum(access.count for access in accesses if access.kind is not AccessKind.STORE),
+            sum(access.count for access in accesses if access.kind is not AccessKind.LOAD),
+            sum(one.text.startswith(_COMPARISONS) for one in own),
+            int(self._is_test(self._instructions[node][-1], line)),
+        ]
+        return min((count for count in kinds if count), default=len(own))
+
+    def _headers(self, extent: Extent) -> set[str]:
+        """The loops with code of a source loop, of lines that are of none within it."""
+        loops = self.loops.values()
+        return {loop.header for loop in loops if are_told_apart(self._asserted, extent, loop.lines)}
 
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
@@ -338,7 +353,7 @@ class Sums:
         total, extent = fact.expression("total"), loop_extent(self._asserted, fact)
         if total is None or extent is None or "within" in fact.content:
             return []
-        own = dict.fromkeys(self._headers(extent, surely=True), 1)
+        own = dict.fromkeys(self._headers(extent), 1)
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
 

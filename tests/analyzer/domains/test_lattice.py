@@ -35,13 +35,14 @@ from wcet_probe.analyzer.invariants.contents import number as number_of
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattice
 from wcet_probe.analyzer.invariants.kinds import word as word_of
 from wcet_probe.analyzer.ipet import shown
+from wcet_probe.analyzer.ipet.joined_lines import joined_must
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.widening import HeaderStates
 from wcet_probe.certificate.congruences import Congruence as ShownCongruence
-from wcet_probe.certificate.residents import Residents, YoungerSet, joined_must, must_holds
+from wcet_probe.certificate.residents import Residents, YoungerSet, must_holds
 from wcet_probe.certificate.steps import Spot
 
 PLACE = (7,)
@@ -168,7 +169,7 @@ CASES = (
     Case("classes that were shown", Joined(shown._joined), st.dictionaries(st.sampled_from("ab"), shown_classes())),
     Case(
         "lines that must be in the cache",
-        Joined(partial(joined_must, RESIDENTS), must_holds),
+        Joined(partial(joined_must, RESIDENTS), partial(must_holds, RESIDENTS)),
         must_lines(),
         is_exact=False,
     ),

@@ -241,3 +241,50 @@ def test_a_point_that_is_predicated_is_not_counted_as_often_as_its_block(target,
     free, limited = proved(target, entry="clear"), proved(target, flow, entry="clear")
     assert (limited.flow_claims != ()) == is_counted
     assert (limited.instructions < free.instructions) == is_counted
+
+
+UNROLLED = """\
+volatile unsigned sink;
+unsigned words[129];
+void both(unsigned n)
+{
+    unsigned end = (n & 31) * 4;
+#pragma clang loop unroll_count(4)
+    for (unsigned i = 0; i != end; i++) { /* loop: first */
+        /* point: body */
+        sink = i;
+    }
+#pragma clang loop unroll(disable)
+    for (unsigned j = 0; j != end; j++) { /* loop: second */
+        /* point: other */
+        sink = words[j] * 3;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("less", ["loop first", "point body"])
+def test_what_a_round_does_several_times_counts_so_often_where_it_counts_less(target, less):
+    """Both loops have 124 iterations, the first one in 31 rounds."""
+    core = load_target(target)
+    image = image_of(UNROLLED, core, ".c")
+    instructions, index = decode(image), index_sources({"guest.c": UNROLLED})
+    fact = f"""
+[[flow]]
+function = "both"
+sum = {{ "point other" = 1, "{less}" = -1 }}
+max = 0
+because = "it is so"
+sha256 = "{index.function("both").sha256}"
+"""
+    free, bound = (
+        prove(
+            BoundRequest(image, core, instructions, costs(instructions, core), "both", facts, {"guest.c": UNROLLED}, {})
+        )
+        for facts in (parse_facts("facts.toml", ""), parse_facts("facts.toml", fact))
+    )
+    counts = sorted(loop.max for loop in free.loops)
+    assert counts in ([31, 124], [32, 125])
+    assert (bound.instructions, bound.cycles) == (free.instructions, free.cycles)
+    assert min(dict(bound.flow_claims[0].blocks).values()) <= -4

@@ -1,0 +1,74 @@
+"""Sums of counts: what a round, or a node, may do several times counts so often where it counts less."""
+
+import json
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+
+from tests.analyzer.facts.test_flow import UNROLLED
+from tests.certificate.forgeries import solved_again
+from tests.resealed import reseal
+from tests.support import TARGETS, image_of
+from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.cli import main
+
+FACT = """[[flow]]
+function = "both"
+sum = {{ "point other" = 1, "{0}" = -1 }}
+max = 0
+because = "both have as many iterations"
+sha256 = "{1}"
+"""
+
+
+def as_if_once(problem, derivations, followed):
+    """Each node that counts less counts as one execution."""
+    constraints = tuple(
+        replace(one, coefficients={name: max(factor, -1) for name, factor in one.coefficients.items()})
+        if one.name.startswith("flow:")
+        else one
+        for one in problem.constraints
+    )
+    return replace(problem, constraints=constraints), derivations, followed
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("less", "is_followed"), [("loop first", False), ("point body", True)])
+def test_rounds_of_several_iterations_count_less_by_none_of_them_alone(
+    target, less, *, is_followed, tmp_path, monkeypatch, capsys
+):
+    """With one for each round the second loop had 31 rounds of 124: so much was accepted in full of a true fact."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(UNROLLED)
+    (tmp_path / "firmware.elf").write_bytes(image_of(UNROLLED, load_target(target), ".c").elf)
+    (tmp_path / "facts.toml").write_text(
+        FACT.format(less, index_sources({"guest.c": UNROLLED}).function("both").sha256)
+    )
+    about = ["--facts", "facts.toml"]
+    assert main(["bound", "firmware.elf", "--entry", "both", "--target", target, *about, "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    forged = solved_again(document, as_if_once)
+    assert forged["bound"]["instructions"] < document["bound"]["instructions"]
+
+    def open_constraints(one):
+        with (
+            patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
+            patch("wcet_probe.certificate.check.used_constraints", all_constraints),
+            patch("wcet_probe.evidence.firmware.check_bound") as checked,
+        ):
+            found = []
+            checked.side_effect = lambda *given: found.append(check_bound(*given)) or found[0]
+            reseal(one, tmp_path / "f.json")
+            main(["verify", "f.json", "--image", "firmware.elf", *about])
+        return [each.check for each in found[0].findings if "flow:0.0" in each.found]
+
+    assert open_constraints(forged) == ["constraints in instructions", "constraints in cycles"]
+    assert (open_constraints(document) == []) == is_followed
+
+
+def all_constraints(records):
+    return {name for name, *_ in records["constraint"]}
