@@ -10,7 +10,8 @@ Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
 *Soundness:* the accesses and terms are those that a bound gives the fact's class to, by the same function, and the
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
 `invariants.typed_memory`, under its lemmas and premises; or an address is the term and a constant, and the classes of
-all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's.
+all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's. Of an
+instruction that accesses several words behind one term, each is among these addresses, so that all fit the term.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, members
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, followed
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import Term
@@ -213,29 +215,65 @@ def _shown_of(found: Collection[Congruence | int]) -> str:
 
 
 def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
-    for access in (one for index in sorted(values.states) for one in values.accesses[index]):
-        asserted = asserted_of(access, told.pointers)
-        where = told.pointers.of(access.instruction_address).where
-        if not asserted or not where:
-            continue
-        form = None if access.pointer is None else values.terms.linear(access.pointer)
-        found = ""
-        classes: list[Congruence] = []
-        for term, own in asserted.items():
-            if form is None or form.coefficients != {term: 1}:
-                found = "the address is no sum of one unknown and a constant"
+    for index in sorted(values.states):
+        accesses = values.accesses[index]
+        joint = _joint(values, index)
+        for access in accesses:
+            asserted = asserted_of(access, told.pointers)
+            address = access.instruction_address
+            where = told.pointers.of(address).where
+            if not asserted or not where:
                 continue
-            allowed = told.residues.of_unknown(term, own)
-            known = shown.aligned.get(access.instruction_address, frozenset())
-            bad = [one for one in known if not _is_within(one, form.constant, allowed)]
-            found = found or (f"what is shown of its address is {', '.join(map(_class, sorted(bad)))}" if bad else "")
-            classes += [Congruence(one.modulus, (one.residue - form.constant) % one.modulus) for one in known]
-        yield where, access.instruction_address, found, classes
+            form = None if access.pointer is None else values.terms.linear(access.pointer)
+            known = shown.aligned.get(address, frozenset())
+            most = max((one.modulus for one in known), default=1)
+            found, classes = "", set[Congruence]()
+            for term, own in asserted.items():
+                if form is None or form.coefficients != {term: 1}:
+                    found = "the address is no sum of one unknown and a constant"
+                    continue
+                constants = {form.constant, *_constants(values, accesses, address, term)} if address in joint else None
+                found = found or _not_shown(
+                    residues := _residues(known, most, constants or {form.constant}),
+                    most,
+                    told.residues.of_unknown(term, own),
+                )
+                classes.update(Congruence(most, one) for one in residues)
+            yield where, address, found, classes
 
 
-def _is_within(address: Congruence, constant: int, allowed: Congruence) -> bool:
-    """Whether all that is ``constant`` less than an address of a class is in the class ``allowed``."""
-    return address.modulus % allowed.modulus == 0 and (address.residue - constant) % allowed.modulus == allowed.residue
+def _joint(values: Values, index: int) -> frozenset[int]:
+    """Instructions of a block whose accesses all take place where one does: none of them jumps in between."""
+    found = set()
+    for one in values.graph.points[index].block.instructions:
+        places = [number for number, op in enumerate(one.ops) if op.opcode in {"LOAD", "STORE"}]
+        if places and not any("BRANCH" in op.opcode for op in one.ops[places[0] : places[-1]]):
+            found.add(one.address)
+    return frozenset(found)
+
+
+def _constants(values: Values, accesses: Iterable[Access], address: int, term: Term) -> Iterator[int]:
+    """What the instruction at ``address`` adds to ``term`` to make addresses."""
+    for one in accesses:
+        if one.instruction_address == address and one.pointer is not None:
+            form = values.terms.linear(one.pointer)
+            if form.coefficients == {term: 1}:
+                yield form.constant
+
+
+def _residues(known: Iterable[Congruence], most: int, constants: Iterable[int]) -> frozenset[int]:
+    """What a term may be modulo ``most`` whose sums with each of ``constants`` are addresses that are ``known``."""
+    addresses = {one for each in known for one in range(each.residue, most, each.modulus)}
+    return frozenset(one for one in range(most) if all((one + constant) % most in addresses for constant in constants))
+
+
+def _not_shown(residues: Iterable[int], most: int, allowed: Congruence) -> str:
+    """Why a term that is one of ``residues`` modulo ``most`` is not shown to be ``allowed``; empty where it is."""
+    bad = sorted(one for one in residues if most % allowed.modulus or one % allowed.modulus != allowed.residue)
+    if not bad:
+        return ""
+    few = ", ".join(str(one) for one in bad[:4]) + (", …" if len(bad) > 4 else "")
+    return f"what is followed may be {few} modulo {most}" if most > 1 else "nothing is shown of what is followed"
 
 
 def _of_sets(values: Values, told: Places, shown: Shown) -> _Found:

@@ -110,11 +110,27 @@ def test_a_term_that_is_not_in_the_address_is_not_proved(monkeypatch):
 class ShownSetting(Setting):
     """The same access, of whose instruction a solver showed classes and sets."""
 
-    def __init__(self, aligned, monkeypatch, *, sets=None, cache=(128, 32), asserted_sets=None, place="told", **others):
+    def __init__(
+        self,
+        aligned,
+        monkeypatch,
+        *,
+        sets=None,
+        cache=(128, 32),
+        asserted_sets=None,
+        place="told",
+        words_at=(1,),
+        opcodes=("LOAD",),
+        **others,
+    ):
         super().__init__((), monkeypatch, **others)
         one = self.operation.accesses[0]
-        access = SimpleNamespace(instruction_address=0x8000, pointer=one.transfer.pointer, base=Base.NUMBER)
-        self.values = SimpleNamespace(states={0: None}, accesses={0: [access]}, terms=one.transfer.state.terms)
+        terms = one.transfer.state.terms
+        pointers = [terms.apply("INT_ADD", (self.link, terms.constant(4 * number, 32)), 32) for number in words_at]
+        accesses = [SimpleNamespace(instruction_address=0x8000, pointer=each, base=Base.NUMBER) for each in pointers]
+        code = SimpleNamespace(address=0x8000, ops=[SimpleNamespace(opcode=each) for each in opcodes])
+        graph = SimpleNamespace(points=[SimpleNamespace(block=SimpleNamespace(instructions=[code]))])
+        self.values = SimpleNamespace(states={0: None}, accesses={0: accesses}, terms=terms, graph=graph)
         told = SimpleNamespace(where=self.places.pointers.of(0).where, sets=asserted_sets)
         self.places.pointers = SimpleNamespace(of=lambda _: told, of_access=lambda _: told)
         self.places.config = SimpleNamespace(sets=128, line_bytes=32)
@@ -134,21 +150,38 @@ def test_an_address_that_is_shown_tells_its_terms_class(monkeypatch):
     (claim,) = ShownSetting([Congruence(32, 4), Congruence(8, 4)], monkeypatch).alignments()
     assert claim == AlignmentClaim("a fact", 1)
     assert claim.is_proved
-    assert claim.invariant == "what is followed is 0 modulo 8"
+    assert claim.invariant == "what is followed is 0 modulo 8"  # of 0 modulo 32 and modulo 8
     assert ShownSetting(None, monkeypatch).alignments()[0].is_proved  # it is on no way
 
 
 @pytest.mark.parametrize(
     ("shown", "why"),
     [
-        (Congruence(32, 8), "8 modulo 32"),
-        (Congruence(4, 0), "0 modulo 4"),
-        (Congruence(1, 0), "anything"),
+        (Congruence(32, 16), "12 modulo 32"),
+        (Congruence(4, 0), "4, 12, 20, 28 modulo 32"),
+        (Congruence(1, 0), "1, 2, 3, 4, … modulo 32"),
     ],
 )
 def test_an_address_of_another_class_is_open(monkeypatch, shown, why):
     (claim,) = ShownSetting([Congruence(32, 4), shown], monkeypatch).alignments()
-    assert claim.open_accesses == ((0x8000, f"what is shown of its address is {why}"),)
+    assert claim.open_accesses == ((0x8000, f"what is followed may be {why}"),)
+
+
+def test_words_of_one_instruction_tell_their_term_together(monkeypatch):
+    """Of ``link + 4`` and ``link + 8``, at 4 and 8 modulo 32, only 0 fits both; of one alone, so does 4."""
+    shown = [Congruence(32, 4), Congruence(32, 8)]
+    (both,) = ShownSetting(shown, monkeypatch, words_at=(1, 2), opcodes=("LOAD", "INT_ADD", "LOAD")).alignments()
+    assert both.is_proved
+    assert (both.accesses, both.invariant) == (2, "what is followed is 0 modulo 32")
+    (alone,) = ShownSetting(shown, monkeypatch).alignments()
+    assert alone.open_accesses == ((0x8000, "what is followed may be 4 modulo 32"),)
+    (apart,) = ShownSetting(shown, monkeypatch, words_at=(1, 2), opcodes=("LOAD", "CBRANCH", "LOAD")).alignments()
+    assert not apart.is_proved
+
+
+def test_nothing_that_is_shown_proves_nothing(monkeypatch):
+    (claim,) = ShownSetting([Congruence(1, 0)], monkeypatch).alignments()
+    assert claim.open_accesses == ((0x8000, "nothing is shown of what is followed"),)
 
 
 def test_an_address_of_more_than_one_term_is_open(monkeypatch):
