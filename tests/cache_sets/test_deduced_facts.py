@@ -12,6 +12,7 @@ from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.answer.fact_table import FactStatus, fact_rows
 from wcet_probe.answer.proved_facts import prepared_operations, proved_facts_text
 from wcet_probe.cache_sets import deduced_facts as module
+from wcet_probe.cache_sets import deduction
 from wcet_probe.cache_sets.deduced_facts import deduced_facts
 from wcet_probe.cache_sets.deduction import OPERATIONS, WHOLE
 from wcet_probe.catalog.lookup import load_target
@@ -135,3 +136,14 @@ def test_the_command_deduces_only_what_it_is_to_prove(capsys):
     assert "--deduce shows what --prove asks for" in capsys.readouterr().err
     assert main(["facts", "tlsf", "--prove", "--deduce", "--target", "mpc603e"]) == 2
     assert "written for cama, not for tlsf" in capsys.readouterr().err
+
+
+def test_the_command_tells_what_the_deduction_proves(capsys, monkeypatch):
+    monkeypatch.setattr(deduction, "deduce", lambda *_: as_asserted())
+    assert main(["facts", "cama", "--prove", "--deduce", "--target", "mpc603e", "--heap", str(HEAP_BYTES)]) == 0
+    out = capsys.readouterr().out
+    assert out.count("proved, by what a solver (z3) shows") == 2 * FACTS - 1
+    assert "invariant: what is followed is 0 modulo 32" in out
+    monkeypatch.setattr("wcet_probe.catalog.lookup.allocator_names", lambda: ("cama", "first-fit"))
+    assert main(["facts", "all", "--prove", "--deduce", "--target", "mpc603e", "--heap", str(HEAP_BYTES)]) == 0
+    assert "5 facts; alignment proved of 5; 1 assert more" in capsys.readouterr().out
