@@ -2,43 +2,52 @@
 
 A fact gives its class to terms of an address of which nothing else is known (`asserted_alignment`). It is proved where
 each of them has residues of that class alone, in every operation, for every way in which the address may be one.
+Where a solver showed where each access goes (`deduction`), it is asked of the addresses instead, and so are the cache
+sets that a fact names.
 
 Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
 
 *Soundness:* the accesses and terms are those that a bound gives the fact's class to, by the same function, and the
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
-`invariants.typed_memory`, under its lemmas and premises.
+`invariants.typed_memory`, under its lemmas and premises; or an address is the term and a constant, and the classes of
+all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's. Of an
+instruction that accesses several words behind one term, each is among these addresses, so that all fit the term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import product
 
 from wcet_probe.analyzer.dcache.addresses import Places
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_of
-from wcet_probe.analyzer.domains.congruences import Congruence
-from wcet_probe.analyzer.invariants.kinds import MODULUS, Part, members
+from wcet_probe.analyzer.domains.congruences import Congruence, joined
+from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, members
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, followed
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import Term
 
 
 @dataclass(frozen=True, slots=True)
 class AlignmentClaim:
-    """What a fact asserts of the alignment of addresses, and whether it is proved.
+    """What a fact asserts of the alignment of addresses, or of their sets, and whether it is proved.
 
     Attributes:
         where: the fact.
         accesses: how many accesses, by call path, rest on it.
         open_accesses: those of which it is not proved: the instruction's address, with what was found, in words.
+        invariant: what was found of all of them, in words: the data invariant that proves it, or is too weak.
     """
 
     where: str
     accesses: int
     open_accesses: tuple[tuple[int, str], ...] = field(default=())
+    invariant: str = field(default="", compare=False)
 
     @property
     def is_proved(self) -> bool:
@@ -61,6 +70,7 @@ def alignment_claims(
     """
     counts: dict[str, int] = {}
     left: dict[str, list[tuple[int, str]]] = {}
+    seen: dict[str, dict[Kind, int]] = {}
     for index, (one, told) in enumerate(zip(operations, places, strict=True)):
         for access in one.accesses:
             asserted = asserted_of(access.access, told.pointers)
@@ -75,32 +85,215 @@ def alignment_claims(
                 found = found or "its address may be on the stack, of which words are not told by residues"
             for term, own in asserted.items():
                 allowed = told.residues.of_unknown(term, own)
-                found = found or _outside(index, access, term, allowed, memory, evaluator)
+                parts = None if found else _followed(index, access, term, memory, evaluator)
+                found = found or _outside(parts, allowed)
+                own_parts = seen.setdefault(where, {})
+                for part in parts or ():
+                    own_parts[part.kind] = own_parts.get(part.kind, 0) | part.residues
             if found:
                 left.setdefault(where, []).append((access.access.instruction_address, found))
     return tuple(
-        AlignmentClaim(where, counts[where], tuple(dict.fromkeys(left.get(where, ())))) for where in sorted(counts)
+        AlignmentClaim(
+            where, counts[where], tuple(dict.fromkeys(left.get(where, ()))), "" if memory.lost else _told(seen[where])
+        )
+        for where in sorted(counts)
     )
 
 
-def _outside(  # noqa: PLR0917  an access of an operation, what is claimed, what is known
-    index: int, access: TypedAccess, term: Term, allowed: Congruence, memory: TypedMemory, evaluator: Evaluator
-) -> str:
-    """What ``term`` may be that is not ``allowed``, in words; empty: nothing."""
-    if allowed.modulus > MODULUS:
-        return f"residues are known modulo {MODULUS} only"
+def _followed(
+    index: int, access: TypedAccess, term: Term, memory: TypedMemory, evaluator: Evaluator
+) -> list[Part] | None:
+    """What ``term`` may be where the address that it is in is followed; None where it is in none."""
     state, pointer = access.transfer.state, access.transfer.pointer
     form = state.terms.linear(pointer)
     if term not in form.coefficients:
-        return "the address is made of something else here"
+        return None
     words = [evaluator.word(index, state, one, memory.found) for one in form.coefficients]
     factors, place = list(form.coefficients.values()), list(form.coefficients).index(term)
-    for chosen in product(*words):
-        summed = evaluator.sum([(f, (part,)) for f, part in zip(factors, chosen, strict=True)], form.constant)
-        bad = [one for one in members(chosen[place].residues) if one % allowed.modulus != allowed.residue]
-        if bad and followed(summed):
-            return _said(chosen[place], bad)
+    return [
+        chosen[place]
+        for chosen in product(*words)
+        if followed(evaluator.sum([(f, (part,)) for f, part in zip(factors, chosen, strict=True)], form.constant))
+    ]
+
+
+def _outside(parts: Sequence[Part] | None, allowed: Congruence) -> str:
+    """What a term that is ``parts`` may be that is not ``allowed``, in words; empty: nothing."""
+    if allowed.modulus > MODULUS:
+        return f"residues are known modulo {MODULUS} only"
+    if parts is None:
+        return "the address is made of something else here"
+    for part in parts:
+        bad = [one for one in members(part.residues) if one % allowed.modulus != allowed.residue]
+        if bad:
+            return _said(part, bad)
     return ""
+
+
+def _told(found: Mapping[Kind, int]) -> str:
+    """What terms may be that are followed, by kind, in words."""
+    classes = {
+        kind: reduce(joined, (Congruence(MODULUS, one) for one in members(residues)))
+        for kind, residues in sorted(found.items())
+    }
+    texts = (
+        _KINDS[kind.name] if kind is Kind.NULL else f"{_KINDS[kind.name].rstrip(',')} that is {_class(one)}"
+        for kind, one in classes.items()
+    )
+    return f"what is followed is {' or '.join(texts) or 'nothing'}"
+
+
+def _class(one: Congruence) -> str:
+    return f"{one.residue} modulo {one.modulus}" if one.modulus > 1 else "anything"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a solver showed of all accesses of an operation.
+
+    Attributes:
+        aligned: of each instruction that accesses data on a way, the classes of its addresses.
+        sets: of instructions that access neither a block nor the stack, the sets of the allocator's cache.
+        cache: the sets and the bytes of a line of that cache.
+    """
+
+    aligned: Mapping[int, frozenset[Congruence]]
+    sets: Mapping[int, frozenset[int]]
+    cache: tuple[int, int]
+
+
+def shown_alignments(
+    values: Sequence[Values], places: Sequence[Places], shown: Sequence[Shown]
+) -> tuple[AlignmentClaim, ...]:
+    """Of each fact about pointers whether what a solver showed implies its alignment, by the facts' places.
+
+    Args:
+        values: of each operation of the module.
+        places: what facts say of each of them, and what follows from it.
+        shown: of each of them.
+
+    *Soundness:* as said of the module. An instruction of which nothing is shown is on no way, and not executed.
+    """
+    return _collected(_of_alignment(*each) for each in zip(values, places, shown, strict=True))
+
+
+def shown_sets(
+    values: Sequence[Values], places: Sequence[Places], shown: Sequence[Shown]
+) -> tuple[AlignmentClaim, ...]:
+    """Of each fact that names cache sets whether what a solver showed implies them; as `shown_alignments`.
+
+    *Soundness:* sets of the allocator's cache are those of the target where both have as many, of lines as long.
+    """
+    return _collected(_of_sets(*each) for each in zip(values, places, shown, strict=True))
+
+
+_Found = Iterator[tuple[str, int, str, Iterable[Congruence | int]]]
+
+
+def _collected(operations: Iterator[_Found]) -> tuple[AlignmentClaim, ...]:
+    """The claims of accesses that are told by fact, instruction, why it is open, or empty, and the classes or sets."""
+    counts: dict[str, int] = {}
+    left: dict[str, list[tuple[int, str]]] = {}
+    seen: dict[str, set[Congruence | int]] = {}
+    for where, address, why, found in (one for each in operations for one in each):
+        counts[where] = counts.get(where, 0) + 1
+        seen.setdefault(where, set()).update(found)
+        if why:
+            left.setdefault(where, []).append((address, why))
+    return tuple(
+        AlignmentClaim(where, counts[where], tuple(dict.fromkeys(left.get(where, ()))), _shown_of(seen[where]))
+        for where in sorted(counts)
+    )
+
+
+def _shown_of(found: Collection[Congruence | int]) -> str:
+    sets = [one for one in found if isinstance(one, int)]
+    classes = [one for one in found if not isinstance(one, int)]
+    if sets:
+        return f"the accesses are to {len(sets)} sets, {min(sets)} to {max(sets)}"
+    return f"what is followed is {_class(reduce(joined, classes))}" if classes else "none is on any way"
+
+
+def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
+    for index in sorted(values.states):
+        accesses = values.accesses[index]
+        joint = _joint(values, index)
+        for access in accesses:
+            asserted = asserted_of(access, told.pointers)
+            address = access.instruction_address
+            where = told.pointers.of(address).where
+            if not asserted or not where:
+                continue
+            form = None if access.pointer is None else values.terms.linear(access.pointer)
+            known = shown.aligned.get(address, frozenset())
+            most = max((one.modulus for one in known), default=1)
+            found, classes = "", set[Congruence]()
+            for term, own in asserted.items():
+                if form is None or form.coefficients != {term: 1}:
+                    found = "the address is no sum of one unknown and a constant"
+                    continue
+                constants = {form.constant, *_constants(values, accesses, address, term)} if address in joint else None
+                found = found or _not_shown(
+                    residues := _residues(known, most, constants or {form.constant}),
+                    most,
+                    told.residues.of_unknown(term, own),
+                )
+                classes.update(Congruence(most, one) for one in residues)
+            yield where, address, found, classes
+
+
+def _joint(values: Values, index: int) -> frozenset[int]:
+    """Instructions of a block whose accesses all take place where one does: none of them jumps in between."""
+    found = set()
+    for one in values.graph.points[index].block.instructions:
+        places = [number for number, op in enumerate(one.ops) if op.opcode in {"LOAD", "STORE"}]
+        if places and not any("BRANCH" in op.opcode for op in one.ops[places[0] : places[-1]]):
+            found.add(one.address)
+    return frozenset(found)
+
+
+def _constants(values: Values, accesses: Iterable[Access], address: int, term: Term) -> Iterator[int]:
+    """What the instruction at ``address`` adds to ``term`` to make addresses."""
+    for one in accesses:
+        if one.instruction_address == address and one.pointer is not None:
+            form = values.terms.linear(one.pointer)
+            if form.coefficients == {term: 1}:
+                yield form.constant
+
+
+def _residues(known: Iterable[Congruence], most: int, constants: Iterable[int]) -> frozenset[int]:
+    """What a term may be modulo ``most`` whose sums with each of ``constants`` are addresses that are ``known``."""
+    addresses = {one for each in known for one in range(each.residue, most, each.modulus)}
+    return frozenset(one for one in range(most) if all((one + constant) % most in addresses for constant in constants))
+
+
+def _not_shown(residues: Iterable[int], most: int, allowed: Congruence) -> str:
+    """Why a term that is one of ``residues`` modulo ``most`` is not shown to be ``allowed``; empty where it is."""
+    bad = sorted(one for one in residues if most % allowed.modulus or one % allowed.modulus != allowed.residue)
+    if not bad:
+        return ""
+    few = ", ".join(str(one) for one in bad[:4]) + (", …" if len(bad) > 4 else "")
+    return f"what is followed may be {few} modulo {most}" if most > 1 else "nothing is shown of what is followed"
+
+
+def _of_sets(values: Values, told: Places, shown: Shown) -> _Found:
+    every = frozenset(range(told.config.sets))
+    is_same_cache = shown.cache == (told.config.sets, told.config.line_bytes)
+    for access in (one for index in sorted(values.states) for one in values.accesses[index]):
+        asserted = told.pointers.of_access(access)
+        if asserted.sets is None or not asserted.where or told.place_of(access) != "told":
+            continue
+        address = access.instruction_address
+        reached = shown.sets.get(address, frozenset() if address not in shown.aligned else None)
+        found = ""
+        if asserted.sets != every:
+            if not is_same_cache:
+                found = "the allocator is built for another cache"
+            elif reached is None:
+                found = "it may be to a block, or to the stack"
+            elif not reached <= asserted.sets:
+                found = f"it may be to set {min(reached - asserted.sets)}"
+        yield asserted.where, address, found, reached or ()
 
 
 def _said(part: Part, bad: Sequence[int]) -> str:

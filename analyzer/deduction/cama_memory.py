@@ -23,6 +23,7 @@ from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, term
 from wcet_probe.analyzer.deduction.words import SPAN, Word
+from wcet_probe.analyzer.domains.congruences import Congruence
 
 AT_STOP = "followed up to where another part begins"
 IN_THE_RESERVED_SETS = "in the reserved sets"
@@ -149,7 +150,7 @@ class CamaMemory(Tables):
         offset = address - self.rules.geometry.control
         if offset in range(32, 64):
             return self._load_field(term(self.rules.geometry.sentinel), offset - 32, site)
-        self.reach(Reached.CONTROL, site)
+        self.reach(Reached.CONTROL, site, Congruence(PLACE_BYTES, address % PLACE_BYTES))
         if address not in self.static:
             raise Astray("a load of static data of which nothing is claimed")
         if self.rules.stops_at and _SCALARS.get(offset) == self.rules.stops_at:
@@ -162,7 +163,7 @@ class CamaMemory(Tables):
         if offset in range(32, 64):
             self._store_field(term(geometry.sentinel), offset - 32, value, site)
         elif offset in _SCALARS:
-            self.reach(Reached.CONTROL, site)
+            self.reach(Reached.CONTROL, site, Congruence(PLACE_BYTES, address % PLACE_BYTES))
             self.static[address] = value
         elif self.rules.begins and value == Word(0) and geometry.is_of_tables(address) and not self.has_stored_tables:
             self.reach(Reached.TABLES, site)
@@ -211,7 +212,8 @@ class CamaMemory(Tables):
             PLACE_BYTES // START_BYTES * (place + 1) <= view.end,
         )
         self.oblige(IN_THE_RESERVED_SETS, site, disjunction(inside, place.equals(geometry.sentinel)))
-        self.reach(Reached.DESCRIPTOR if self._is_behind_first(place) else Reached.AREA, site)
+        what = Reached.DESCRIPTOR if self._is_behind_first(place) else Reached.AREA
+        self.reach(what, site, Congruence(PLACE_BYTES, offset))
         return _FIELDS[offset]
 
     def _is_behind_first(self, place: Node) -> bool:
@@ -299,7 +301,7 @@ class CamaMemory(Tables):
 
     def _load_of_block(self, start: Node, is_header: bool, site: Site) -> Word:  # noqa: FBT001
         view = self.rules.before
-        self.reach(Reached.BLOCK, site)
+        self.reach(Reached.BLOCK, site, _aligned(is_header=is_header))
         self.touched.setdefault(start, site.instruction_address)
         if not is_header:
             self.oblige(STORED_BEFORE_LOADED, site, cama.is_filed(view, start))
@@ -315,7 +317,7 @@ class CamaMemory(Tables):
         return content
 
     def _store_of_block(self, start: Node, is_header: bool, value: Word, site: Site) -> None:  # noqa: FBT001
-        self.reach(Reached.BLOCK, site)
+        self.reach(Reached.BLOCK, site, _aligned(is_header=is_header))
         self.touched.setdefault(start, site.instruction_address)
         if not self.rules.makes_block:
             self.oblige(OF_THE_OWN_BLOCK, site, cama.is_live_header(self.rules.before, start))
@@ -373,3 +375,8 @@ class CamaMemory(Tables):
             self.write("first_large", at.cell, self._place_of(value))
         else:
             self.write("first_small", at.cell, self._start_of(value))
+
+
+def _aligned(*, is_header: bool) -> Congruence:
+    """The class of the address of a block's start, or of the word before it."""
+    return Congruence(START_BYTES, START_BYTES - 4 if is_header else 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import claims
@@ -37,6 +37,9 @@ from wcet_probe.analyzer.deduction.formulas import (
 from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
+from wcet_probe.analyzer.domains.congruences import Congruence
+
+_Told = TypeVar("_Told")
 
 ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
 """What is asked of an access where it takes place."""
@@ -71,6 +74,7 @@ class Deduced:
         obligations: in the order in which they were asked.
         choices: of each way, the branches whose condition is not constant, and whether each was taken.
         reached: of each instruction that accesses data on a way, what it accesses, if nothing is open.
+        aligned: of each such instruction, the classes of its addresses, if nothing is open.
     """
 
     operation: str
@@ -78,6 +82,7 @@ class Deduced:
     obligations: tuple[Obligation, ...]
     choices: tuple[tuple[tuple[int, bool], ...], ...]
     reached: Mapping[int, frozenset[Reached]] = field(default_factory=dict)
+    aligned: Mapping[int, frozenset[Congruence]] = field(default_factory=dict)
 
     @property
     def open(self) -> tuple[Obligation, ...]:
@@ -109,15 +114,24 @@ class Deduced:
         """With what came of another part, whose ways are numbered behind these."""
         behind = tuple(replace(one, way=one.way and one.way + self.ways) for one in part.obligations)
         ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
-        reached = reached_by((self, part))
-        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached)
+        reached, aligned = reached_by((self, part)), aligned_by((self, part))
+        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached, aligned)
 
 
 def reached_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Reached]]:
     """What instructions access on the ways of all ``parts``."""
-    found: dict[int, frozenset[Reached]] = {}
+    return _united(part.reached for part in parts)
+
+
+def aligned_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Congruence]]:
+    """The classes of the addresses that instructions access on the ways of all ``parts``."""
+    return _united(part.aligned for part in parts)
+
+
+def _united(parts: Iterable[Mapping[int, frozenset[_Told]]]) -> Mapping[int, frozenset[_Told]]:
+    found: dict[int, frozenset[_Told]] = {}
     for part in parts:
-        for address, own in part.reached.items():
+        for address, own in part.items():
             found[address] = found.get(address, frozenset()) | own
     return found
 
@@ -182,7 +196,8 @@ class Deduction:
         """What came of it."""
         unique = tuple(dict.fromkeys(self._obligations))
         reached = {address: frozenset(own) for address, own in self.rules.reached.items()}
-        return Deduced(operation, len(self._choices), unique, tuple(self._choices), reached)
+        aligned = {address: frozenset(own) for address, own in self.rules.aligned.items()}
+        return Deduced(operation, len(self._choices), unique, tuple(self._choices), reached, aligned)
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""

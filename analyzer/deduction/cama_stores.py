@@ -20,6 +20,9 @@ from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, choice, linear, term
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import Word
+from wcet_probe.analyzer.domains.congruences import Congruence
+
+ANY_ADDRESS = Congruence(1, 0)
 
 
 class Reached(StrEnum):
@@ -49,6 +52,7 @@ class Rules:
         makes_block: whether the word before a block may be stored that is none yet; it is asked at the end what it is.
         made: claims of ``before`` at terms, which are asked for again and again.
         reached: of each instruction that accesses data, what was shown that it accesses.
+        aligned: of each such instruction, the classes that its addresses were shown to be in, one for each way.
     """
 
     geometry: Geometry
@@ -64,6 +68,7 @@ class Rules:
     makes_block: bool = False
     made: dict[tuple[Any, ...], Node] = field(default_factory=dict)
     reached: dict[int, set[Reached]] = field(default_factory=dict)
+    aligned: dict[int, set[Congruence]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -83,9 +88,10 @@ class Stores:
         """Ask that ``formula`` holds at ``site``."""
         self.rules.oblige(what, site.instruction_address, self.rules.terms.questions.holds(formula))
 
-    def reach(self, what: Reached, site: Site) -> None:
-        """Tell that the access at ``site`` is to ``what``."""
+    def reach(self, what: Reached, site: Site, aligned: Congruence = ANY_ADDRESS) -> None:
+        """Tell that the access at ``site`` is to ``what``, and at an address of the class ``aligned``."""
         self.rules.reached.setdefault(site.instruction_address, set()).add(what)
+        self.rules.aligned.setdefault(site.instruction_address, set()).add(aligned)
 
     def name(self, kind: str, one: Node) -> None:
         """Assume the claims at ``one`` from here on."""

@@ -7,7 +7,13 @@ import pytest
 from wcet_probe.analyzer import proved_alignment
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.invariants.kinds import NULL, Kind, Part, residue, summed
-from wcet_probe.analyzer.proved_alignment import AlignmentClaim, alignment_claims
+from wcet_probe.analyzer.proved_alignment import (
+    AlignmentClaim,
+    Shown,
+    alignment_claims,
+    shown_alignments,
+    shown_sets,
+)
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
@@ -45,6 +51,14 @@ def test_a_link_with_residues_of_the_class_alone_is_proved(monkeypatch):
     (claim,) = Setting((ALIGNED,), monkeypatch).claims()
     assert claim == AlignmentClaim("a fact", 1)
     assert claim.is_proved
+
+
+def test_the_invariant_is_told_in_words(monkeypatch):
+    static = Part(Kind.STATIC, False, residue(40))
+    (claim,) = Setting((ALIGNED, static), monkeypatch).claims()
+    told = "an address in the arena that is 0 modulo 8 or an address in static data that is 40 modulo 64"
+    assert claim.invariant == f"what is followed is {told}"
+    assert not Setting((ALIGNED,), monkeypatch, lost=((0, 0),)).claims()[0].invariant
 
 
 def test_a_residue_outside_is_named(monkeypatch):
@@ -91,3 +105,111 @@ def test_a_term_that_is_not_in_the_address_is_not_proved(monkeypatch):
     setting = Setting((ALIGNED,), monkeypatch)
     monkeypatch.setattr(proved_alignment, "asserted_of", lambda *_: {99: CLASS})
     assert setting.claims()[0].open_accesses[0][1] == "the address is made of something else here"
+
+
+class ShownSetting(Setting):
+    """The same access, of whose instruction a solver showed classes and sets."""
+
+    def __init__(
+        self,
+        aligned,
+        monkeypatch,
+        *,
+        sets=None,
+        cache=(128, 32),
+        asserted_sets=None,
+        place="told",
+        words_at=(1,),
+        opcodes=("LOAD",),
+        **others,
+    ):
+        super().__init__((), monkeypatch, **others)
+        one = self.operation.accesses[0]
+        terms = one.transfer.state.terms
+        pointers = [terms.apply("INT_ADD", (self.link, terms.constant(4 * number, 32)), 32) for number in words_at]
+        accesses = [SimpleNamespace(instruction_address=0x8000, pointer=each, base=Base.NUMBER) for each in pointers]
+        code = SimpleNamespace(address=0x8000, ops=[SimpleNamespace(opcode=each) for each in opcodes])
+        graph = SimpleNamespace(points=[SimpleNamespace(block=SimpleNamespace(instructions=[code]))])
+        self.values = SimpleNamespace(states={0: None}, accesses={0: accesses}, terms=terms, graph=graph)
+        told = SimpleNamespace(where=self.places.pointers.of(0).where, sets=asserted_sets)
+        self.places.pointers = SimpleNamespace(of=lambda _: told, of_access=lambda _: told)
+        self.places.config = SimpleNamespace(sets=128, line_bytes=32)
+        self.places.place_of = lambda _: place
+        shown = {} if aligned is None else {0x8000: frozenset(aligned)}
+        self.shown = Shown(shown, {} if sets is None else {0x8000: frozenset(sets)}, cache)
+
+    def alignments(self):
+        return shown_alignments([self.values], [self.places], [self.shown])
+
+    def sets(self):
+        return shown_sets([self.values], [self.places], [self.shown])
+
+
+def test_an_address_that_is_shown_tells_its_terms_class(monkeypatch):
+    """The access is through ``link + 4``, and the link is to be a multiple of 8."""
+    (claim,) = ShownSetting([Congruence(32, 4), Congruence(8, 4)], monkeypatch).alignments()
+    assert claim == AlignmentClaim("a fact", 1)
+    assert claim.is_proved
+    assert claim.invariant == "what is followed is 0 modulo 8"  # of 0 modulo 32 and modulo 8
+    assert ShownSetting(None, monkeypatch).alignments()[0].is_proved  # it is on no way
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        (Congruence(32, 16), "12 modulo 32"),
+        (Congruence(4, 0), "4, 12, 20, 28 modulo 32"),
+        (Congruence(1, 0), "1, 2, 3, 4, … modulo 32"),
+    ],
+)
+def test_an_address_of_another_class_is_open(monkeypatch, shown, why):
+    (claim,) = ShownSetting([Congruence(32, 4), shown], monkeypatch).alignments()
+    assert claim.open_accesses == ((0x8000, f"what is followed may be {why}"),)
+
+
+def test_words_of_one_instruction_tell_their_term_together(monkeypatch):
+    """Of ``link + 4`` and ``link + 8``, at 4 and 8 modulo 32, only 0 fits both; of one alone, so does 4."""
+    shown = [Congruence(32, 4), Congruence(32, 8)]
+    (both,) = ShownSetting(shown, monkeypatch, words_at=(1, 2), opcodes=("LOAD", "INT_ADD", "LOAD")).alignments()
+    assert both.is_proved
+    assert (both.accesses, both.invariant) == (2, "what is followed is 0 modulo 32")
+    (alone,) = ShownSetting(shown, monkeypatch).alignments()
+    assert alone.open_accesses == ((0x8000, "what is followed may be 4 modulo 32"),)
+    (apart,) = ShownSetting(shown, monkeypatch, words_at=(1, 2), opcodes=("LOAD", "CBRANCH", "LOAD")).alignments()
+    assert not apart.is_proved
+
+
+def test_nothing_that_is_shown_proves_nothing(monkeypatch):
+    (claim,) = ShownSetting([Congruence(1, 0)], monkeypatch).alignments()
+    assert claim.open_accesses == ((0x8000, "nothing is shown of what is followed"),)
+
+
+def test_an_address_of_more_than_one_term_is_open(monkeypatch):
+    setting = ShownSetting([Congruence(32, 4)], monkeypatch)
+    monkeypatch.setattr(proved_alignment, "asserted_of", lambda *_: {99: CLASS})
+    assert setting.alignments()[0].open_accesses[0][1] == "the address is no sum of one unknown and a constant"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"sets": {1, 2}}, ""),
+        ({"sets": {1, 3}}, "it may be to set 3"),
+        ({}, "it may be to a block, or to the stack"),
+        ({"aligned": None}, ""),
+        ({"sets": {1}, "cache": (64, 32)}, "the allocator is built for another cache"),
+        ({"sets": {5}, "cache": (64, 32), "asserted_sets": frozenset(range(128))}, ""),
+    ],
+)
+def test_sets_are_proved_where_all_that_are_shown_are_asserted(monkeypatch, changes, why):
+    given = {"aligned": [Congruence(32, 4)], "asserted_sets": frozenset({1, 2}), **changes}
+    (claim,) = ShownSetting(given.pop("aligned"), monkeypatch, **given).sets()
+    assert claim.open_accesses == (((0x8000, why),) if why else ())
+    told = {2: "the accesses are to 2 sets, 1 to", 1: "the accesses are to 1 sets, ", 0: "none is on any way"}
+    assert claim.invariant.startswith(told[len(changes.get("sets", ()))])
+
+
+def test_sets_that_no_fact_tells_are_no_claim(monkeypatch):
+    assert not ShownSetting([], monkeypatch).sets()
+    assert not ShownSetting([], monkeypatch, asserted_sets=frozenset({1}), place="static").sets()
+    assert not ShownSetting([], monkeypatch, asserted_sets=frozenset({1}), where="").sets()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -44,28 +44,35 @@ class FactRow:
     lemmas: tuple[str, ...]
 
 
-def fact_rows(program: Program, heap_bytes: int) -> tuple[FactRow, ...]:
+def fact_rows(program: Program, heap_bytes: int, found: ProvedFacts | None = None) -> tuple[FactRow, ...]:
     """The facts of ``program`` about pointers and words, in the order of their file.
+
+    Args:
+        program: the allocator's image.
+        heap_bytes: size of the heap.
+        found: what is proved of them; by default what an induction proves.
 
     Raises:
         UsageError: a file of facts is not valid.
     """
     facts = operation_request(program, "malloc", heap_bytes).facts
-    found = proved_facts(program, heap_bytes) if facts.pointers else ProvedFacts(())
+    if found is None:
+        found = proved_facts(program, heap_bytes) if facts.pointers else ProvedFacts(())
+    shown_sets = {one.where for one in found.sets if one.is_proved}
     claims = {one.where: one.is_proved for one in found.claims}
     not_claimed = FactStatus.LEMMA if found.why_not else FactStatus.UNUSED
     known = {where: FactStatus.PROVED if is_proved else FactStatus.LEMMA for where, is_proved in claims.items()}
     name = program.allocator.name
     pointers = (
-        FactRow(name, one.where, tuple(one.functions), known.get(one.where, not_claimed), tuple(_besides(one)))
+        FactRow(name, one.where, tuple(one.functions), known.get(one.where, not_claimed), _besides(one, shown_sets))
         for one in facts.pointers
     )
     words = (FactRow(name, one.where, (one.symbol,), FactStatus.NOT_ASSERTED, ("range",)) for one in facts.words)
     return (*pointers, *words)
 
 
-def _besides(fact: PointerFact) -> Iterator[str]:
-    """What a fact asserts besides an alignment."""
+def _besides(fact: PointerFact, shown_sets: Collection[str]) -> tuple[str, ...]:
+    """What a fact asserts besides an alignment, and is not proved; of facts at ``shown_sets`` the sets are."""
     told: dict[str, Expression | str | None] = {
         "sets": fact.sets,
         "object": fact.symbol,
@@ -74,4 +81,5 @@ def _besides(fact: PointerFact) -> Iterator[str]:
         "lines of a set": fact.lines_per_set,
         "changes of line": fact.line_changes,
     }
-    yield from (name for name, value in told.items() if value is not None)
+    proved = {"sets"} if fact.where in shown_sets else set()
+    return tuple(name for name, value in told.items() if value is not None and name not in proved)

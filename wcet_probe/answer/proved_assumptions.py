@@ -47,9 +47,9 @@ def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
     *Soundness:* as said of the module.
     """
     verdicts = tuple(_verdicts(facts, found))
-    proved = {one.where for one in verdicts if one.is_proved}
+    proved = {one.where: one.invariant for one in verdicts if one.is_proved}
     rewritten = {
-        f"fact {one.where}": tuple(pointer_assumptions(one, _reason(facts)))
+        f"fact {one.where}": tuple(pointer_assumptions(one, _reason(facts, proved[one.where])))
         for one in facts.pointers
         if one.where in proved
     }
@@ -73,15 +73,17 @@ def _verdicts(facts: Facts, found: ProvedFacts) -> Iterator[PointerVerdict]:
         if claim is None:
             yield PointerVerdict(fact.where, False, 0, 0, found.why_not or "nothing rests on its alignment")
         elif claim.is_proved:
-            yield PointerVerdict(fact.where, True, claim.accesses, 0, lemmas=(*LEMMAS, *PREMISES))
+            lemmas = (*LEMMAS, *PREMISES)
+            yield PointerVerdict(fact.where, True, claim.accesses, 0, lemmas=lemmas, invariant=claim.invariant)
         else:
             places = dict(claim.open_accesses)
             why_not = found.why_not or claim.open_accesses[0][1]
-            yield PointerVerdict(fact.where, False, claim.accesses, len(places), why_not)
+            yield PointerVerdict(fact.where, False, claim.accesses, len(places), why_not, invariant=claim.invariant)
 
 
-def _reason(facts: Facts) -> str:
-    """How the alignments of ``facts`` are proved, in words."""
+def _reason(facts: Facts, invariant: str) -> str:
+    """How the alignment of one of ``facts`` is proved, by its ``invariant``, in words."""
     others = [*(one.where for one in facts.words), *(one.where for one in facts.arguments)]
     more = f", and the facts {', '.join(others)}" if others else ""
-    return f"as follows by induction over init, malloc and free from {', '.join((*LEMMAS, *PREMISES))}{more}"
+    rests_on = f"{', '.join((*LEMMAS, *PREMISES))}{more}"
+    return f"as follows by induction over init, malloc and free from {rests_on}, where {invariant}"

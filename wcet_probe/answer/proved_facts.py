@@ -8,7 +8,7 @@ are assumed besides, as they are by every bound.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.bound import prepare
@@ -30,24 +30,33 @@ from wcet_probe.model.induction import LEMMAS, PREMISES
 from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Isa
 
-_ROLES = "init", "malloc", "free"
+ROLES = "init", "malloc", "free"
+"""The operations that an induction is over."""
 _MOST_SITES = 3
 _OF_VALUES = "stack-separation", "stack-alignment", "call-returns", "return-address"
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedFacts:
-    """What is proved of the facts about the alignment of pointers.
+    """What is proved of the facts about the alignment of pointers, and about their cache sets.
 
     Attributes:
         claims: by fact.
         why_not: why nothing is proved, or empty.
         assumed: what the values of the operations rest on, besides the induction's lemmas.
+        sets: of facts that name cache sets, whether those are proved; empty where that was not tried.
+        how: what the proof is, in words.
+        lemmas: what it takes for granted of the allocator, by id.
+        premises: ids of what it takes for granted of the caller.
     """
 
     claims: tuple[AlignmentClaim, ...]
     why_not: str = ""
     assumed: tuple[Assumption, ...] = ()
+    sets: tuple[AlignmentClaim, ...] = ()
+    how: str = "under the lemmas below"
+    lemmas: Mapping[str, str] = field(default_factory=lambda: LEMMAS)
+    premises: tuple[str, ...] = tuple(PREMISES)
 
 
 def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
@@ -58,7 +67,7 @@ def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
     """
     if program.target.dcache is None:
         return ProvedFacts((), "without a data cache they are not tried")
-    others = sorted(set(program.allocator.entry_points) - {*_ROLES, "check"})
+    others = sorted(set(program.allocator.entry_points) - {*ROLES, "check"})
     if others:
         return ProvedFacts((), f"{', '.join(others)} would have to be analysed, too")
     try:
@@ -101,12 +110,32 @@ def typed_module(program: Program, heap_bytes: int) -> TypedModule:
         AnalysisError: an operation is not analysed, or malloc may return what is no block.
         UsageError: a file of facts is not valid.
     """
-    prepared = {role: prepare(operation_request(program, role, heap_bytes)) for role in _ROLES}
+    prepared = prepared_operations(program, heap_bytes)
     operations = tuple(_operation(program, role, one) for role, one in prepared.items())
     evaluator = Evaluator(program.image, operations)
     places = tuple(one.data.lines.places for one in prepared.values() if one.data.lines is not None)
-    assumed = tuple(dict.fromkeys(each for one in prepared.values() for each in _assumed(program, one)))
-    return TypedModule(operations, places, typed_memory(program.image, operations, evaluator), evaluator, assumed)
+    memory = typed_memory(program.image, operations, evaluator)
+    return TypedModule(operations, places, memory, evaluator, rests_on(program, prepared))
+
+
+def prepared_operations(program: Program, heap_bytes: int) -> Mapping[str, Prepared]:
+    """Of each of the operations of ``program``, by role, what a bound is proved from.
+
+    Raises:
+        AnalysisError: an operation is not analysed.
+        UsageError: a file of facts is not valid.
+    """
+    return {role: prepare(operation_request(program, role, heap_bytes)) for role in ROLES}
+
+
+def rests_on(program: Program, prepared: Mapping[str, Prepared]) -> tuple[Assumption, ...]:
+    """What the values of all operations rest on, each once.
+
+    Args:
+        program: the allocator's image.
+        prepared: its operations, by role.
+    """
+    return tuple(dict.fromkeys(each for one in prepared.values() for each in _assumed(program, one)))
 
 
 def _assumed(program: Program, prepared: Prepared) -> Iterable[Assumption]:
@@ -126,18 +155,22 @@ def proved_facts_text(program: Program, found: ProvedFacts) -> str:
     if not found.claims:
         return f"nothing is proved: {found.why_not or 'no fact asserts an alignment that anything rests on'}\n"
     lines = []
-    for claim in found.claims:
-        said = "proved, under the lemmas below" if claim.is_proved else "lemma"
-        lines.append(f"{claim.where}: alignment at {claim.accesses} accesses: {said}")
+    told = [
+        (claim.where, kind, claim) for kind, of in (("alignment", found.claims), ("sets", found.sets)) for claim in of
+    ]
+    for where, kind, claim in sorted(told, key=lambda one: one[:2]):
+        said = f"proved, {found.how}" if claim.is_proved else "lemma"
+        lines.append(f"{where}: {kind} at {claim.accesses} accesses: {said}")
+        lines += [f"    invariant: {claim.invariant}"] if claim.invariant else []
         sites = {program.image.location(address): why for address, why in claim.open_accesses}
         lines += [f"    open at {place}: {why}" for place, why in list(sites.items())[:_MOST_SITES]]
         if len(sites) > _MOST_SITES:
             lines.append(f"    and at {len(sites) - _MOST_SITES} more")
     if found.why_not:
         lines.append(f"nothing is proved: {found.why_not}")
-    if any(claim.is_proved for claim in found.claims):
-        lines += ["", *(f"lemma {name}: {statement}" for name, statement in LEMMAS.items())]
-        lines.append(f"premises: {', '.join(PREMISES)}; not checked by the certificate's checker")
+    if any(claim.is_proved for claim in (*found.claims, *found.sets)):
+        lines += ["", *(f"lemma {name}: {statement}" for name, statement in found.lemmas.items())]
+        lines.append(f"premises: {', '.join(found.premises)}; not checked by the certificate's checker")
     return "\n".join(lines) + "\n"
 
 

@@ -9,16 +9,17 @@ one follows it on, by what was found in the lists (`analyzer.deduction.cama_tabl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_grow import deduce_malloc_grow
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, reached_by
+from wcet_probe.analyzer.deduction.cama_obligations import Deduced, aligned_by, reached_by
 from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.deduction.cama_take import deduce_malloc_large
+from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.build.program import Program
 from wcet_probe.errors import UsageError
@@ -76,15 +77,19 @@ class ShownAccesses:
         sets: of instructions that access static data and descriptors only, the sets.
         own: instructions that access the call's own block only, its first word or the word before it.
         mixed: instructions that access both, or the stack. What is not here either is on no way.
+        aligned: of all of them, the classes of the addresses.
     """
 
     sets: Mapping[int, frozenset[int]]
     own: frozenset[int]
     mixed: frozenset[int]
+    aligned: Mapping[int, frozenset[Congruence]] = field(default_factory=dict)
 
 
-def shown_accesses(program: Program, deduced: Iterable[Deduced]) -> Mapping[str, ShownAccesses]:
-    """Of malloc and free, where their accesses go; of none, where not all operations are shown as a whole.
+def shown_accesses(
+    program: Program, deduced: Iterable[Deduced], roles: Iterable[str] = ("malloc", "free")
+) -> Mapping[str, ShownAccesses]:
+    """Of the ``roles``, where their accesses go; of none, where not all operations are shown as a whole.
 
     *Soundness:* as said of the module. What no way reaches is not executed, whatever the state of the heap.
 
@@ -96,15 +101,16 @@ def shown_accesses(program: Program, deduced: Iterable[Deduced]) -> Mapping[str,
         return {}
     geometry = geometry_of(program)
     found = {}
-    for role in ("malloc", "free"):
-        reached = reached_by(one for one in parts if one.operation in WHOLE[role])
+    for role in roles:
+        own_parts = [one for one in parts if one.operation in WHOLE[role]]
+        reached, aligned = reached_by(own_parts), aligned_by(own_parts)
         own = frozenset(address for address, what in reached.items() if what == {Reached.BLOCK})
         sets = {
             address: frozenset().union(*(_sets_of(one, geometry) for one in what))
             for address, what in reached.items()
             if what.isdisjoint({Reached.BLOCK, Reached.STACK})
         }
-        found[role] = ShownAccesses(sets, own, frozenset(reached.keys() - sets.keys() - own))
+        found[role] = ShownAccesses(sets, own, frozenset(reached.keys() - sets.keys() - own), aligned)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
@@ -13,8 +13,8 @@ from typing import Any
 
 from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
 from wcet_probe.catalog.toml_table import Table
-from wcet_probe.errors import UsageError
-from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter
+from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetPromise
 
 MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
@@ -139,10 +139,11 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_end=end,
             elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
         ),
+        promise=_promise(table, parameters),
         found=found_states(folder),
     )
     heap.finish("size_macro", "symbol", "growth", "start", "end")
-    table.finish("heap", "complexity", "presets", "parameters", "facts")
+    table.finish("heap", "complexity", "promise", "presets", "parameters", "facts")
     return allocator, presets
 
 
@@ -325,6 +326,25 @@ def _complexity(table: Table) -> Mapping[str, Complexity]:
             one.finish()
     every.finish()
     return MappingProxyType(found)
+
+
+def _promise(table: Table, parameters: Collection[Parameter]) -> SetPromise | None:
+    """The cache sets that the allocator keeps to, by names of its ``parameters``."""
+    if "promise" not in table:
+        return None
+    promise, names = table.table("promise"), [one.name for one in parameters]
+    for key in ("first_set", "sets", "cache_sets", "line_bytes"):
+        if promise.text(key) not in names:
+            raise promise.error(key, str(unknown_name("parameter", promise.text(key), names)))
+    found = SetPromise(
+        first_set=promise.text("first_set"),
+        sets=promise.text("sets"),
+        cache_sets=promise.text("cache_sets"),
+        line_bytes=promise.text("line_bytes"),
+        source=promise.text("source"),
+    )
+    promise.finish()
+    return found
 
 
 def _parameter(table: Table) -> Parameter:

@@ -21,6 +21,8 @@ from wcet_probe.sizes import parse_size
 if TYPE_CHECKING:
     from wcet_probe.analyzer.prepared import BoundRequest
     from wcet_probe.answer.fact_table import FactRow
+    from wcet_probe.answer.proved_facts import ProvedFacts
+    from wcet_probe.build.program import Program
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
     from wcet_probe.progress import Progress
@@ -32,11 +34,14 @@ Examples:
   wcet-probe facts ./my-pool --entry malloc --heap 16KiB
   wcet-probe facts first-fit --prove --target mpc603e
   wcet-probe facts all --prove --target mpc603e
+  wcet-probe facts cama --prove --deduce --target mpc603e
 
 \b
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
 """
 _ALL = "all"
+_DEDUCED = "cama"
+"""The allocator that claims to be deduced are written for."""
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -53,6 +58,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of an ALLOCATOR.  [default: 4MiB]")
 @click.option("--bless", is_flag=True, help="Show what changed since FILE was written, and put today's hashes in.")
 @click.option("--prove", is_flag=True, help="Of an ALLOCATOR: which alignments that its facts assert are proved.")
+@click.option("--deduce", is_flag=True, help="With --prove: of cama by a solver, in minutes. Needs z3.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def facts(
@@ -67,6 +73,7 @@ def facts(
     heap_bytes: int | None,
     bless: bool,
     prove: bool,
+    deduce: bool,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -79,6 +86,8 @@ def facts(
 
     With --bless: the one FILE of --facts is brought up to date where functions have changed, after it was shown how.
 
+    With --prove and --deduce: CAMA's facts are held against what a solver shows of all its operations.
+
     With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
     store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
     """
@@ -86,14 +95,17 @@ def facts(
 
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
+    if deduce and not prove:
+        raise UsageError("--deduce shows what --prove asks for; give both.")
     if prove:
         left_out = entry, *files, *source, bless
         if what == _ALL:
             with streams.progress(quiet=quiet, verbose=verbose) as tell:
-                text = _table((*left_out, *values), core, config, heap_bytes, tell)
-            click.echo(text, nl=False)
+                text = _table((*left_out, *values), core, config, heap_bytes, tell, deduce=deduce)
         else:
-            _prove(what, left_out, dict(values), core, config, heap_bytes)
+            with streams.progress(quiet=quiet, verbose=verbose) as tell:
+                text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, deduce=deduce)
+        click.echo(text, nl=False)
         return
     if entry is None:
         raise UsageError("missing option '--entry'; name the function, or ask for --prove of an allocator.")
@@ -116,8 +128,16 @@ def facts(
 
 
 def _prove(  # noqa: PLR0917  an allocator and what it is asked on
-    what: str, left_out: tuple[object, ...], values: dict[str, int], core: Target, config: Config, heap: int | None
-) -> None:
+    what: str,
+    left_out: tuple[object, ...],
+    values: dict[str, int],
+    core: Target,
+    config: Config,
+    heap: int | None,
+    tell: Progress,
+    *,
+    deduce: bool,
+) -> str:
     from wcet_probe.answer.proved_facts import proved_facts, proved_facts_text
     from wcet_probe.build.program import load_program
     from wcet_probe.catalog.lookup import load_allocator
@@ -127,10 +147,21 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, values)
     heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-    click.echo(proved_facts_text(program, proved_facts(program, heap_bytes)), nl=False)
+    found = _deduced(program, heap_bytes, tell) if deduce else proved_facts(program, heap_bytes)
+    return proved_facts_text(program, found)
 
 
-def _table(left_out: tuple[object, ...], core: Target, config: Config, heap: int | None, tell: Progress) -> str:
+def _deduced(program: Program, heap_bytes: int, tell: Progress) -> ProvedFacts:
+    from wcet_probe.cache_sets.deduced_facts import deduced_facts
+    from wcet_probe.cache_sets.deduction import ALL
+    from wcet_probe.cache_sets.deduction import deduce as deduce_operations
+
+    return deduced_facts(program, heap_bytes, deduce_operations(program, (ALL,), tell))
+
+
+def _table(
+    left_out: tuple[object, ...], core: Target, config: Config, heap: int | None, tell: Progress, *, deduce: bool
+) -> str:
     """The table of the facts of all allocators that are delivered."""
     from wcet_probe.answer.fact_table import fact_rows
     from wcet_probe.build.program import load_program
@@ -149,7 +180,8 @@ def _table(left_out: tuple[object, ...], core: Target, config: Config, heap: int
         heap_bytes = heap or default_heap_bytes(allocator, config)
         tell(f"proving facts of {name}")
         program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-        rows += fact_rows(program, heap_bytes)
+        found = _deduced(program, heap_bytes, tell) if deduce and name == _DEDUCED else None
+        rows += fact_rows(program, heap_bytes, found)
     return fact_table_text(rows)
 
 

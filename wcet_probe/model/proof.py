@@ -92,6 +92,7 @@ class PointerVerdict:
         open_accesses: at how many instructions it is not proved.
         why_not: in words; empty where it is proved.
         lemmas: what the proof rests on, by id; empty where there is none.
+        invariant: what the operations keep of the words that are followed there, in words; empty where nothing is told.
     """
 
     where: str
@@ -100,6 +101,7 @@ class PointerVerdict:
     open_accesses: int
     why_not: str = ""
     lemmas: tuple[str, ...] = ()
+    invariant: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import unknown
 from wcet_probe.analyzer.deduction.words import Word
+from wcet_probe.analyzer.domains.congruences import Congruence
 
 SITE = Site(0x1234, ())
 
@@ -104,3 +105,23 @@ def test_a_copy_is_changed_apart():
     other.store(place(own, "one"), Word(0), SITE)
     assert other.stored
     assert not own.stored
+
+
+def test_the_class_of_each_address_is_told():
+    """Fields by their offset in a place, blocks by that of their start; of the stack nothing."""
+    own, _ = memory()
+    field, control, header, stack = (Site(0x1000 + 4 * number, ()) for number in range(4))
+    own.store(place(own, "anywhere").plus(Word(12)), Word(0), field)
+    own.store(Word(geometry().control + 4), Word(0), control)
+    block = Word(0, ((own.rules.terms.known(unknown("start"), (1 << 29) - 1), 8),))
+    own.starts[block] = unknown("start")
+    own.store(block.plus(Word(4), -1), Word(1), header)
+    own.store(own.stack_pointer.plus(Word(4), -1), Word(0), stack)
+    classes = [Congruence(32, 12), Congruence(32, 4), Congruence(8, 4), Congruence(1, 0)]
+    assert list(own.rules.aligned.values()) == [{one} for one in classes]
+
+
+def test_the_sentinel_is_a_place_by_its_address():
+    own, _ = memory()
+    own.store(Word(geometry().control + 32 + 4), Word(0), SITE)
+    assert own.rules.aligned == {SITE.instruction_address: {Congruence(32, 4)}}
