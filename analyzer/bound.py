@@ -197,7 +197,10 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
         request,
         own.lifter,
         index_sources(request.sources),
-        CallSummaries(lambda key: _summary(work, key, progress)),
+        CallSummaries(
+            lambda key: _summary(work, key, progress),
+            unbounded=own.open_callees if own.is_search else set(),
+        ),
         cost_table(request.instructions, request.costs),
         constants=ConstantExecution(Memory(image), own.lifter),
         may_summarise=request.summaries and may_summarise(request.facts),

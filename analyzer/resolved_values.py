@@ -8,7 +8,7 @@ that very graph tell, or a flow fact asserts; what cannot be resolved so is an e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +18,14 @@ from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets,
 from wcet_probe.analyzer.facts.memory import word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
-from wcet_probe.analyzer.graph.supergraph import Context, Supergraph, TooManyPointsError, build_supergraph, reducible
+from wcet_probe.analyzer.graph.supergraph import (
+    Context,
+    Supergraph,
+    TooManyPointsError,
+    Unwinding,
+    build_supergraph,
+    reducible,
+)
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
@@ -32,6 +39,7 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.analyzer.values.unknown_targets import (
     check_resolved,
+    check_targets,
     grown_targets,
     have_one_each,
     too_large_for_targets,
@@ -160,7 +168,9 @@ def _values_with(
     while True:
         graph = _small_enough(partial(graph_of, sites, all_known=False, resolved=resolved), followed, work)
         try:
-            values = analysed(graph, lambda values: have_one_each(grown_targets(values, indirect, asserted)))
+            values = analysed(
+                graph, partial(_tells_all, known=indirect, asserted=asserted, sites=sites, unwinding=unwinding)
+            )
         except AnalysisError:
             check_chargeable((point.block for point in graph.points), costs, image)  # says more than p-code does
             raise
@@ -168,6 +178,7 @@ def _values_with(
         grown = grown_targets(values, indirect, asserted)
         unwound = values.unwound.keys() - unwinding.keys()
         if not grown and values.return_sites <= sites and not unwound:
+            check_targets(image, graph, values, asserted)
             if followed.deeper(image, values):
                 continue
             check_resolved(image, graph, values, asserted)
@@ -187,6 +198,22 @@ def _values_with(
         indirect.update({site: tuple(sorted(targets)) for site, targets in grown.items()})
         sites |= values.return_sites
         unwinding |= {place: values.unwound[place] for place in unwound}
+
+
+def _tells_all(
+    values: Values,
+    known: Mapping[int, Sequence[int]],
+    asserted: Container[int],
+    sites: Collection[int],
+    unwinding: Unwinding,
+) -> bool:
+    """Whether the graph is to be made anew, and sharper values would tell nothing else of it.
+
+    Returns are noted where they surely lead, which holds of sharper values, too.
+    """
+    if grown := grown_targets(values, known, asserted):
+        return have_one_each(grown)
+    return not values.return_sites.issubset(sites) or not values.unwound.keys() <= unwinding.keys()
 
 
 def _small_enough(graph_of: Callable[..., Supergraph], followed: Followed, work: ProofWork) -> Supergraph:

@@ -232,12 +232,13 @@ def _loops_in(name: str, bodies: Mapping[str, Sequence[bytes]], open_names: froz
 def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
     """The source with comments and pragmas replaced by blanks, every byte and line at its place; and the marks."""
     code, marks = bytearray(source), []
+    line, counted = 1, 0
     for match in _LEXEMES.finditer(source):
         if match.lastgroup is None:
             continue
         start, end, text = match.start(), match.end(), match.group()
         code[start:end] = re.sub(rb"[^\n]", b" ", text)
-        line = 1 + source.count(b"\n", 0, start)
+        line, counted = line + source.count(b"\n", counted, start), start
         if match.lastgroup == "comment" and (mark := _MARK.match(text)):
             marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
         elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):

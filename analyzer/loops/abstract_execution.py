@@ -77,8 +77,34 @@ def executed_nests(
         share: so many times fewer instructions are followed.
         nests: so many nests are left alone at most.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module. What was found before is found again where bounds and the effects of calls are
+    those of then: of a function's values nothing else decides it.
     """
+    asked = frozenset(bounds.items()), frozenset(exact), MOST_INSTRUCTIONS // share, nests
+    known: list[tuple[dict[CallKey, Effect], tuple[ExecutedNest, ...]]] = values.executed.setdefault(asked, [])
+    for effects, found in known:
+        if all(effect(key) == one for key, one in effects.items()):
+            return found
+    effects = {}
+
+    def noted(key: CallKey) -> Effect:
+        effects[key] = found = effect(key)
+        return found
+
+    found = _executed_nests(values, bounds, exact, execution, noted, share, nests)
+    known.append((effects, found))
+    return found
+
+
+def _executed_nests(  # noqa: PLR0917  as of `executed_nests`
+    values: Values,
+    bounds: Mapping[int, int],
+    exact: Collection[int],
+    execution: ConstantExecution,
+    effect: Callable[[CallKey], Effect],
+    share: int,
+    nests: int,
+) -> tuple[ExecutedNest, ...]:
     shapes = loop_shapes(values)
     inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
     most = MOST_INSTRUCTIONS // share

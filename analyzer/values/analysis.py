@@ -154,6 +154,7 @@ class _Analysis:
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
             meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
+            visits=sum(solution.visits.values()),
         )
 
     def _unwound(self, notes: _Notes) -> Unwinding:

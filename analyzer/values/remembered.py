@@ -24,8 +24,14 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
-_MOST_POINTS = 4_000
+_MOST_POINTS = 10_000
 """Points whose states are kept; what is analysed after that is analysed again where it is asked for again."""
+_OF_AN_ANALYSIS = 20
+"""What comes before and behind an analysis takes as long as to execute so many blocks."""
+
+
+class TooMuchWorkError(Exception):
+    """More would be analysed than is worth while for who looks for what is missing: no error of the program."""
 
 
 class RememberedValues:
@@ -34,10 +40,19 @@ class RememberedValues:
     Args:
         image: the binary.
         lifter: lifter of the image.
+
+    Attributes:
+        open_callees: entries of functions of whose loops some had no bound when they were analysed by themselves.
+            Who searches on expands them from the beginning, as was done before, so that graphs are those of before.
+        is_search: whether what is proved now goes into no answer.
+        left: blocks that may still be executed to analyse something; None is any number.
     """
 
     def __init__(self, image: Image, lifter: Lifter) -> None:
         self.image, self.lifter = image, lifter
+        self.open_callees: set[int] = set()
+        self.is_search = False
+        self.left: int | None = None
         self._found: dict[object, list[tuple[Mapping[CallKey, Effect], Values]]] = {}
         self._points = 0
 
@@ -57,6 +72,7 @@ class RememberedValues:
 
         Raises:
             AnalysisError, UnsummarisedError, IrreducibleError: as that.
+            TooMuchWorkError: no blocks are left that may be executed.
 
         *Soundness:* as said of the module.
         """
@@ -67,6 +83,8 @@ class RememberedValues:
         for effects, values in known:
             if callees is None or all(callees(key) == effect for key, effect in effects.items()):
                 return values
+        if self.left is not None and self.left <= 0:
+            raise TooMuchWorkError
         asked: dict[CallKey, Effect] = {}
 
         def noted(key: CallKey) -> Effect:
@@ -76,6 +94,8 @@ class RememberedValues:
         values = analyze_values(
             image, lifter, graph, arguments, words, ranges, rounds, None if callees is None else noted, called
         )
+        if self.left is not None:
+            self.left -= _OF_AN_ANALYSIS + values.visits
         if self._points + len(values.states) <= _MOST_POINTS:
             self._points += len(values.states)
             known.append((asked, values))

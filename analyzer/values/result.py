@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
@@ -60,6 +61,7 @@ class Values:
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
         meetings: symbols that are defined where ways meet within the block of a point.
+        visits: how often a block was executed to find them.
     """
 
     graph: Supergraph
@@ -77,11 +79,17 @@ class Values:
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
     meetings: Meetings = no_meetings
+    visits: int = 0
 
     @cached_property
     def order(self) -> FlowOrder[Edge]:
         """The points that can be reached, and the edges between them."""
         return FlowOrder(self.states, (edge for edge in self.edges if edge.target != EXIT))
+
+    @cached_property
+    def executed(self) -> dict[object, Any]:
+        """What was found by executing nests of these values, for `loops.abstract_execution` to find it again."""
+        return {}
 
     @cached_property
     def leaving(self) -> Mapping[int, tuple[Edge, ...]]:

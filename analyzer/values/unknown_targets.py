@@ -27,11 +27,7 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
     and no return is known to lead elsewhere than the graph says. Where it is not known where a return leads, it pops
     the frame of its function: who returns from another one's frame by longjmp does not go unnoticed.
     """
-    reachable = {graph.points[index].block.last_address for index in values.states}
-    unknown = {site for site, targets in values.indirect.items() if not targets and site not in asserted}
-    missing = sorted(unknown.union(graph.unresolved) & reachable)
-    if missing:
-        raise _unknown_targets(image, values, missing)
+    check_targets(image, graph, values, asserted)
     for index, targets in sorted(values.strays.items()):
         place = image.location(graph.points[index].block.last_address)
         elsewhere = " or ".join(map(image.location, targets[:2])) + (" or elsewhere" if len(targets) > 2 else "")
@@ -48,6 +44,18 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
         )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)
+
+
+def check_targets(image: Image, graph: Supergraph, values: Values, asserted: Collection[int]) -> None:
+    """Raise AnalysisError where the targets of an indirect branch or call that can be reached are not known.
+
+    A larger graph, with more code or deeper recursion, brings more values to it, and does not tell them either.
+    """
+    reachable = {graph.points[index].block.last_address for index in values.states}
+    unknown = {site for site, targets in values.indirect.items() if not targets and site not in asserted}
+    missing = sorted(unknown.union(graph.unresolved) & reachable)
+    if missing:
+        raise _unknown_targets(image, values, missing)
 
 
 def _unknown_targets(image: Image, values: Values, addresses: Sequence[int]) -> AnalysisError:

@@ -67,6 +67,27 @@ def test_a_target_that_is_not_known_is_refused():
         values_of("push {r4, lr}\nblx r0\npop {r4, pc}")
 
 
+def test_recursion_is_not_followed_behind_a_target_that_is_not_known():
+    """Of mpaland/printf each of eight graphs, one twice as large as the other, had the same targets missing."""
+    bodies = {
+        "f": "push {r4, lr}\ncmp r2, #0\nbeq 1f\nblx r1\n1: movs r0, #40\nbl g\npop {r4, pc}",
+        "g": RECURSIVE["g"],
+    }
+    depths = []
+
+    def noted(*given, **named):
+        depths.append(named.get("depth", 1))
+        return told(*given, **named)
+
+    told = resolved_values.build_supergraph
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(resolved_values, "build_supergraph", noted)
+        with pytest.raises(AnalysisError, match="the targets of the indirect branch or call at f") as caught:
+            values_of(bodies)
+    assert caught.value.sites
+    assert set(depths) == {1}
+
+
 def test_where_no_smaller_graph_is_left_it_is_too_large(monkeypatch):
     def too_large(*_, **__):
         raise TooManyPointsError("f has too many blocks.")

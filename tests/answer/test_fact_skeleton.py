@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import image_of
+from wcet_probe.answer import fact_skeleton
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode
@@ -223,3 +224,12 @@ def test_what_cannot_be_brought_up_to_date_is_told(tool):
     code, _, error = tool("facts", "f.elf", "--entry", "walk", "--facts", "facts.toml", "--bless")
     assert code == ExitCode.USAGE
     assert "facts.toml:1" in error
+
+
+def test_what_would_take_too_long_is_not_looked_at_and_that_is_said(tool, monkeypatch):
+    monkeypatch.setattr(fact_skeleton, "_MOST_VISITS", 1)
+    code, _, error = tool("bound", "f.elf", "--entry", "walk")
+    assert code == ExitCode.NO_BOUND
+    assert "the targets of the indirect branch or call at walk" in error
+    assert "1 fact is missing:" in error or "facts are missing:" in error
+    assert "and what comes behind: not looked at, as it would take too long: ask again with these facts" in error

@@ -29,12 +29,15 @@ from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
-from wcet_probe.analyzer.values.remembered import RememberedValues, remember
+from wcet_probe.analyzer.values.remembered import RememberedValues, TooMuchWorkError, remember
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
 _TRIAL = "told for trial"
+_NOT_LOOKED_AT = "not looked at, as it would take too long: ask again with these facts"
 _MOST_ROUNDS = 64
+_MOST_VISITS = 12_000
+"""Blocks that are executed to find what else is missing where a bound was asked for: some 20 CPU seconds."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
 _ARGUMENTS = 4
@@ -90,6 +93,19 @@ class _Trial:
     by_type: dict[int, LoopFact] = field(default_factory=dict)
     stopped: str = ""
     bounded: Bounded | None = None
+    found: AnalysisError | Prepared | None = None
+    stand_in: str = ""
+
+    def prepared(self, progress: Callable[[str], None]) -> Prepared:
+        """What is prepared of the question as it stands; what was ``found`` of it already is not looked for again.
+
+        Raises:
+            AnalysisError: what is to be executed is not known.
+        """
+        found, self.found = self.found, None
+        if isinstance(found, AnalysisError):
+            raise found
+        return found or prepare(self.request(), progress, self.remembered)
 
     def request(self, told: Facts | None = None) -> BoundRequest:
         return replace(self.asked, facts=_joined(self.asked.facts, told or self.told))
@@ -101,16 +117,19 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     Raises:
         UsageError: there is no such function, or a fact that is there is wrong.
     """
-    trial = _looked(asked, progress, None)
+    trial = _looked(_Trial(asked, remember(asked.image, asked.target)), progress)
     candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
 
 
-def _looked(asked: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> _Trial:
-    trial = _Trial(asked, remembered or remember(asked.image, asked.target))
-    for _ in range(_MOST_ROUNDS):
-        if trial.stopped or not _round(trial, progress):
-            break
+def _looked(trial: _Trial, progress: Callable[[str], None]) -> _Trial:
+    trial.remembered.is_search = True
+    try:
+        for _ in range(_MOST_ROUNDS):
+            if trial.stopped or not _round(trial, progress):
+                break
+    except TooMuchWorkError:
+        trial.stopped = _NOT_LOOKED_AT
     return trial
 
 
@@ -131,12 +150,15 @@ def with_all_missing(
     if isinstance(error, TooManyPointsError) or not (error.headers or error.sites or _RECURSION.match(str(error))):
         return error
     progress("looking for all that is missing")
-    trial = _looked(asked, progress, remembered)
-    if len(trial.missing) < _SEVERAL:
+    known = remembered or remember(asked.image, asked.target)
+    known.left = _MOST_VISITS
+    # A loop may be open where the question was asked, and not where its function is expanded.
+    trial = _looked(_Trial(asked, known, found=None if error.headers else error), progress)
+    if len(trial.missing) < _SEVERAL and trial.stopped != _NOT_LOOKED_AT:
         return error
     lines = [f"  {one.title}: {_in_a_line(one.lines)}" for one in trial.missing]
     lines += [f"  and what comes behind: {trial.stopped}"] if trial.stopped else []
-    head = f"{error}\n{len(trial.missing)} facts are missing:"
+    head = f"{error}\n{len(trial.missing)} fact{'s are' if len(trial.missing) > 1 else ' is'} missing:"
     return AnalysisError("\n".join((head, *lines)), error.headers, error.sites)
 
 
@@ -195,7 +217,7 @@ def _closed(trial: _Trial) -> BoundRequest | None:
 def _round(trial: _Trial, progress: Callable[[str], None]) -> bool:
     """Look once, and tell for trial what is missing; whether something was."""
     try:
-        prepared = prepare(trial.request(), progress, trial.remembered)
+        prepared = trial.prepared(progress)
     except AnalysisError as error:
         return _call_or_recursion(trial, error)
     try:
@@ -307,15 +329,16 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
 def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: str) -> bool:
     """Have the calls at ``places`` go to a small function that returns, if one of the smallest does."""
     small = sorted((f for f in trial.asked.image.functions if f.size_bytes), key=lambda f: (f.size_bytes, f.name))
-    for function in small[:_MOST_STAND_INS]:
+    for function in sorted(small[:_MOST_STAND_INS], key=lambda f: f.name != trial.stand_in):
         facts = tuple(CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256) for place, sha256 in places)
         told = replace(trial.told, calls=(*trial.told.calls, *facts))
         try:
-            prepare(trial.request(told), remembered=trial.remembered)
+            trial.found = prepare(trial.request(told), remembered=trial.remembered)
         except AnalysisError as error:
             if str(error) == message or not (error.sites or _RECURSION.match(str(error))):
                 continue
-        trial.told = told
+            trial.found = error
+        trial.told, trial.stand_in = told, function.name
         return True
     trial.stopped = f"{message} (no small function of the image can stand in for it)"
     return False

@@ -221,3 +221,13 @@ def test_pragma_in_a_macro_is_not_read_where_it_is_not_clear_which_loop_it_means
     either = f"#if A\n#define STEP {pragma}for (;;) h();\n#else\n#define STEP for (;;) h();\n#endif\n"
     for text in (two, away, either):
         assert {one.pragma for one in loops(text + use)} == {None}
+
+
+def test_a_mark_has_its_line_behind_whatever_is_blanked_before_it():
+    """Lines are counted on from mark to mark: a table of 50,000 lines with a comment in each took 10 seconds."""
+    text = (
+        '/* one\n two */ // three\n#define A "/*" /* no\n end */\nvoid f(int n)\n{\n'
+        "    /* loop: here */\n    while (n--) // four\n        ;\n}\n"
+    )
+    (loop,) = loops(text)
+    assert (loop.label, loop.header_lines[0]) == ("here", 8)

@@ -3,9 +3,15 @@
 import pytest
 
 from tests.analyzer.firmware_code import checked, of, refused
+from tests.analyzer.small_functions import small_guest
 from tests.following import IN_TESTS, PRODUCT, following
 from tests.support import TARGETS
+from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.loops import abstract_execution
+from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 
 CONSTANT = """typedef unsigned u; volatile u o; const u ends[6] = {1, 1, 4, 9, 9, 11};
 void doubled(void) { for (u i = 1; i < 14; i++) for (u j = 1; j <= i; j *= 2) o = j; }
@@ -116,3 +122,28 @@ def test_a_loop_that_nothing_known_ends_is_soon_left_alone_and_others_are_follow
         message = refused("cortex-m4", STRING, "f", ".c")
     assert message.count("f+") == 1  # the string's loop alone
     assert 1_000 <= followed.count(followed[2]) < 3_000
+
+
+def test_a_nest_is_followed_once_for_the_same_bounds_and_effects(monkeypatch):
+    guest = small_guest({"f": "push {r4, lr}\nmovs r4, #3\n1: bl g\nsubs r4, #1\nbne 1b\npop {r4, pc}", "g": "bx lr"})
+    facts = Facts()
+    request = BoundRequest(
+        guest.image, guest.target, guest.instructions, guest.costs, "f", facts, {}, {}, summaries=True
+    )
+    prepared = prepare(request)
+    header = next(iter(loop_shapes(prepared.values))).loop.header
+    told, followed = abstract_execution._executed_nests, []
+    monkeypatch.setattr(abstract_execution, "_executed_nests", lambda *given: followed.append(given) or told(*given))
+
+    def nests(most, **named):
+        execution, effect = prepared.constants, prepared.calls.effect
+        return abstract_execution.executed_nests(
+            prepared.values, {header: most}, (), execution=execution, effect=effect, **named
+        )
+
+    first = nests(7)
+    assert nests(7) is first
+    assert len(followed) == 1
+    assert nests(2) != first
+    nests(7, share=2)
+    assert len(followed) == 3

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.graph.supergraph import build_supergraph
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect, Result
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.remembered import remember
+from wcet_probe.analyzer.values.remembered import TooMuchWorkError, remember
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 
@@ -53,3 +55,18 @@ def test_another_image_is_analysed_anew():
     image, other, graph = asked()
     values = [known.analyze(image, other.lifter, graph, {}, callees=lambda _: effect(1)) for _ in range(2)]
     assert values[0] is not values[1]
+
+
+def test_no_more_is_analysed_than_may_be():
+    image, known, graph = asked()
+
+    def values(number):
+        return known.analyze(image, known.lifter, graph, {}, callees=lambda _: effect(number))
+
+    known.left = 1
+    first = values(1)
+    assert first.visits >= len(first.states)
+    assert known.left < 0
+    with pytest.raises(TooMuchWorkError):
+        values(2)
+    assert values(1) is first
