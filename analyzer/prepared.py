@@ -118,6 +118,7 @@ class BoundRequest:
             accesses and registers is then only said of what is expanded, and no run can be held against it.
         given: bounds of callees, by their address, which are checked before.
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.
+        keeps_saved: whether it may be assumed that no store of unknown target changes what functions save of registers.
     """
 
     image: Image
@@ -131,6 +132,7 @@ class BoundRequest:
     summaries: bool = False
     given: Mapping[int, GivenBound] = field(default_factory=dict)
     initial: InitialData | None = None
+    keeps_saved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,6 +60,7 @@ class Values:
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
         meetings: symbols that are defined where ways meet within the block of a point.
+        saving: the operations that save registers, where that is assumed to stay, see `saved_words`.
     """
 
     graph: Supergraph
@@ -77,6 +78,7 @@ class Values:
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
     meetings: Meetings = no_meetings
+    saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> FlowOrder[Edge]:
