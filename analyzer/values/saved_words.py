@@ -23,6 +23,7 @@ That stores are found which save registers makes the assumption one that compile
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -37,7 +38,6 @@ from wcet_probe.model.target import Isa
 
 _WORD_BYTES = 4
 _CONTROL = frozenset({"BRANCH", "CBRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN", "TRAP"})
-_MOVED = frozenset({"COPY", "INT_ADD", "INT_SUB"})
 
 
 Saving = Mapping[tuple[int, int], int]
@@ -63,39 +63,48 @@ def saving_stores(graph: Supergraph, lifter: Lifter) -> Saving:
     return found
 
 
+class _Number(NamedTuple):
+    """A number, from the stack pointer where the function is entered, or from 0."""
+
+    value: int
+    from_stack: bool = False
+
+
 def _saving(instructions: Iterable[LiftedInstruction], lifter: Lifter) -> Iterator[tuple[tuple[int, int], int]]:
     kept = {*saved_registers(lifter), _location(lifter.registers["lr"])}
-    distances = {stack_pointer(lifter): 0}
+    held = {stack_pointer(lifter): _Number(0, from_stack=True)}
     for instruction in instructions:
-        stores: list[tuple[int | None, int, bool]] = []
+        stores: dict[int, tuple[_Number | None, bool]] = {}
         for number, op in enumerate(instruction.ops):
             if op.opcode in _CONTROL:
                 return
-            inputs = [_location(one) for one in op.inputs]
             if op.opcode == "STORE":
-                stores.append((distances.get(inputs[0]), number, inputs[1] in kept))
+                stores[number] = held.get(_location(op.inputs[0])), _location(op.inputs[1]) in kept
             if op.output is not None:
-                _write(op, _location(op.output), kept, distances)
-        places = sorted({distance for distance, _, _ in stores if distance is not None})
-        if all(distance is not None for distance, _, _ in stores):
-            for distance, number, is_saving in stores:
-                if is_saving and distance is not None:
-                    yield (instruction.address, number), places.index(distance)
+                _write(op, _location(op.output), kept, held)
+        places = sorted({place.value for place, _ in stores.values() if place is not None and place.from_stack})
+        if len(places) == len(stores):
+            for number, (place, is_saving) in stores.items():
+                if is_saving and place is not None:
+                    yield (instruction.address, number), places.index(place.value)
 
 
-def _write(op: PcodeOp, output: Location, kept: set[Location], distances: dict[Location, int]) -> None:
-    """Note what ``op`` makes of its output: a copy of what a register held at entry, a place near the stack pointer."""
-    first, distance = _location(op.inputs[0]), None
-    is_kept = op.opcode == "COPY" and first in kept
-    if op.opcode in _MOVED and first in distances and all(one.space == "const" for one in op.inputs[1:]):
-        added = sum(signed(32, one.offset & 0xFFFF_FFFF) for one in op.inputs[1:])
-        distance = distances[first] + (-added if op.opcode == "INT_SUB" else added)
+def _write(op: PcodeOp, output: Location, kept: set[Location], held: dict[Location, _Number]) -> None:
+    """Note what ``op`` makes of its output: a copy of what a register held at entry, a number."""
+    is_kept = op.opcode == "COPY" and _location(op.inputs[0]) in kept
+    inputs = [_Number(one.offset) if one.space == "const" else held.get(_location(one)) for one in op.inputs]
     kept.difference_update([one for one in kept if one.overlaps(output)])
     kept.update([output] if is_kept else ())
-    for one in [one for one in distances if one.overlaps(output)]:
-        del distances[one]
-    if distance is not None:
-        distances[output] = distance
+    for one in [one for one in held if one.overlaps(output)]:
+        del held[one]
+    match op.opcode, inputs:
+        case "COPY", [_Number() as same]:
+            held[output] = same
+        case "INT_AND", [_Number() as same, _Number(0xFFFF_FFFC, False)]:
+            held[output] = same  # a stack pointer of Thumb, which is aligned
+        case "INT_ADD" | "INT_SUB", [_Number() as base, _Number(by, False)]:
+            value = base.value + by if op.opcode == "INT_ADD" else base.value - by
+            held[output] = _Number(signed(32, value & 0xFFFF_FFFF), base.from_stack)
 
 
 def stack_pointer(lifter: Lifter) -> Location:

@@ -78,7 +78,7 @@ def _claim(address: int, is_store: bool, group: list[AccessRange]) -> AccessClai
         sets=None if None in sets else frozenset().union(*(each for each in sets if each is not None)),
         may_cross=any(not each.is_one_line for each in group),
         may_be_frame=any(each.base != "number" for each in group),
-        is_known_place=all(each.base == "stack" and not each.steps for each in group),
+        is_known_place=all(each.base == "stack" and not each.steps and not each.fact for each in group),
         is_first_visit=any(each.visit == "first" for each in group),
         is_only_again=all(each.visit == "again" for each in group),
         line_changes=next((each.line_changes for each in group if each.line_changes), None),
