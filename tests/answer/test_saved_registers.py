@@ -129,6 +129,22 @@ def test_a_later_frame_at_the_same_place_may_be_written(asked):
         assert code == ExitCode.OK, text
 
 
+def test_the_store_is_named_and_not_the_loop_that_goes_round_for_it(asked):
+    """``g`` gives back another r4 than it was called with, by which ``f`` counts: 2 rounds are proved, 65 run."""
+    bodies = {
+        "f": "push {r4, r7, lr}\n sub sp, #12\n movs r4, #2\n bl g\n1: subs r4, #1\n bhi 1b\n add sp, #12\n"
+        "pop {r4, r7, pc}",
+        "g": "push {r4, lr}\n sub sp, #16\n mov r2, sp\n movs r3, #65\n strb r3, [r2, r0]\n add sp, #16\n pop {r4, pc}",
+    }
+    assert asked(bodies, *ASSUMED, "--run", "f(15)")[0] == ExitCode.OK
+    code, text = asked(bodies, *ASSUMED, "--run", "f(16)")
+    assert (code, "the store at g" in text, "the assumption saved-registers" in text) == (
+        ExitCode.CONTRADICTION,
+        True,
+        True,
+    )
+
+
 def random_program(draw: random.Random) -> dict[str, str]:
     """Calls three deep, with arrays in the frames that are stored to by an index which is masked too late to tell.
 
