@@ -66,6 +66,7 @@ def assumptions(
                 "every emulated run holds each store of such an instruction against it",
             )
         )
+    assumed += _of_saved(values)
     if lines and lines.assumed:
         places = ", ".join(image.place(address) for address in sorted(lines.assumed))
         text = f"no data access crosses a cache line at {places}"
@@ -82,6 +83,17 @@ def assumptions(
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
+
+
+def _of_saved(values: Values) -> list[Assumption]:
+    """What is assumed of words that registers are saved in, if anything is."""
+    if not values.saving:
+        return []
+    text = (
+        "a store whose target is not known does not change a word that a function saved a register in, as long as the "
+        "function has not given up that part of its stack"
+    )
+    return [Assumption("saved-registers", text, "every emulated run holds each store against it")]
 
 
 def _is_known(address: StridedInterval, image: Image) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
@@ -64,7 +64,7 @@ from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol
-from wcet_probe.model.proof import Assumption, Bound, IdleFact, TypeBound
+from wcet_probe.model.proof import Assumption, Bound, IdleFact, SavingStore, TypeBound
 from wcet_probe.model.target import Isa
 
 
@@ -75,13 +75,29 @@ def prove(
 ) -> Bound:
     """Prove an upper bound of the WCET of ``request.entry``; ``progress`` is told in words what is being done.
 
+    That registers stay where they are saved is assumed only where there is no bound without it but of a type.
+
     Raises:
         AnalysisError: no bound can be proved; the message names what stands in the way.
         UsageError: there is no such function, or a flow fact is wrong.
 
     *Soundness:* as said of the module.
     """
-    return prove_prepared(prepare(request, progress, remembered), progress)
+    if not request.keeps_saved:
+        return prove_prepared(prepare(request, progress, remembered), progress)
+    by_type = None
+    try:
+        by_type = prove(replace(request, keeps_saved=False), progress, remembered)
+        if not by_type.by_type:
+            return by_type
+    except AnalysisError:
+        progress("once more, where registers stay as they are saved")
+    try:
+        return prove_prepared(prepare(request, progress, remembered), progress)
+    except AnalysisError:
+        if by_type is None:
+            raise
+        return by_type
 
 
 def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> Bound:
@@ -135,9 +151,18 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         ),
         by_type=_by_type(stage, (instructions, cycles)),
         initial_data=initial,
+        saving_stores=_saving_stores(prepared),
         point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
+
+
+def _saving_stores(prepared: Prepared) -> tuple[SavingStore, ...]:
+    """The instructions that save registers, where it is assumed that these stay; of all points of ``values``."""
+    found: dict[int, list[int]] = {}
+    for (address, _), number in sorted(prepared.values.saving.items()):
+        found.setdefault(address, []).append(number)
+    return tuple(SavingStore(address, tuple(sorted(numbers))) for address, numbers in found.items())
 
 
 def _unused(prepared: Prepared, summaries: Mapping[CallKey, CallSummary]) -> Iterator[IdleFact]:
@@ -204,7 +229,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
         cost_table(request.instructions, request.costs),
         constants=ConstantExecution(Memory(image), own.lifter),
         may_summarise=request.summaries and may_summarise(request.facts),
-        analyze=analyze_values if own is not remembered else own.analyze,
+        analyze=partial(analyze_values if own is not remembered else own.analyze, keeps_saved=request.keeps_saved),
     )
     for fact in request.facts.given:
         if fact.function not in {one.function for one in request.given.values()}:

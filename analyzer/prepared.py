@@ -63,6 +63,7 @@ from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.saved_words import saving_stores
 from wcet_probe.certificate.state import Place
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
@@ -119,6 +120,7 @@ class BoundRequest:
             accesses and registers is then only said of what is expanded, and no run can be held against it.
         given: bounds of callees, by their address, which are checked before.
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.
+        keeps_saved: whether it may be assumed that no store of unknown target changes what functions save of registers.
     """
 
     image: Image
@@ -132,6 +134,7 @@ class BoundRequest:
     summaries: bool = False
     given: Mapping[int, GivenBound] = field(default_factory=dict)
     initial: InitialData | None = None
+    keeps_saved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -454,12 +457,14 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
-    found = checkable(instructions.problem, request.image, request.instructions, arguments)
+    keeps = bool(stage.prepared.values.saving)
+    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps)
     code = Code(request.image, {one.address: one for one in request.instructions})
     graph = flow_graph(instructions.problem, found.excluded)
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
-        coverage = cover(code, graph, found.invariants, arguments, found.flags)
+        saving = saving_stores(code.image, code.instructions, graph) if keeps else {}
+        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.answer.firmware import ASSUMABLE, FirmwareRequest, bound_firmware
 from wcet_probe.answer.run_script import parse_script
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.emu.machine import Machine
@@ -55,7 +55,7 @@ class Row:
 class Question:
     """What is asked of each program; ``before`` is called first where the program has it.
 
-    With ``initial_data`` the bound is one for the memory that this leaves.
+    With ``initial_data`` the bound is one for the memory that this leaves; ``assume`` is as of `FirmwareRequest`.
     """
 
     elf: Path
@@ -66,6 +66,7 @@ class Question:
     cpu_seconds: int
     memory_mib: int
     initial_data: bool = False
+    assume: tuple[str, ...] = ()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,6 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--source", type=Path, action="append", default=[], help="sources; repeatable")
     parser.add_argument("--seconds", type=int, default=60, help="CPU seconds for each program")
     parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
+    parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each program instead")
     parser.add_argument("programs", nargs="*", help="names of files without .elf; all if none is given")
     options = parser.parse_intermixed_args(arguments)
@@ -86,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.programs and elf.stem not in options.programs:
             continue
         names = (text.replace("{}", elf.stem) for text in (options.entry, options.before))
-        row = ask(Question(elf, *names, options.target, tuple(options.source), options.seconds, options.memory))
+        asked = Question(elf, *names, options.target, tuple(options.source), options.seconds, options.memory)
+        row = ask(replace(asked, assume=tuple(options.assume)))
         rows.append(row)
         if options.json:
             print(json.dumps(asdict(row)), flush=True)
@@ -127,7 +130,7 @@ def _row(question: Question) -> Row:
     try:
         after = parse_script(f"{question.before}()", "--before") if question.initial_data else ()
         asked = FirmwareRequest(question.elf, question.entry, target, (), question.sources, {})
-        found = bound_firmware(replace(asked, initial_data=question.initial_data, after=after))
+        found = bound_firmware(replace(asked, initial_data=question.initial_data, after=after, assume=question.assume))
     except AnalysisError as error:
         return Row(name, "UNBOUNDED", cpu_seconds=_cpu(), memory_mib=_memory(), why=str(error))
     except WcetProbeError as error:

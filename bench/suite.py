@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
+from wcet_probe.answer.firmware import ASSUMABLE
 from wcet_probe.build.toolchain import Toolchain, find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError, WcetProbeError
@@ -89,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
     parser.add_argument("--build", type=Path, default=Path("build/suite"), help="where ELF files are made")
     parser.add_argument("--initial-data", action="store_true", help="bounds for the memory that NAME_init leaves")
+    parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
     parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
     parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for folder in folders:
         if folder.name not in known:
-            known[folder.name] = _row(folder, build, options.seconds, options.memory, initial_data=options.initial_data)
+            known[folder.name] = _row(folder, build, options)
             if options.json:
                 write_whole(options.json, "".join(json.dumps(asdict(row)) + "\n" for row in known.values()).encode())
         rows.append(known[folder.name])
@@ -126,15 +128,15 @@ def _known(file: Path | None) -> dict[str, Row]:
     return {row.name: row for row in rows}
 
 
-def _row(folder: Path, build: _Build, seconds: int, memory_mib: int, *, initial_data: bool) -> Row:
+def _row(folder: Path, build: _Build, options: argparse.Namespace) -> Row:
     name = folder.name
     try:
         elf = _compile(folder, build)
     except CompileError as error:
         return Row(name, "NOT COMPILED", why=str(error))
-    return ask(
-        Question(elf, f"{name}_main", f"{name}_init", build.target.name, (folder,), seconds, memory_mib, initial_data)
-    )
+    functions, limits = (f"{name}_main", f"{name}_init"), (options.seconds, options.memory)
+    given = {"initial_data": options.initial_data, "assume": tuple(options.assume)}
+    return ask(Question(elf, *functions, build.target.name, (folder,), *limits, **given))
 
 
 def _compile(folder: Path, build: _Build) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64
 
 HOLDS = 0
-MAY_BE_FRAME, FIRST_VISIT, ONLY_AGAIN, MAY_CROSS = 1, 2, 4, 8
+MAY_BE_FRAME, FIRST_VISIT, ONLY_AGAIN, MAY_CROSS, KNOWN_PLACE = 1, 2, 4, 8, 16
 STORES, ONE_LINE, NO_FRAME = 1, 2, 4
 
 
@@ -21,6 +21,7 @@ class AccessClaimLayout(Structure):
     _fields_ = [
         ("executions", c_uint64),
         *((name, c_uint32) for name in ("first_range", "ranges", "set_row", "changes", "lines", "flags")),
+        *((name, c_uint32) for name in ("saves", "unused")),
     ]
 
 
@@ -134,6 +135,7 @@ class ClaimSetupLayout(Structure):
         ("first_line", POINTER(c_uint32)),
         ("line_row", POINTER(c_uint32)),
         ("visited", POINTER(c_uint32)),
+        ("saved", POINTER(c_uint8)),
         *(
             (name, c_uint32)
             for name in (
@@ -141,6 +143,8 @@ class ClaimSetupLayout(Structure):
                 "line_bytes",
                 "sets",
                 "stack_base",
+                "stack_words",
+                "unused",
                 "fetch_line_cycles",
                 "data_line_cycles",
                 "single_cycles",

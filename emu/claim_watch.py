@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -64,15 +64,19 @@ class ClaimWatch:
         self._visited = (ctypes.c_uint32 * (self._lines.count if visits else 0))()
         self._layouts = _rows(layouts.EntryClaimsLayout, (entry.layout for entry in self._entries))
         stack = next(region.extent for region in regions if region.name == "stack")
+        is_saving = any(bound.saving_stores for bound in bounds)
+        self._saved = (ctypes.c_uint8 * (stack.size_bytes // _WORD_BYTES if is_saving else 0))()
         self.setup = layouts.ClaimSetupLayout(
             entries=self._layouts,
             first_line=self._lines.first,
             line_row=self._lines.row,
             visited=self._visited if visits else None,
+            saved=self._saved if is_saving else None,
             entry_count=len(self._entries),
             line_bytes=cache.line_bytes if cache else 0,
             sets=cache.sets if cache else 0,
             stack_base=stack.base_address,
+            stack_words=len(self._saved),
             fetch_line_cycles=memory.line_cycles(target.icache.line_bytes) if target.icache else 0,
             data_line_cycles=memory.line_cycles(cache.line_bytes) if cache else 0,
             single_cycles=memory.single_cycles,
@@ -287,7 +291,7 @@ def _claim_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _Clai
         claims,
         changes,
         counted,
-        *_access_tables(claims, changes, counted, set_count),
+        *_access_tables(claims, changes, counted, set_count, dict(bound.saving_stores)),
         claim_of_row,
         *_flow_events(bound, table),
     )
@@ -298,6 +302,7 @@ def _access_tables(
     changed: Sequence[tuple[str, int]],
     counted_lines: Sequence[tuple[str, int, int]],
     set_count: int,
+    saving: Mapping[int, Sequence[int]],
 ) -> tuple[Any, Any, Any]:
     """The claims of accesses, the ranges that they refer to, and rows of sets, the first of which is not used."""
     rows: list[tuple[int, ...]] = []
@@ -309,11 +314,13 @@ def _access_tables(
             | layouts.FIRST_VISIT * claim.is_first_visit
             | layouts.ONLY_AGAIN * claim.is_only_again
             | layouts.MAY_CROSS * claim.may_cross
+            | layouts.KNOWN_PLACE * claim.is_known_place
         )
         set_row = 0 if claim.sets is None else set_rows.setdefault(claim.sets, len(set_rows) + 1)
         changes = changed.index(claim.line_changes) + 1 if claim.line_changes else 0
         counted = counted_lines.index(claim.lines) + 1 if claim.lines else 0
-        rows.append((0, len(ranges), len(claim.ranges), set_row, changes, counted, flags))
+        saves = sum(1 << number for number in saving.get(claim.address, ())) if claim.is_store else 0
+        rows.append((0, len(ranges), len(claim.ranges), set_row, changes, counted, flags, saves))
         ranges += [(each.low, each.stride, each.steps, each.from_stack) for each in claim.ranges]
     marks = bytes(set_count) + bytes(number in sets for sets in set_rows for number in range(set_count))
     return (

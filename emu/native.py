@@ -13,7 +13,7 @@ from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
 
-_ABI_VERSION = 13
+_ABI_VERSION = 14
 
 REPLACEMENT = {
     Replacement.LRU: 0,

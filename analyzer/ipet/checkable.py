@@ -19,12 +19,13 @@ from types import MappingProxyType
 from wcet_probe.analyzer.ipet.decided_flags import decided_flags
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
-from wcet_probe.analyzer.ipet.record_lines import flag_lines, invariant_lines, says_nothing
+from wcet_probe.analyzer.ipet.record_lines import flag_lines, invariant_lines
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
 from wcet_probe.certificate.flags import Flags
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.records import Edge, Graph, says_nothing
+from wcet_probe.certificate.saved_words import saving_stores
 from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
@@ -62,7 +63,12 @@ class Checkable:
 
 
 def checkable(
-    problem: FlowProblem, image: Image, instructions: Sequence[Instruction], arguments: Mapping[Place, Value]
+    problem: FlowProblem,
+    image: Image,
+    instructions: Sequence[Instruction],
+    arguments: Mapping[Place, Value],
+    *,
+    keeps_saved: bool = False,
 ) -> Checkable:
     """What the checker can follow of ``problem``.
 
@@ -71,14 +77,16 @@ def checkable(
         image: the binary.
         instructions: its code.
         arguments: what facts say of registers at entry.
+        keeps_saved: whether registers are assumed to stay where they are saved.
 
     *Soundness:* none is claimed.
     """
     code = Code(image, {one.address: one for one in instructions})
     graph = flow_graph(problem)
+    saving = saving_stores(image, code.instructions, graph) if keeps_saved else {}
     found, is_escaping = Checkable({}, {}), False
     for escapes in (False, True):
-        search, is_escaping = _Search(code, graph, Machine(image, escapes)), escapes
+        search, is_escaping = _Search(code, graph, Machine(image, escapes, saving=saving)), escapes
         try:
             found = search.run(arguments)
         except VerificationError:
@@ -87,7 +95,7 @@ def checkable(
             break
     if not found.excluded:
         return found
-    flags, excluded = decided_flags(code, graph, Machine(image, is_escaping), found.invariants)
+    flags, excluded = decided_flags(code, graph, Machine(image, is_escaping, saving=saving), found.invariants)
     return replace(found, flags=flags, excluded=excluded)
 
 

@@ -12,13 +12,12 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.analyzer.ipet.record_lines import says_nothing
 from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.names import Claim, Names, Pointers, Traced
 from wcet_probe.certificate.numbers import TOP, Value, bare
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.state import Place
+from wcet_probe.certificate.records import Edge, Graph, says_nothing
+from wcet_probe.certificate.state import Place, is_saved
 from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.terms import Form, form_of_name, name_of_sum
 
@@ -93,7 +92,7 @@ class Numbering:
     def _places(self, node: str) -> list[Place]:
         known = self._invariants[node]
         found: list[Place] = []
-        for place in dict.fromkeys((*self._code.isa.REGISTERS, *known)):
+        for place in dict.fromkeys((*self._code.isa.REGISTERS, *(one for one in known if not is_saved(one)))):
             value = known.get(place, TOP if isinstance(place, str) else None)
             is_told = value is not None and (isinstance(place, str) or not says_nothing(place, value))
             if value is not None and is_told and value.is_plain and not value.is_constant:

@@ -14,17 +14,10 @@ from collections.abc import Iterator, Mapping
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.flags import SIGNS, Flags
 from wcet_probe.certificate.names import Names
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
+from wcet_probe.certificate.numbers import WORD, Value
+from wcet_probe.certificate.records import says_nothing
 from wcet_probe.certificate.residents import Bound
-from wcet_probe.certificate.state import STATIC, Place
-
-
-def says_nothing(place: Place, value: Value) -> bool:
-    """Whether ``value`` is what a place may hold of which nothing is written.
-
-    *Soundness:* none is claimed.
-    """
-    return value == (ANY if isinstance(place, int) else TOP)
+from wcet_probe.certificate.state import SAVED, STATIC, Place
 
 
 def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
@@ -105,4 +98,6 @@ def _text_of(place: Place) -> str:
     """What records call ``place``."""
     if isinstance(place, str):
         return place
-    return f"static:{place - STATIC:#x}" if place >= STATIC else f"stack:{place}"
+    if place >= STATIC:
+        return f"static:{place - STATIC:#x}"
+    return f"stack:{place}" if place >= SAVED // 2 else f"saved:{place - SAVED}"

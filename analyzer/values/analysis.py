@@ -25,6 +25,7 @@ from wcet_probe.analyzer.values.call_effects import (
     Summarised,
     apply_effect,
     key_of,
+    moved_above,
     saved_registers,
     seen_by_caller,
     stack_offset,
@@ -38,6 +39,7 @@ from wcet_probe.analyzer.values.meetings import meetings
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.result import EdgeValues, Values
+from wcet_probe.analyzer.values.saved_words import saving_stores
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
@@ -66,6 +68,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
     callees: Callees | None = None,
     called: CallKey | None = None,
+    *,
+    keeps_saved: bool = False,
 ) -> Values:
     """Analyse ``graph``.
 
@@ -79,6 +83,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         rounds: the counters of a loop, by source and target of the edges that leave it.
         callees: the effects of calls that are not expanded.
         called: where the function is such a callee, for what it is analysed.
+        keeps_saved: whether stores of unknown target are assumed not to change words that registers are saved in.
 
     Raises:
         AnalysisError: an operation that is not known.
@@ -87,6 +92,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     """
     above = called.pointers - called.below if called else frozenset[Location]()
     memory = Memory(image, words, stack_escapes=called is not None and called.escapes, above=above)
+    memory.saving = saving_stores(graph, lifter) if keeps_saved else {}
     while True:
         try:
             return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds, callees, called).values()
@@ -153,6 +159,7 @@ class _Analysis:
             forest=self._order.forest,
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
+            saving=self._memory.saving,
             meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
             visits=sum(solution.visits.values()),
         )
@@ -259,7 +266,8 @@ class _Analysis:
         if effect.escapes and not self._memory.stack_escapes:
             self._memory.stack_escapes = True
             raise _StackEscapes
-        call = Summarised(key, *seen_by_caller(state, effect, stack_offset(state, pointer)))
+        offset = stack_offset(state, pointer)
+        call = Summarised(key, *seen_by_caller(state, effect, offset), moved_above(effect, offset))
         after = state.copy()
         apply_effect(after, effect, call, (edge.source, self.site(edge.source)), above)
         return after.freeze(), (call,)

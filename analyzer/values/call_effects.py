@@ -27,7 +27,7 @@ from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.argument_pointers import Pointed, is_above, least_on_stack, pointed_by
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.locations import SAVED, Location
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
@@ -111,12 +111,15 @@ class Effect:
         written: what it may write; offsets are from its stack pointer at entry.
         escapes: whether a stack address may be stored outside the stack behind it.
         through: what it may write besides, behind what registers hold at the call.
+        above: of what it writes what stores to one known place do, above its stack pointer at entry: to frames of its
+            callers, see `saved_words`.
     """
 
     results: tuple[Result, ...]
     written: tuple[Written, ...]
     escapes: bool
     through: tuple[WrittenThrough, ...] = ()
+    above: tuple[Written, ...] = ()
 
 
 Callees = Callable[[CallKey], Effect]
@@ -132,11 +135,15 @@ class UnsummarisedError(Exception):
 
 
 class Summarised(NamedTuple):
-    """A call that was not expanded: for what the callee is analysed, and what it may write, as the caller sees it."""
+    """A call that was not expanded: for what the callee is analysed, and what it may write, as the caller sees it.
+
+    ``above`` is as of `Effect`.
+    """
 
     key: CallKey
     written: tuple[Written, ...]
     through: tuple[WrittenThrough, ...]
+    above: tuple[Written, ...] = ()
 
 
 def key_of(
@@ -250,6 +257,8 @@ def apply_effect(
     for through in call.through:
         state.forget_range("stack", least_on_stack(through, above), _FAR - 1)
         state.forget_range("static", *_ALL_MEMORY)
+    for one in call.above:
+        state.forget_range(SAVED, one.low, one.high)
     for location, base, value in ((one.location, one.base, one.value) for one in effect.results):
         name = (*place, _BEHIND_ALL_OPERATIONS, location)
         known = None if base is Base.ANY or value.is_top else value
@@ -285,9 +294,11 @@ def effect_of(
     stores = [access for access in accesses if access.is_store]
     written = {_written(access) for access in stores if access.through is None}
     through = {_through(access.through, access.size_bytes) for access in stores if access.through is not None}
+    above = {_written(access) for access in stores if access.base is Base.STACK and access.offset.is_constant}
     for call in calls:
         written.update(call.written)
         through.update(call.through)
+        above.update(call.above)
     locations = sorted({at for state in returning for at in state.locations if at.space == "register"})
     results = [
         _result(returning, location)
@@ -295,7 +306,7 @@ def effect_of(
         if location != stack_pointer and not _is_given_back(terms, returning, location)
     ]
     merged, hulls = _pieces(written, through)
-    return Effect(tuple(results), merged, escapes, hulls)
+    return Effect(tuple(results), merged, escapes, hulls, tuple(_merged(one for one in above if one.high >= 0)))
 
 
 def _through(pointed: Pointed, size_bytes: int) -> WrittenThrough:
@@ -365,7 +376,15 @@ def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
     merged, through = _pieces(written, (*one.through, *other.through))
     if in_haste and through != one.through:  # as the innermost call's argument may move on and on
         merged, through = (_ANYWHERE,), ()
-    return Effect(tuple(results[at] for at in sorted(results)), merged, one.escapes or other.escapes, through)
+    above = tuple(_merged((*one.above, *other.above)))
+    if in_haste and above != one.above:
+        above = (Written(Base.STACK, *_WHOLE_STACK),)
+    return Effect(tuple(results[at] for at in sorted(results)), merged, one.escapes or other.escapes, through, above)
+
+
+def moved_above(effect: Effect, offset: int | None) -> tuple[Written, ...]:
+    """``above`` of ``effect``, as a caller has it whose stack pointer is at ``offset``: see `seen_by_caller`."""
+    return tuple(_moved(one, offset) for one in effect.above)
 
 
 def _moved(one: Written, offset: int | None) -> Written:

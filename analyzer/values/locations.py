@@ -14,12 +14,14 @@ from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.identity import Same
 
+SAVED = "saved"
+"""The space of words of the stack as registers were saved there, see `saved_words`."""
 _CORES = 16
 """So many sets of registers are remembered: that of mpc603e has 3,208."""
 
 
 class Location(NamedTuple):
-    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack`` or ``static``."""
+    """``size_bytes`` bytes at ``offset`` of ``space``: ``register``, ``unique``, ``stack``, ``static`` or `SAVED`."""
 
     space: str
     offset: int

@@ -28,12 +28,14 @@ class Memory:
         words: what flow facts say of words, by address.
         stack_escapes: whether a stack address may have been stored outside the stack.
         above: registers that hold, at entry, no address below the stack pointer, though they may hold one of the stack.
+        saving: the operations that save registers, see `saved_words`, if what they save is assumed to stay.
     """
 
     image: Image
     words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
     above: frozenset[Location] = frozenset()
+    saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
     _parts: list[tuple[int, bytes]] = field(default_factory=list)
     _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
 

@@ -67,6 +67,8 @@ class RememberedValues:
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
         callees: Callees | None = None,
         called: CallKey | None = None,
+        *,
+        keeps_saved: bool = False,
     ) -> Values:
         """As `analysis.analyze_values`.
 
@@ -77,9 +79,10 @@ class RememberedValues:
         *Soundness:* as said of the module.
         """
         if image is not self.image or lifter is not self.lifter:
-            return analyze_values(image, lifter, graph, arguments, words, ranges, rounds, callees, called)
+            rest = words, ranges, rounds, callees, called
+            return analyze_values(image, lifter, graph, arguments, *rest, keeps_saved=keeps_saved)
         given = (frozenset(one.items()) for one in (arguments, words, ranges, rounds))
-        known = self._found.setdefault((graph, *given, called, callees is None), [])
+        known = self._found.setdefault((graph, *given, called, callees is None, keeps_saved), [])
         for effects, values in known:
             if callees is None or all(callees(key) == effect for key, effect in effects.items()):
                 return values
@@ -91,9 +94,8 @@ class RememberedValues:
             asked[key] = effect = callees(key)  # type: ignore[misc]  # it is none only where nobody asks
             return effect
 
-        values = analyze_values(
-            image, lifter, graph, arguments, words, ranges, rounds, None if callees is None else noted, called
-        )
+        rest = words, ranges, rounds, None if callees is None else noted, called
+        values = analyze_values(image, lifter, graph, arguments, *rest, keeps_saved=keeps_saved)
         if self.left is not None:
             self.left -= _OF_AN_ANALYSIS + values.visits
         if self._points + len(values.states) <= _MOST_POINTS:

@@ -62,6 +62,7 @@ class Values:
         stack_escapes: whether a stack address may have been stored outside the stack.
         meetings: symbols that are defined where ways meet within the block of a point.
         visits: how often a block was executed to find them.
+        saving: the operations that save registers, where that is assumed to stay, see `saved_words`.
     """
 
     graph: Supergraph
@@ -80,6 +81,7 @@ class Values:
     stack_escapes: bool = False
     meetings: Meetings = no_meetings
     visits: int = 0
+    saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
     @cached_property
     def order(self) -> FlowOrder[Edge]:

@@ -5,12 +5,13 @@ Words: transfer function, abstract state, stack separation (docs/explanation/glo
 *Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
 registers only in its output, refused. A store changes everything that it may overlap; a store through a number does
 not reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may
-hold a stack address only after one was stored outside the stack, which then holds for the whole analysis.
+hold a stack address only after one was stored outside the stack, which then holds for the whole analysis. What is told
+of words that registers were saved in rests on ``saved-registers``, see `saved_words`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -36,6 +37,7 @@ from wcet_probe.analyzer.values.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.needed_operations import Needed
 from wcet_probe.analyzer.values.plain_numbers import plain_number
 from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
+from wcet_probe.analyzer.values.saved_words import moves, note_store, release, stack_pointer, still_saved
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.term_table import Term
@@ -64,11 +66,15 @@ class Flow:
 
 
 class _Prepared(NamedTuple):
-    """An instruction with its needed operations: their numbers, and what they are where control goes straight on."""
+    """An instruction with its needed operations: their numbers, and what they are where control goes straight on.
+
+    It ``releases`` if the stack pointer moves, or registers are saved, and it is assumed that these stay.
+    """
 
     instruction: PreparedInstruction
     steps: tuple[Computation | int, ...]
     needed: Sequence[int]
+    releases: bool
 
 
 class Transfer:
@@ -90,6 +96,8 @@ class Transfer:
     ) -> None:
         self._lifter, self._terms, self._memory, self._meetings = lifter, terms, memory, meetings
         self._needed = needed
+        self._stack_pointer = stack_pointer(lifter)
+        self._saving = {address for address, _ in memory.saving}
         self._steps: dict[tuple[Same[tuple[PcodeOp, ...]], Sequence[int]], tuple[Computation | int, ...]] = {}
         self._blocks: dict[int, tuple[Sequence[LiftedInstruction], tuple[_Prepared, ...]]] = {}
 
@@ -120,7 +128,7 @@ class Transfer:
         prepared, dead = self._block(place, instructions)
         last, fork, flows = len(instructions) - 1, state, [Flow("fall", None, state)]
         make = partial(_Run, self, place, accesses=accesses, transfers=transfers)
-        for number, (one, steps, own) in enumerate(prepared):
+        for number, (one, steps, own, releases) in enumerate(prepared):
             if one.is_straight:
                 for flow in flows:
                     self._straight(make, one, steps, flow.state)
@@ -128,6 +136,7 @@ class Transfer:
             else:
                 fork, run = flows[0].state.copy() if len(flows) == 1 else fork, make(one)
                 flows = [way for flow in flows for way in self._branching(run, flow.state, frozenset(own))]
+            self._release(flows if releases else ())
             if number == last:
                 break
             if lost := next((flow for flow in flows if flow.way != "fall"), None):
@@ -144,6 +153,11 @@ class Transfer:
             settle_stack_addresses(flow.state)
         return _without_dead(flows, dead)
 
+    def _release(self, flows: Iterable[Flow]) -> None:
+        """The stack pointer may have moved."""
+        for flow in flows:
+            release(flow.state, self._stack_pointer)
+
     def _block(
         self, place: int, instructions: Sequence[LiftedInstruction]
     ) -> tuple[Sequence[_Prepared], Sequence[Location]]:
@@ -159,7 +173,9 @@ class Transfer:
             prepared, key = PreparedInstruction.of(instruction, self._lifter), (Same(instruction.ops), own)
             if key not in self._steps:
                 self._steps[key] = computations(prepared, self._terms, own) if prepared.is_straight else ()
-            yield _Prepared(prepared, self._steps[key], own)
+            is_saving = instruction.address in self._saving
+            releases = bool(self._saving) and (is_saving or moves(instruction, self._stack_pointer))
+            yield _Prepared(prepared, self._steps[key], own, releases)
 
     @staticmethod
     def _straight(
@@ -441,6 +457,7 @@ class _Run:
                 if content is not None:
                     return self._terms.constant(content, bits)
             held = state.read(place)
+            held = still_saved(state, place) if held is None and self._memory.saving else held
             if held is not None:
                 return held
         asserted = (
@@ -483,6 +500,9 @@ class _Run:
         if (state.base(value) is not Base.NUMBER or state.has_low_part(value)) and base is not Base.STACK:
             self._memory.stack_escapes = True
         place = self._place_of(state, pointer, size_bytes)
+        if self._memory.saving:
+            is_saving = (self._instruction.address, index) in self._memory.saving
+            note_store(state, place, value, is_saving=is_saving)
         if place is not None:
             # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
             state.forget(state.overlapping(place))

@@ -17,6 +17,10 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
+_IF_OVERWRITTEN = (
+    ", or, where a store by an index without a bound may go to where the function saved its registers, let bound take "
+    "it that none does: --assume saved-registers"
+)
 _REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
 
 
@@ -37,10 +41,11 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
         )
     for index in values.unwinding:
         place = image.location(graph.points[index].block.last_address)
+        remedy = "" if values.saving else _IF_OVERWRITTEN
         raise AnalysisError(
             f"the return at {place} is not known to be one of its function: where it goes is not known, and the stack "
             "pointer is not the one that the function was entered with (longjmp, an exception or a switch of "
-            "contexts): such code is not analysed; let the function return by its own frame."
+            f"contexts): such code is not analysed; let the function return by its own frame{remedy}."
         )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)

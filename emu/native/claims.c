@@ -2,6 +2,7 @@
 #include "claims.h"
 
 #include <stddef.h>
+#include <string.h>
 
 static void break_claim(struct wp_claims *claims, enum wp_claim_kind kind, uint32_t index, uint64_t value)
 {
@@ -26,6 +27,9 @@ void wp_claims_begin(struct wp_claims *claims, const struct wp_loops *loops, uin
     claims->instructions = instructions;
     claims->cycles = cycles;
     claims->has_line_before = false;
+    if (claims->setup.saved)
+        memset(claims->setup.saved, 0, claims->setup.stack_words);
+    claims->lowest_saved = claims->saving_pc = UINT32_MAX;
     for (uint32_t i = 0; i < entry->change_count; i++)
         entry->changes[i].count = 0;
     for (uint32_t i = 0; i < entry->line_count; i++)
@@ -48,6 +52,42 @@ void wp_claims_block(struct wp_claims *claims, uint32_t first, uint32_t behind)
         return;
     for (uint32_t i = entry->events_before[first]; i < entry->events_before[behind]; i++)
         entry->flows[entry->events[i].flow].sum += entry->events[i].weight;
+}
+
+/* What lies below the stack pointer is saved no more. */
+void wp_claims_release(struct wp_claims *claims, uint32_t stack_pointer)
+{
+    const struct wp_claim_setup *const setup = &claims->setup;
+    for (; claims->lowest_saved < stack_pointer; claims->lowest_saved += 4) {
+        const uint32_t word = (claims->lowest_saved - setup->stack_base) / 4;
+        if (word >= setup->stack_words) {
+            claims->lowest_saved = UINT32_MAX;
+            return;
+        }
+        setup->saved[word] = 0;
+    }
+}
+
+/* A store to words of the stack: it saves a register, or goes to a known place, or must leave those that are saved. */
+static void check_saved(struct wp_claims *claims, const struct wp_access_claim *claim, uint32_t pc, uint32_t address,
+                        uint32_t bytes)
+{
+    const struct wp_claim_setup *const setup = &claims->setup;
+    const bool goes_on = pc == claims->saving_pc && address == claims->saving_next;
+    claims->saving_number = goes_on ? claims->saving_number + 1 : 0;
+    claims->saving_pc = pc;
+    claims->saving_next = address + bytes;
+    const bool saves = claims->saving_number < 32 && claim->saves >> claims->saving_number & 1;
+    for (uint32_t at = address & ~3u; at - (address & ~3u) < bytes + (address & 3); at += 4) {
+        const uint32_t word = (at - setup->stack_base) / 4;
+        if (at < setup->stack_base || word >= setup->stack_words)
+            continue;
+        if (setup->saved[word] && !claim->saves && !(claim->flags & WP_KNOWN_PLACE))
+            break_claim(claims, WP_SAVED, 0, at);
+        setup->saved[word] = saves;
+        if (saves && at < claims->lowest_saved)
+            claims->lowest_saved = at;
+    }
 }
 
 static bool in_ranges(const struct wp_claims *claims, const struct wp_access_claim *claim, uint32_t address)
@@ -149,6 +189,8 @@ void wp_claims_access(struct wp_claims *claims, uint32_t row, uint32_t range, ui
         if (is_store && !(claim->flags & WP_MAY_BE_FRAME) && address >= claims->setup.stack_base &&
             address < claims->stack_pointer)
             break_claim(claims, WP_FRAME, 0, address);
+        if (is_store && claims->setup.saved)
+            check_saved(claims, claim, pc, address, bytes);
         if (claims->setup.line_bytes)
             check_lines(claims, claim, range, address, bytes, is_store);
         if (!is_store && entry->word_count)

@@ -31,9 +31,10 @@ enum wp_claim_kind {
     WP_INSTRUCTIONS,
     WP_CYCLES,
     WP_POINT,
-    WP_WAY
+    WP_WAY,
+    WP_SAVED
 };
-enum { WP_MAY_BE_FRAME = 1, WP_FIRST_VISIT = 2, WP_ONLY_AGAIN = 4, WP_MAY_CROSS = 8 };
+enum { WP_MAY_BE_FRAME = 1, WP_FIRST_VISIT = 2, WP_ONLY_AGAIN = 4, WP_MAY_CROSS = 8, WP_KNOWN_PLACE = 16 };
 
 /* Of all loads, or all stores, of an instruction. */
 struct wp_access_claim {
@@ -42,6 +43,7 @@ struct wp_access_claim {
     uint32_t set_row;        /* of the table of sets; 0: any set */
     uint32_t changes, lines; /* 1 + index of what counts it; 0: nothing */
     uint32_t flags;
+    uint32_t saves, unused; /* a bit for each store, in the order of addresses: it saves a register */
 };
 
 /* Accesses to another line than the access before. */
@@ -99,8 +101,9 @@ struct wp_claim_setup {
     const uint32_t *first_line; /* a range of memory each: number of its first line */
     const uint32_t *line_row;   /* a range of memory each: where its lines start in tables of lines */
     uint32_t *visited;          /* a line each: the call that visited it and has not stored to it since */
+    uint8_t *saved;             /* a word of the stack each: a register is saved there; NULL: nobody asks */
     uint32_t entry_count, line_bytes, sets; /* of the data cache; line_bytes 0: there is none */
-    uint32_t stack_base;
+    uint32_t stack_base, stack_words, unused;
     uint32_t fetch_line_cycles, data_line_cycles, single_cycles, write_allocate;
 };
 
@@ -115,12 +118,14 @@ struct wp_claims {
     struct wp_broken_claim broken;
     uint64_t instructions, cycles; /* when the call began */
     uint32_t call, stack_pointer, line_before;
+    uint32_t lowest_saved, saving_pc, saving_next, saving_number; /* no word below is saved; the store before */
     bool in_call, has_line_before;
 };
 
 void wp_claims_begin(struct wp_claims *claims, const struct wp_loops *loops, uint32_t row, uint32_t stack_pointer,
                      uint64_t instructions, uint64_t cycles);
 void wp_claims_block(struct wp_claims *claims, uint32_t first, uint32_t behind);
+void wp_claims_release(struct wp_claims *claims, uint32_t stack_pointer);
 void wp_claims_access(struct wp_claims *claims, uint32_t row, uint32_t range, uint32_t pc, uint32_t address,
                       uint32_t bytes, bool is_store);
 void wp_claims_end(struct wp_claims *claims, const struct wp_loops *loops, uint64_t instructions, uint64_t cycles);

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-WP_EXPORT uint32_t wp_abi_version(void) { return 13; }
+WP_EXPORT uint32_t wp_abi_version(void) { return 14; }
 
 WP_EXPORT void wp_observer_close(struct wp_observer *observer)
 {
@@ -374,6 +374,8 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
         wp_observer_operation(observer, engine, (uint32_t)address);
     if (observer->claims.setup.entries) {
         wp_observer_call(observer, engine, first, (uint32_t)address - setup->harness_base < setup->harness_bytes);
+        if (observer->claims.active && observer->claims.setup.saved)
+            wp_claims_release(&observer->claims, read_register(observer, engine, setup->stack_pointer));
         wp_claims_block(&observer->claims, first, behind);
     }
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;

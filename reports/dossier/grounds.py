@@ -18,6 +18,7 @@ _FIRST = (
     "aligned-accesses",
     "fifo-replacement",
     "stack-separation",
+    "saved-registers",
     "alignment",
     "stack-alignment",
     "return-address",

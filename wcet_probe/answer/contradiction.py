@@ -193,6 +193,7 @@ _ACCESSED: Mapping[ClaimKind, str] = {
     ClaimKind.ADDRESS: "outside of what the value analysis allows there",
     ClaimKind.SET: "in a set of the cache that is excluded there",
     ClaimKind.FRAME: "in the call's own stack, against the assumption stack-separation",
+    ClaimKind.SAVED: "where a function had saved a register, against the assumption saved-registers",
     ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
     ClaimKind.POINT: "against what the proof says of it on this call path",
     ClaimKind.WAY: "to where the value analysis excludes it on this call path",

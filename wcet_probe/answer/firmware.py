@@ -29,6 +29,9 @@ from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Assumption, Bound, FactEffects, Units
 from wcet_probe.model.target import Target
 
+ASSUMABLE = ("saved-registers",)
+"""Ids of assumptions that are made only for who asks."""
+
 
 @dataclass(frozen=True, slots=True)
 class FirmwareRequest:
@@ -46,6 +49,7 @@ class FirmwareRequest:
             none can be given.
         initial_data: whether memory is taken to hold at entry what the file says, or what the calls ``after`` leave.
         is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
+        assume: ids of assumptions that may be made where there is no bound without them, see `ASSUMABLE`.
     """
 
     elf: Path
@@ -59,6 +63,7 @@ class FirmwareRequest:
     initial_data: bool = False
     after: Sequence[Statement] = ()
     is_run: bool = False
+    assume: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         summaries=not request.is_run,
         given=read_given(facts, image, request.described) if request.described else {},
         initial=initial,
+        keeps_saved="saved-registers" in request.assume,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

@@ -35,6 +35,7 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.reached_calls import ReachedCall
 from wcet_probe.errors import ContradictionError, EmulationError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
+from wcet_probe.model.held_calls import ClaimKind
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.observed_run import Found, Observed, ObservedCall
 from wcet_probe.model.scenario import InitialCache
@@ -286,7 +287,8 @@ class _Guest:
         bound, machine, image = self.found.bound, self.machine, self.found.image
         counts = machine.loop_counts()
         broken = machine.broken_claim()
-        if broken is not None and broken.fact:  # a fact that is false is the cause of the rest, and is named first
+        # A fact, or an assumption on saved registers, that is false is the cause of the rest, and is named first.
+        if broken is not None and (broken.fact or broken.kind is ClaimKind.SAVED):
             raise refusal(broken, image, text)
         check_loops(bound.loop_claims, counts, image, text)
         if broken is not None:

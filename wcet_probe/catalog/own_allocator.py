@@ -14,7 +14,7 @@ from typing import Any
 from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetPromise
+from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification
 
 MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
@@ -139,7 +139,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_end=end,
             elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
         ),
-        promise=_promise(table, parameters),
+        promise=_specification(table, parameters),
         found=found_states(folder),
     )
     heap.finish("size_macro", "symbol", "growth", "start", "end")
@@ -328,7 +328,7 @@ def _complexity(table: Table) -> Mapping[str, Complexity]:
     return MappingProxyType(found)
 
 
-def _promise(table: Table, parameters: Collection[Parameter]) -> SetPromise | None:
+def _specification(table: Table, parameters: Collection[Parameter]) -> SetSpecification | None:
     """The cache sets that the allocator keeps to, by names of its ``parameters``."""
     if "promise" not in table:
         return None
@@ -336,7 +336,7 @@ def _promise(table: Table, parameters: Collection[Parameter]) -> SetPromise | No
     for key in ("first_set", "sets", "cache_sets", "line_bytes"):
         if promise.text(key) not in names:
             raise promise.error(key, str(unknown_name("parameter", promise.text(key), names)))
-    found = SetPromise(
+    found = SetSpecification(
         first_set=promise.text("first_set"),
         sets=promise.text("sets"),
         cache_sets=promise.text("cache_sets"),

@@ -110,6 +110,11 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
 
 def outcomes_of(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """As `execute`, but for each way in which a conditional instruction is executed, or is not."""
+    machine.begin(instruction)
+    return machine.released(_ways(machine, instruction, state), SP)
+
+
+def _ways(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     name, sets_flags, condition = mnemonic(instruction)
     following = instruction.address + instruction.size_bytes
     if name in {"cbz", "cbnz"}:

@@ -26,8 +26,9 @@ from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
+from wcet_probe.certificate.saved_words import saving_stores
 from wcet_probe.certificate.shown import check_shown
-from wcet_probe.certificate.state import Place
+from wcet_probe.certificate.state import Place, is_saved
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
@@ -213,10 +214,13 @@ class _Check:
 
     def _covered(self) -> Finding:
         flags, is_separate = flags_of(self._records[0]), "stack-separation" in self._listed
+        is_said = any(is_saved(place) for values in self._invariants.values() for place in values)
+        keeps = is_said or "saved-registers" in self._listed
+        saving = saving_stores(self._code.image, self._code.instructions, self._graph) if keeps else {}
         self._coverage = cover(
-            self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate
+            self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate, saving=saving
         )
-        self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
+        self._used |= dict.fromkeys(sorted({*self._coverage.assumptions, *(("saved-registers",) if is_said else ())}))
         count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
         if self._coverage.open:
             return Finding("graph", OPEN, _shortened(self._coverage.open))

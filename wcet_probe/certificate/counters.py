@@ -64,7 +64,7 @@ def most_executions(
     def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
         """What holds where a round ends, with what ``counters`` held where it began as bases."""
         start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
-        machine = Machine(code.image, coverage.escapes)
+        machine = Machine(code.image, coverage.escapes, saving=coverage.saving)
         found = follow(code, machine, graph, header, State(start), inside, bases, stop=header)
         is_followed = machine.found_escape <= coverage.escapes
         return [found[edge.name] for edge in back if edge.name in found] if is_followed else None

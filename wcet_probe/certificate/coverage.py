@@ -24,6 +24,7 @@ from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.return_addresses import SparingMachine, returning_to_caller
+from wcet_probe.certificate.saved_words import Saving
 from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
@@ -97,6 +98,7 @@ class Coverage:
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
         escapes: whether a stack address may stand in memory.
+        saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
     """
 
@@ -107,6 +109,7 @@ class Coverage:
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     escapes: bool = False
+    saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
 
 
@@ -148,10 +151,11 @@ def cover(
     flags: Flags = MappingProxyType({}),
     *,
     is_separate: bool = True,
+    saving: Saving = MappingProxyType({}),
 ) -> Coverage:
     """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said of ``flags``.
 
-    It is told whether *stack-separation* is assumed.
+    It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
 
     Raises:
         VerificationError: one of them does not.
@@ -159,15 +163,15 @@ def cover(
     symbol = code.image.symbols.get(graph.entry_function)
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
-    machine = Machine(code.image, is_separate=is_separate)
+    machine = Machine(code.image, is_separate=is_separate, saving=saving)
     found = _covered(code, machine, graph, invariants, flags)
     if machine.found_escape:
-        machine = Machine(code.image, escapes=True)
+        machine = Machine(code.image, escapes=True, saving=saving)
         found = _covered(code, machine, graph, invariants, flags)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
-    found.escapes = machine.escapes
+    found.escapes, found.saving = machine.escapes, saving
     state = code.isa.entry_state()
     state.values |= arguments
     asserted = outside(state, invariants[graph.entry])

@@ -7,7 +7,7 @@ Rules that rest on an assumption are noted in `Machine.used` when they are appli
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import count
@@ -30,7 +30,7 @@ from wcet_probe.certificate.numbers import (
     unknown,
     unsigned,
 )
-from wcet_probe.certificate.state import STATIC, State, known_words
+from wcet_probe.certificate.state import SAVED, STATIC, State, known_words, saved_words
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
@@ -66,6 +66,7 @@ class Machine:
         is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
         used: rules that rest on an assumption.
         constant_store: an address of memory that is taken to be constant, which a store surely goes to.
+        saving: the instructions that save registers, and which of their stores do, if these are assumed to stay.
     """
 
     image: Image
@@ -74,6 +75,9 @@ class Machine:
     used: set[str] = field(default_factory=set)
     is_separate: bool = True
     constant_store: int | None = None
+    saving: Mapping[int, Collection[int]] = field(default_factory=dict)
+    _saves: Collection[int] = ()
+    _stores: int = 0
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
     _holds_stack: bool = False
@@ -122,7 +126,10 @@ class Machine:
     def load(self, address: Value, size_bytes: int, state: State, *, is_signed: bool = False) -> tuple[Value, object]:
         """What a load finds, and its name; ``is_signed`` extends the sign of less than a word."""
         if address.base == "stack" and address.is_constant and size_bytes == 4 and address.low % 4 == 0:
-            return state.read(address.low), state.name(address.low)
+            is_saved = self.saving and address.low not in state.values and SAVED + address.low in state.values
+            place = address.low + (SAVED if is_saved else 0)
+            self.used |= {"saved-registers"} if is_saved else set()
+            return state.read(place), state.name(place)
         self._note_copies(is_far=self._is_far(address))
         found = self.table(address, size_bytes)
         if found is not None:
@@ -183,6 +190,7 @@ class Machine:
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """A store. One that is not derived from the stack pointer misses the stack: *stack-separation*."""
+        self._note_saved(address, size_bytes, value, name, state)
         if address.base == "stack":
             low, high = address.low, address.high + size_bytes
             for place in [p for p in known_words(state) if low < p + 4 and p < high]:
@@ -209,6 +217,36 @@ class Machine:
         if self._is_far(address):
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
+
+    def begin(self, instruction: Instruction) -> None:
+        """``instruction`` is executed next."""
+        self._saves, self._stores = self.saving.get(instruction.address, ()), 0
+
+    def _note_saved(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
+        """Of what is saved a store to one known place changes what it overlaps; any other nothing: *saved-registers*.
+
+        If a register is saved in a place that is not known, nothing is known to be saved.
+        """
+        if not self.saving:
+            return
+        is_saving = self._stores in self._saves
+        self._stores += 1
+        is_known = address.base == "stack" and address.is_constant
+        low, high = SAVED + address.low, SAVED + address.low + size_bytes
+        for place in saved_words(state) if is_known or is_saving else ():
+            if not is_known or (low < place + 4 and place < high):
+                state.drop(place)
+        if is_saving and is_known and size_bytes == 4 and address.low % 4 == 0:
+            state.write(low, value, name)
+
+    def released(self, outcomes: list[Outcome], stack_pointer: str) -> list[Outcome]:
+        """``outcomes`` of an instruction, behind which what may be below the stack pointer is saved no more."""
+        for outcome in outcomes if self.saving else ():
+            pointer = outcome.state.read(stack_pointer)
+            for place in saved_words(outcome.state):
+                if pointer.base != "stack" or place - SAVED < pointer.high:
+                    outcome.state.drop(place)
+        return outcomes
 
     def _is_alias(self, first: int, last: int) -> bool:
         """Whether a store may change a bit of another address (bit-banding, Cortex-M4 TRM, ARM DDI 0439)."""

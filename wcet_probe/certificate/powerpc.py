@@ -49,6 +49,11 @@ def entry_state() -> State:
 
 def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
+    machine.begin(instruction)
+    return machine.released(_executed(machine, instruction, state), SP)
+
+
+def _executed(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     following = instruction.address + 4
     word = machine.encoding(instruction.address)
     if word is None:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from wcet_probe.certificate.numbers import WORD, Value
-from wcet_probe.certificate.state import STATIC, Place
+from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
+from wcet_probe.certificate.state import SAVED, STATIC, Place, is_saved
 from wcet_probe.errors import VerificationError
 
 MOST_CHARACTERS = 64 << 20
@@ -27,6 +27,7 @@ _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00
 _NUMBER, _RELATION = f" {_NATURAL}", "(?:[<>=!]=|[<>])[su]"
 _RELATIONS = f"(-|{_RELATION}(?:,{_RELATION})*)"
 _PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,9})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
+_PLACE_OR_SAVED = f"{_PLACE[:-1]}|saved:(?:0|-?[1-9][0-9]{{0,9}}))"
 _RECORDS = {
     kind: re.compile(f"{kind} {pattern}")
     for kind, pattern in {
@@ -47,7 +48,7 @@ _RECORDS = {
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
         "count": f"{_NAME} ([1-9][0-9]*)",
         "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} {_PLACE} (number|stack|link|any)" + 3 * f" {_NATURAL}",
+        "invariant": f"{_NAME} {_PLACE_OR_SAVED} (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
         "flags": f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
@@ -170,7 +171,9 @@ def graph_of(records: Records) -> Graph:
 def place_of(text: str) -> Place:
     """The place that records call ``text``."""
     kind, _, where = text.partition(":")
-    return text if not where else int(where) if kind == "stack" else STATIC + int(where, 16)
+    if not where:
+        return text
+    return STATIC + int(where, 16) if kind == "static" else int(where) + (SAVED if kind == "saved" else 0)
 
 
 def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
@@ -191,5 +194,13 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
             low -= WORD
         most = WORD if is_plain and low >= 0 else WORD // 2
         demand(low + stride * steps < most, f"the values of {text} at {node} wrap")
-        found[node][place] = Value(base, low, low + stride * steps, stride)
+        value = Value(base, low, low + stride * steps, stride)
+        # It would be taken for a saved word of which nothing is known, and be one of which nobody knows that it is one.
+        demand(not (is_saved(place) and says_nothing(place, value)), f"nothing is said of {text} at {node}")
+        found[node][place] = value
     return found
+
+
+def says_nothing(place: Place, value: Value) -> bool:
+    """Whether ``value`` is what a place may hold of which nothing is written."""
+    return value == (ANY if isinstance(place, int) else TOP)

@@ -2,7 +2,8 @@
 """What the checker knows where an instruction begins, and what a comparison or a join of ways makes of it.
 
 Places are registers by name and words of memory (``int``): of the stack by their offset from the stack pointer at the
-entry of the analysed function, of static memory by their address and 2**32. A register of which nothing is written is
+entry of the analysed function, of static memory by their address and 2**32; a word that a register was saved in has a
+second place, `SAVED` and its offset, where *saved-registers* is assumed. A register of which nothing is written is
 any number that is not derived from the stack pointer; a word of which nothing is written may be anything.
 """
 
@@ -33,6 +34,8 @@ from wcet_probe.certificate.numbers import (
 Place = str | int
 STATIC = WORD
 """The place of a word of static memory is its address and this."""
+SAVED = -(1 << 40)
+"""The place of a word of the stack as a register was saved there is its offset and this."""
 
 
 class Comparison(NamedTuple):
@@ -130,6 +133,16 @@ class State:
         """Nothing is known of a word of the stack any more; what was loaded from it keeps the name of its old value."""
         self.values.pop(place, None)
         self.names[place] = object()
+
+
+def saved_words(state: State) -> list[int]:
+    """The places of words in which registers are saved."""
+    return [place for place in state.values if isinstance(place, int) and is_saved(place)]
+
+
+def is_saved(place: Place) -> bool:
+    """Whether it is that of a word as a register was saved there."""
+    return isinstance(place, int) and place < SAVED // 2
 
 
 def known_words(state: State) -> set[int]:

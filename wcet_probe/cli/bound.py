@@ -44,6 +44,7 @@ Exit codes: 0 bounded, 1 failure, 2 bad usage or input, 4 no bound
 _FIRMWARE_ONLY = (
     "after",
     "initial_data",
+    "assume",
     "entry",
     "facts",
     "source",
@@ -89,6 +90,12 @@ def _cache_sets(text: str) -> tuple[int, int]:
 @click.option("--run-file", type=click.Path(path_type=Path), metavar="FILE", help="A file of calls to emulate.")
 @click.option("--initial-data", is_flag=True, help="Memory holds at entry what FILE.elf says: an assumption.")
 @click.option("--after", metavar="CALLS", help="Of --initial-data: and what these calls leave, as 'init()'.")
+@click.option(
+    "--assume",
+    multiple=True,
+    type=click.Choice(["saved-registers"]),
+    help="What may be assumed where there is no bound without it; repeatable.",
+)
 @click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")
 @click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, metavar="N", help="Of --search.")
@@ -183,6 +190,7 @@ def _bound_firmware(
         initial_data=initial,
         after=_statements(after) if after else (),
         is_run=bool(script),
+        assume=others["assume"],
     )
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         try:

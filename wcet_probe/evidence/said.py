@@ -60,6 +60,13 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         ),
         "every emulated run holds each store of such an instruction against it",
     ),
+    "saved-registers": (
+        (
+            "a store whose target is not known does not change a word that a function saved a register in, as long as "
+            "the function has not given up that part of its stack"
+        ),
+        "every emulated run holds each store against it",
+    ),
     "stack-alignment": ("the stack pointer is a multiple of 8 at entry, as the calling convention asks", _STACK),
     "return-address": ("functions return to their callers", "every call that the second engine repeats"),
     "alignment": ("no data access crosses a cache line at {places}", "every emulated run"),

@@ -24,6 +24,7 @@ class ClaimKind(StrEnum):
     CYCLES = "cycles"
     POINT = "point"
     WAY = "way"
+    SAVED = "saved"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from typing import NamedTuple
 
 from wcet_probe.model.watched_loop import WatchedLoop
 
@@ -288,6 +289,13 @@ class RegisterRange:
     steps: int
 
 
+class SavingStore(NamedTuple):
+    """The instruction at ``address`` saves registers by those of its stores, in the order of their addresses."""
+
+    address: int
+    stores: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Bound:
     """A proved upper bound of the WCET of one function.
@@ -316,6 +324,7 @@ class Bound:
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
         pointer_facts: which facts about pointers are proved; empty where nobody asked.
+        saving_stores: what saves registers, where it is assumed that no store of unknown target changes what is saved.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
     """
 
@@ -343,6 +352,7 @@ class Bound:
     initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
     point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
     pointer_facts: tuple[PointerVerdict, ...] = ()
+    saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)
 
     @property
     def certificates(self) -> tuple[str, ...]:

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: 0BSD
+"""The instructions that save registers: where a function begins, before control goes elsewhere.
+
+What they store are registers that the calling convention lets a function change only for a while, or the address to
+return to, each as it was where the function was entered; and they store it by way of the stack pointer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeAlias
+
+from wcet_probe.certificate.operands import ALIASES
+from wcet_probe.certificate.records import Graph
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.target import Isa
+
+Saving: TypeAlias = Mapping[int, Collection[int]]
+"""By the address of an instruction, which of its stores save a register, in the order of their addresses."""
+_MOST_INSTRUCTIONS = 64
+_WORD_BYTES = 4
+_ALWAYS = 14
+_FROM_LINK = re.compile(r"mflr (r\d+)")
+_STORED = re.compile(r"(?:str|strd|stw|stwu)(?:\.w)? (.*?), (?:\[|-?[0-9a-fx]+\()")
+
+
+def saving_stores(image: Image, instructions: Mapping[int, Instruction], graph: Graph) -> Saving:
+    """The instructions of ``image`` that save registers, of functions that are called or have a symbol.
+
+    Args:
+        image: the binary.
+        instructions: of it, by address.
+        graph: of the certificate, whose edges tell calls to addresses that are not in the instruction.
+    """
+    entries = {graph.nodes[graph.entry][0], *(one.address for one in image.functions)}
+    entries |= {graph.nodes[edge.target][0] for edge in graph.edges if ":call" in edge.name}
+    entries |= {one.branch_target for one in instructions.values() if one.control is Control.CALL and one.branch_target}
+    found: dict[int, frozenset[int]] = {}
+    for entry in sorted(entries):
+        found.update(_saved_by(image.isa, entry, instructions))
+    return found
+
+
+def _saved_by(
+    isa: Isa, entry: int, instructions: Mapping[int, Instruction]
+) -> Iterator[tuple[int, frozenset[int]]]:  # fmt: skip
+    """The instructions that save registers from ``entry`` on, and which of their stores do."""
+    is_power = isa is Isa.POWERPC
+    pointer, numbers = ("r1", range(14, 32)) if is_power else ("r13", range(4, 12))
+    kept = {*(f"r{number}" for number in numbers), "lr" if is_power else "r14"}
+    address = entry
+    for _ in range(_MOST_INSTRUCTIONS):
+        one = instructions.get(address)
+        if one is None or one.control is not Control.NEXT or one.condition != _ALWAYS or one.in_it_block:
+            return
+        stored = _stored_registers(one, pointer)
+        saving = frozenset(number for number, register in enumerate(stored) if register in kept)
+        if saving:
+            yield one.address, saving
+        link = _FROM_LINK.fullmatch(one.text) if "lr" in kept else None
+        kept -= one.writes
+        kept |= {link[1]} if link else set()
+        address += one.size_bytes
+
+
+def _stored_registers(one: Instruction, pointer: str) -> list[str]:
+    """The registers that ``one`` stores by way of the stack pointer, in the order of their addresses."""
+    if len(one.accesses) != 1:
+        return []
+    (access,) = one.accesses
+    is_plain = access.kind is AccessKind.STORE and access.bytes_each == _WORD_BYTES and access.index is None
+    if not is_plain or access.base != pointer:
+        return []
+    name, _, operands = one.text.partition(" ")
+    if "{" in operands:
+        braced = operands.partition("{")[2].partition("}")[0]
+        return sorted((_register(text) for text in braced.split(", ")), key=lambda text: int(text[1:]))
+    if name == "stmw":
+        first = int(operands.partition(",")[0].removeprefix("r"))
+        return [f"r{number}" for number in range(first, first + access.count)]
+    found = _STORED.match(one.text)
+    registers = [_register(text) for text in found[1].split(", ")] if found else []
+    return registers if len(registers) == access.count else []
+
+
+def _register(text: str) -> str:
+    return ALIASES.get(text, text)
