@@ -1,4 +1,4 @@
-"""The layouts of ``emu/native/claims.h`` and ``ways.h``, and nothing of their meaning."""
+"""The layouts of ``emu/native/claims.h`` and ``call_paths.h``, and nothing of their meaning."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class FlowEntriesLayout(Structure):
     _fields_ = [("weight", c_int64), ("before", c_uint64), ("loop", c_uint32), ("flow", c_uint32)]
 
 
-class WayAccessLayout(Structure):
-    """``struct wp_way_access``."""
+class PathAccessLayout(Structure):
+    """``struct wp_path_access``."""
 
     _fields_ = [("range", ClaimRangeLayout), *((name, c_uint32) for name in ("row", "flags", "set_row"))]
 
 
-class WayPointLayout(Structure):
-    """``struct wp_way_point``."""
+class PathPointLayout(Structure):
+    """``struct wp_path_point``."""
 
     _fields_ = [
         *((name, c_uint32) for name in ("first", "behind", "first_next", "next_count", "first_access", "access_count")),
@@ -83,13 +83,13 @@ class WayPointLayout(Structure):
     ]
 
 
-class WaysLayout(Structure):
-    """``struct wp_ways``."""
+class PathsLayout(Structure):
+    """``struct wp_paths``."""
 
     _fields_ = [
-        ("points", POINTER(WayPointLayout)),
+        ("points", POINTER(PathPointLayout)),
         ("next", POINTER(c_uint32)),
-        ("accesses", POINTER(WayAccessLayout)),
+        ("accesses", POINTER(PathAccessLayout)),
         ("sets", POINTER(c_uint8)),
         ("ends", POINTER(c_uint8)),
         ("here", POINTER(c_uint32)),
@@ -122,7 +122,7 @@ class EntryClaimsLayout(Structure):
             (name, c_uint32)
             for name in ("entry_row", "change_count", "line_count", "word_count", "flow_count", "entry_count")
         ),
-        ("ways", WaysLayout),
+        ("paths", PathsLayout),
     ]
 
 

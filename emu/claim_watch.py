@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from wcet_probe.build.image import require_symbol
 from wcet_probe.emu import claim_layouts as layouts
+from wcet_probe.emu.call_path_tables import CallPathTables
 from wcet_probe.emu.loops import LoopTable
 from wcet_probe.emu.memory import Region
 from wcet_probe.emu.tables import CodeTable
-from wcet_probe.emu.way_tables import WayTables
 from wcet_probe.identity import Same
 from wcet_probe.model.access_claims import AccessClaim, access_claims
 from wcet_probe.model.held_calls import BrokenClaim, ClaimKind, HeldCalls
@@ -92,7 +92,8 @@ class ClaimWatch:
 
         That is where flow claims count; and everywhere, where calls are followed through the points of a proof.
         """
-        followed = [range(self._row_count + 1)] if any(entry.layout.ways.point_count for entry in self._entries) else []
+        is_followed = any(entry.layout.paths.point_count for entry in self._entries)
+        followed = [range(self._row_count + 1)] if is_followed else []
         return [entry.events_before for entry in self._entries] + followed
 
     def calls(self) -> tuple[HeldCalls, ...]:
@@ -152,7 +153,7 @@ class _Entry:
         self._line_rows, self._stamps = _line_rows(known.counted, guest.line_count, set_count)
         self._word_rows = _rows(layouts.WordClaimLayout, (_word(word, guest) for word in bound.words))
         self._flow_rows = _rows(layouts.FlowClaimLayout, ((claim.constant, 0, 0) for claim in bound.flow_claims))
-        self._ways = WayTables(bound, table, set_count)
+        self._paths = CallPathTables(bound, table, set_count)
         self._access_rows = (layouts.AccessClaimLayout * len(known.accesses)).from_buffer_copy(known.accesses)
         entries = [
             (weight, 0, loops.index(name), flow)
@@ -181,7 +182,7 @@ class _Entry:
             word_count=len(bound.words),
             flow_count=len(bound.flow_claims),
             entry_count=len(entries),
-            ways=self._ways.layout,
+            paths=self._paths.layout,
         )
 
     @property
@@ -211,9 +212,9 @@ class _Entry:
             case ClaimKind.CYCLES:
                 limit = bound.cycles
             case ClaimKind.POINT:
-                fact = ", ".join(self._ways.facts(layout.ways, found.pc, is_store=bool(found.is_store)))
+                fact = ", ".join(self._paths.facts(layout.paths, found.pc, is_store=bool(found.is_store)))
             case ClaimKind.WAY:
-                place = self._ways.address(found.index)
+                place = self._paths.address(found.index)
             case _:
                 fact = ", ".join(sorted(self._facts_of(found.pc, is_store=bool(found.is_store))))
         return BrokenClaim(kind, bound.entry, fact, statement, limit, value, place, found.address, bool(found.is_store))

@@ -34,7 +34,7 @@ void wp_claims_begin(struct wp_claims *claims, const struct wp_loops *loops, uin
         entry->flows[i].sum = 0;
     for (uint32_t i = 0; i < entry->entry_count; i++)
         entry->entries[i].before = loops->setup.counts[entry->entries[i].loop].entries;
-    wp_ways_begin(&entry->ways, row);
+    wp_paths_begin(&entry->paths, row);
 }
 
 void wp_claims_block(struct wp_claims *claims, uint32_t first, uint32_t behind)
@@ -42,8 +42,8 @@ void wp_claims_block(struct wp_claims *claims, uint32_t first, uint32_t behind)
     struct wp_entry_claims *const entry = claims->active;
     if (!entry)
         return;
-    if (!wp_ways_block(&entry->ways, first, behind))
-        break_claim(claims, WP_WAY, entry->ways.row, 0);
+    if (!wp_paths_block(&entry->paths, first, behind))
+        break_claim(claims, WP_WAY, entry->paths.row, 0);
     if (!entry->events_before)
         return;
     for (uint32_t i = entry->events_before[first]; i < entry->events_before[behind]; i++)
@@ -154,11 +154,11 @@ void wp_claims_access(struct wp_claims *claims, uint32_t row, uint32_t range, ui
         if (!is_store && entry->word_count)
             check_words(claims, address);
     }
-    const struct wp_way_memory memory = {claims->setup.stack_base, claims->stack_pointer, claims->setup.line_bytes,
+    const struct wp_path_memory memory = {claims->setup.stack_base, claims->stack_pointer, claims->setup.line_bytes,
                                          claims->setup.sets};
     bool went_astray;
-    if (!wp_ways_access(&entry->ways, &memory, row, address, bytes, is_store, &went_astray))
-        break_claim(claims, went_astray ? WP_WAY : WP_POINT, entry->ways.row, address);
+    if (!wp_paths_access(&entry->paths, &memory, row, address, bytes, is_store, &went_astray))
+        break_claim(claims, went_astray ? WP_WAY : WP_POINT, entry->paths.row, address);
     if (held && claims->broken.kind != WP_HOLDS) {
         claims->broken.pc = pc;
         claims->broken.address = address;
@@ -180,8 +180,8 @@ void wp_claims_end(struct wp_claims *claims, const struct wp_loops *loops, uint6
     if (!entry)
         return;
     entry->calls++;
-    if (!wp_ways_end(&entry->ways))
-        break_claim(claims, WP_WAY, entry->ways.row, 0);
+    if (!wp_paths_end(&entry->paths))
+        break_claim(claims, WP_WAY, entry->paths.row, 0);
     for (uint32_t i = 0; i < entry->entry_count; i++) {
         const struct wp_flow_entries *const entries = &entry->entries[i];
         const uint64_t number = loops->setup.counts[entries->loop].entries - entries->before;

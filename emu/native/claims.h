@@ -11,7 +11,7 @@
 #define WP_CLAIMS_H
 
 #include "loops.h"
-#include "ways.h"
+#include "call_paths.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -91,7 +91,7 @@ struct wp_entry_claims {
     struct wp_flow_entries *entries;
     uint64_t most_instructions, most_cycles, greatest_instructions, greatest_cycles, calls;
     uint32_t entry_row, change_count, line_count, word_count, flow_count, entry_count;
-    struct wp_ways ways;
+    struct wp_paths paths;
 };
 
 struct wp_claim_setup {

@@ -3,7 +3,7 @@
 The tables that every run is held against put the contexts of an instruction together, and the copies of its block
 (`model.access_claims`): a fact that is false on one path is not found there if what is true on another allows the
 address. Here a call is followed through the points of the proof, and each access is held against its own. The native
-core does the same with each call that it observes (`emu.way_tables`).
+core does the same with each call that it observes (`emu.call_path_tables`).
 
 Where a path may be at several points, each of them is followed; one must be left of which all is true.
 """

@@ -17,7 +17,7 @@ _ROW_BYTES = 2
 _BOUNDS_KEPT = 32
 
 
-class WayTables:
+class CallPathTables:
     """What a bound says of the accesses at each of its points, and where control may go from there.
 
     Where it has summarised callees, or no points that lead to each other, nothing is followed.
@@ -31,13 +31,13 @@ class WayTables:
     def __init__(self, bound: Bound, table: CodeTable, set_count: int) -> None:
         self._table = table
         self._accesses: Mapping[int, Sequence[AccessRange]] = {}
-        self.layout = layouts.WaysLayout()
+        self.layout = layouts.PathsLayout()
         if bound.summarised or not bound.point_edges:
             return
-        known = _way_rows(Same(bound), Same(table), set_count)
+        known = _path_rows(Same(bound), Same(table), set_count)
         self._accesses = known.at_point
         count = len(known.points)
-        self.layout.points = (layouts.WayPointLayout * count).from_buffer_copy(known.points)
+        self.layout.points = (layouts.PathPointLayout * count).from_buffer_copy(known.points)
         self.layout.next = known.next
         self.layout.accesses = known.accesses
         self.layout.sets = known.sets
@@ -46,9 +46,9 @@ class WayTables:
         self.layout.there = (ctypes.c_uint32 * count)()
         self.layout.point_count = count
 
-    def facts(self, ways: layouts.WaysLayout, address: int, *, is_store: bool) -> Sequence[str]:
+    def facts(self, paths: layouts.PathsLayout, address: int, *, is_store: bool) -> Sequence[str]:
         """The facts that what is said of an access rests on, where control was when the native core lost its way."""
-        here = {ways.here[number] for number in range(ways.here_count)}
+        here = {paths.here[number] for number in range(paths.here_count)}
         told = [one for point in here for one in self._accesses.get(point, ())]
         return sorted({one.fact for one in told if (one.address, one.is_store) == (address, is_store)} - {""})
 
@@ -58,24 +58,24 @@ class WayTables:
 
 
 @dataclass(frozen=True, slots=True)
-class _WayRows:
+class _PathRows:
     """The tables of a bound; the native core writes to none but to its own copy of the points.
 
     Attributes:
         at_point: what is said of accesses at each point.
-        points, next, accesses, sets, ends: as in ``struct wp_ways``.
+        points, next, accesses, sets, ends: as in ``struct wp_paths``.
     """
 
     at_point: Mapping[int, Sequence[AccessRange]]
-    points: ctypes.Array[layouts.WayPointLayout]
+    points: ctypes.Array[layouts.PathPointLayout]
     next: ctypes.Array[ctypes.c_uint32]
-    accesses: ctypes.Array[layouts.WayAccessLayout]
+    accesses: ctypes.Array[layouts.PathAccessLayout]
     sets: ctypes.Array[ctypes.c_uint8]
     ends: ctypes.Array[ctypes.c_uint8]
 
 
 @lru_cache(_BOUNDS_KEPT)
-def _way_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _WayRows:
+def _path_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _PathRows:
     bound, table = of.value, code.value
     ends = {block.address: block.end_address for block in bound.graph.blocks}
     blocks = [(address, ends[address]) for address, _ in bound.points]
@@ -85,9 +85,9 @@ def _way_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _WayRow
         if target is not None:
             following[source].append(target)
     returning = {source for source, target in bound.point_edges if target is None}
-    points = (layouts.WayPointLayout * len(blocks))()
+    points = (layouts.PathPointLayout * len(blocks))()
     to: list[int] = []
-    accesses: list[layouts.WayAccessLayout] = []
+    accesses: list[layouts.PathAccessLayout] = []
     set_rows: dict[frozenset[int], int] = {}
     marks = bytearray(table.row_count + 1)
     for number, (point, (start, end)) in enumerate(zip(points, blocks, strict=True)):
@@ -100,11 +100,11 @@ def _way_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _WayRow
         accesses += [_access(one, table, set_rows) for one in own]
         point.returns = number in returning
     sets = bytes(set_count) + bytes(number in row for row in set_rows for number in range(set_count))
-    return _WayRows(
+    return _PathRows(
         at_point,
         points,
         (ctypes.c_uint32 * len(to))(*to),
-        (layouts.WayAccessLayout * len(accesses))(*accesses),
+        (layouts.PathAccessLayout * len(accesses))(*accesses),
         (ctypes.c_uint8 * len(sets)).from_buffer_copy(sets),
         (ctypes.c_uint8 * len(marks)).from_buffer_copy(marks),
     )
@@ -123,7 +123,7 @@ def _by_point(accesses: Sequence[AccessRange], blocks: Sequence[tuple[int, int]]
     return found
 
 
-def _access(one: AccessRange, table: CodeTable, set_rows: dict[frozenset[int], int]) -> layouts.WayAccessLayout:
+def _access(one: AccessRange, table: CodeTable, set_rows: dict[frozenset[int], int]) -> layouts.PathAccessLayout:
     flags = (
         layouts.STORES * one.is_store
         | layouts.ONE_LINE * one.is_one_line
@@ -131,4 +131,4 @@ def _access(one: AccessRange, table: CodeTable, set_rows: dict[frozenset[int], i
     )
     set_row = 0 if one.sets is None else set_rows.setdefault(one.sets, len(set_rows) + 1)
     addresses = layouts.ClaimRangeLayout(one.low, one.stride, one.steps, one.base == "stack")
-    return layouts.WayAccessLayout(addresses, table.row(one.address), flags, set_row)
+    return layouts.PathAccessLayout(addresses, table.row(one.address), flags, set_row)
