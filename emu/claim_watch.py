@@ -96,9 +96,8 @@ class ClaimWatch:
 
         That is where flow claims count; and everywhere, where calls are followed through the points of a proof.
         """
-        followed = (
-            [range(self._row_count + 1)] if any(entry.layout.paths.point_count for entry in self._entries) else []
-        )
+        is_followed = any(entry.layout.paths.point_count for entry in self._entries)
+        followed = [range(self._row_count + 1)] if is_followed else []
         return [entry.events_before for entry in self._entries] + followed
 
     def calls(self) -> tuple[HeldCalls, ...]:
