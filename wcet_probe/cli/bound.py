@@ -94,7 +94,8 @@ def _cache_sets(text: str) -> tuple[int, int]:
     "--assume",
     multiple=True,
     type=click.Choice(["saved-registers"]),
-    help="What may be assumed where there is no bound without it; repeatable.",
+    metavar="NAME",
+    help="Where there is no bound without it: saved-registers.",
 )
 @click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")
 @click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
