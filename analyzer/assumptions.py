@@ -90,7 +90,7 @@ def _of_saved(values: Values) -> list[Assumption]:
     if not values.saving:
         return []
     text = (
-        "a store whose target is not known does not change a word that a function saved a register in, as long as the "
+        "no store but those that save registers changes a word that a function saved a register in, as long as the "
         "function has not given up that part of its stack"
     )
     return [Assumption("saved-registers", text, "every emulated run holds each store against it")]

@@ -93,11 +93,12 @@ def prove(
     except AnalysisError:
         progress("once more, where registers stay as they are saved")
     try:
-        return prove_prepared(prepare(request, progress, remembered), progress)
+        found = prove_prepared(prepare(request, progress, remembered), progress)
     except AnalysisError:
         if by_type is None:
             raise
         return by_type
+    return by_type if by_type is not None and found.by_type else found
 
 
 def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda _: None) -> Bound:
@@ -388,6 +389,7 @@ def _effect(work: ProofWork, values: Values) -> Effect:
         (call for one in values.edges.values() for call in one.calls),
         values.registers["r1" if work.request.target.isa is Isa.POWERPC else "r13"],
         escapes=values.stack_escapes,
+        saving=frozenset(address for address, _ in values.saving),
     )
 
 

@@ -120,7 +120,7 @@ class BoundRequest:
             accesses and registers is then only said of what is expanded, and no run can be held against it.
         given: bounds of callees, by their address, which are checked before.
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.
-        keeps_saved: whether it may be assumed that no store of unknown target changes what functions save of registers.
+        keeps_saved: whether it may be assumed that no other store changes what functions save of registers.
     """
 
     image: Image

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ctypes import POINTER, Structure, c_int64, c_uint8, c_uint32, c_uint64
 
 HOLDS = 0
-MAY_BE_FRAME, FIRST_VISIT, ONLY_AGAIN, MAY_CROSS, KNOWN_PLACE = 1, 2, 4, 8, 16
+MAY_BE_FRAME, FIRST_VISIT, ONLY_AGAIN, MAY_CROSS = 1, 2, 4, 8
 STORES, ONE_LINE, NO_FRAME = 1, 2, 4
 
 

@@ -313,7 +313,6 @@ def _access_tables(
             | layouts.FIRST_VISIT * claim.is_first_visit
             | layouts.ONLY_AGAIN * claim.is_only_again
             | layouts.MAY_CROSS * claim.may_cross
-            | layouts.KNOWN_PLACE * claim.is_known_place
         )
         set_row = 0 if claim.sets is None else set_rows.setdefault(claim.sets, len(set_rows) + 1)
         changes = changed.index(claim.line_changes) + 1 if claim.line_changes else 0

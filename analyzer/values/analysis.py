@@ -83,7 +83,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         rounds: the counters of a loop, by source and target of the edges that leave it.
         callees: the effects of calls that are not expanded.
         called: where the function is such a callee, for what it is analysed.
-        keeps_saved: whether stores of unknown target are assumed not to change words that registers are saved in.
+        keeps_saved: whether no store but those that save registers is assumed to change the words these are saved in.
 
     Raises:
         AnalysisError: an operation that is not known.

@@ -16,7 +16,7 @@ may not be aligned, as what is known of its frame and of the low bits of address
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -111,8 +111,8 @@ class Effect:
         written: what it may write; offsets are from its stack pointer at entry.
         escapes: whether a stack address may be stored outside the stack behind it.
         through: what it may write besides, behind what registers hold at the call.
-        above: of what it writes what stores to one known place do, above its stack pointer at entry: to frames of its
-            callers, see `saved_words`.
+        above: of what it writes what stores to one known place and those that save registers do, above its stack
+            pointer at entry: to frames of its callers, see `saved_words`.
     """
 
     results: tuple[Result, ...]
@@ -273,6 +273,7 @@ def effect_of(
     stack_pointer: Location,
     *,
     escapes: bool,
+    saving: Collection[int] = (),
 ) -> Effect:
     """The effect of a function that was analysed by itself.
 
@@ -283,6 +284,7 @@ def effect_of(
         calls: what it calls without that being expanded.
         stack_pointer: the register.
         escapes: whether a stack address may have been stored outside the stack.
+        saving: the instructions that save registers, where it is assumed that no other store changes what is saved.
 
     Raises:
         AnalysisError: the stack pointer is not surely what it was.
@@ -295,6 +297,7 @@ def effect_of(
     written = {_written(access) for access in stores if access.through is None}
     through = {_through(access.through, access.size_bytes) for access in stores if access.through is not None}
     above = {_written(access) for access in stores if access.base is Base.STACK and access.offset.is_constant}
+    above |= {_written(access)._replace(base=Base.STACK) for access in stores if access.instruction_address in saving}
     for call in calls:
         written.update(call.written)
         through.update(call.through)

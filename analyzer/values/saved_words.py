@@ -1,4 +1,4 @@
-"""The words that functions save registers in, under the assumption that no store of unknown target changes them.
+"""The words that functions save registers in, under the assumption that no other store changes them.
 
 A function that needs a register which its caller keeps something in saves it first, and gives it back in the end. One
 store of which nobody knows where it goes, by an index into an array of the frame say, may change the saved word; then
@@ -85,7 +85,7 @@ def _saving(instructions: Iterable[LiftedInstruction], lifter: Lifter) -> Iterat
         places = sorted({place.value for place, _ in stores.values() if place is not None and place.from_stack})
         if len(places) == len(stores):
             for number, (place, is_saving) in stores.items():
-                if is_saving and place is not None:
+                if is_saving and place is not None and place.value % _WORD_BYTES == 0:
                     yield (instruction.address, number), places.index(place.value)
 
 

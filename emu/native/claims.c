@@ -68,7 +68,7 @@ void wp_claims_release(struct wp_claims *claims, uint32_t stack_pointer)
     }
 }
 
-/* A store to words of the stack: it saves a register, or goes to a known place, or must leave those that are saved. */
+/* A store to words of the stack: it saves a register, or must leave those that are saved. */
 static void check_saved(struct wp_claims *claims, const struct wp_access_claim *claim, uint32_t pc, uint32_t address,
                         uint32_t bytes)
 {
@@ -82,7 +82,7 @@ static void check_saved(struct wp_claims *claims, const struct wp_access_claim *
         const uint32_t word = (at - setup->stack_base) / 4;
         if (at < setup->stack_base || word >= setup->stack_words)
             continue;
-        if (setup->saved[word] && !claim->saves && !(claim->flags & WP_KNOWN_PLACE))
+        if (setup->saved[word] && !claim->saves)
             break_claim(claims, WP_SAVED, 0, at);
         setup->saved[word] = saves;
         if (saves && at < claims->lowest_saved)

@@ -34,7 +34,7 @@ enum wp_claim_kind {
     WP_WAY,
     WP_SAVED
 };
-enum { WP_MAY_BE_FRAME = 1, WP_FIRST_VISIT = 2, WP_ONLY_AGAIN = 4, WP_MAY_CROSS = 8, WP_KNOWN_PLACE = 16 };
+enum { WP_MAY_BE_FRAME = 1, WP_FIRST_VISIT = 2, WP_ONLY_AGAIN = 4, WP_MAY_CROSS = 8 };
 
 /* Of all loads, or all stores, of an instruction. */
 struct wp_access_claim {

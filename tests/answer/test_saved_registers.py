@@ -1,4 +1,7 @@
-"""That registers stay where functions saved them: assumed on request, listed if it is needed, refuted by runs."""
+"""That registers stay where functions saved them: assumed on request, listed if it is needed, refuted by runs.
+
+Tests: answer.contradiction, answer.firmware, answer.held.
+"""
 
 from __future__ import annotations
 
@@ -143,6 +146,35 @@ def test_the_store_is_named_and_not_the_loop_that_goes_round_for_it(asked):
         True,
         True,
     )
+
+
+def test_a_store_by_a_pointer_to_where_a_register_is_saved_contradicts_it_too(asked):
+    """The place is known, and what is stored is what was there: but no store except the saving one is to go there."""
+    bodies = {
+        **shape("cortex-m4", "strb r3, [r2]\n add r0, r7, #OFFSET\n bl h"),
+        "h": "ldr r1, [r0]\n str r1, [r0]\n bx lr",
+    }
+    for offset, expected in ((12, ExitCode.OK), (16, ExitCode.CONTRADICTION)):
+        known = {name: body.replace("OFFSET", str(offset)) for name, body in bodies.items()}
+        code, text = asked(known, *ASSUMED, "--run", "f(0)")
+        assert (code, "the store at h" in text) == (expected, expected is ExitCode.CONTRADICTION), text
+
+
+def test_a_register_that_is_saved_across_words_is_not_known_to_stay(asked):
+    """Runs hold stores against whole words."""
+    body = (
+        "addi 1, 1, -OFFSET\n stw 31, 0(1)\n li 6, 1\n add 5, 1, 3\n stb 6, 0(5)\n lwz 31, 0(1)\n"
+        "addi 1, 1, OFFSET\n blr"
+    )
+    for offset, expected in ((24, ExitCode.OK), (22, ExitCode.NO_BOUND)):
+        bodies = {**shape("mpc603e"), "g": body.replace("OFFSET", str(offset))}
+        assert asked(bodies, *ASSUMED, target="mpc603e")[0] == expected
+
+
+def test_where_a_bound_is_by_type_anyhow_it_is_not_listed(asked):
+    bodies = {"f": "push {r4, lr}\n1: subs r0, #1\n bhi 1b\n pop {r4, pc}"}
+    plain, assumed = (asked(bodies, *words, "--json") for words in ((), ASSUMED))
+    assert plain == assumed
 
 
 def random_program(draw: random.Random) -> dict[str, str]:

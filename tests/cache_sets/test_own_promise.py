@@ -1,4 +1,7 @@
-"""An allocator of one's own promises cache sets by its manifest, and is verified or refuted as those delivered are."""
+"""An allocator of one's own promises cache sets by its manifest, and is verified or refuted as those delivered are.
+
+Tests: cache_sets.verdict, cache_sets.specification.
+"""
 
 import shutil
 from pathlib import Path

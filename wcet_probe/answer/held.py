@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from wcet_probe.model.access_claims import access_claims
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.report import Witness
@@ -80,10 +79,7 @@ def checked_executions(bound: Bound, held: Held, witnesses: Sequence[Witness]) -
     found |= dict.fromkeys((one for one in ids if one.startswith("lemma ")), held.heap_checks)
     by_number = {(one.address, one.is_store) for one in bound.accesses if one.is_store and one.base == "number"}
     found["stack-separation"] = sum(calls.accesses.get(place, 0) for place in by_number)
-    known = {place for place, one in access_claims(bound.accesses).items() if one.is_known_place}
-    found["saved-registers"] = sum(
-        n for (at, is_store), n in calls.accesses.items() if is_store and (at, True) not in known
-    )
+    found["saved-registers"] = sum(count for (_, is_store), count in calls.accesses.items() if is_store)
     found["alignment"] = sum(calls.accesses.values())
     found["return-address"] = sum(one.cross_check.returns for one in witnesses if one.cross_check)
     return {one.id: found[one.id] for one in bound.assumptions if one.id in found}

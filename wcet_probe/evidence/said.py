@@ -62,7 +62,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "saved-registers": (
         (
-            "a store whose target is not known does not change a word that a function saved a register in, as long as "
+            "no store but those that save registers changes a word that a function saved a register in, as long as "
             "the function has not given up that part of its stack"
         ),
         "every emulated run holds each store against it",

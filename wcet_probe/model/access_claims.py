@@ -40,7 +40,6 @@ class AccessClaim:
         sets: of the data cache; None for any.
         may_cross: whether they may be to two lines of the data cache.
         may_be_frame: whether a store may be to the call's own stack.
-        is_known_place: whether each is to one place at a known distance from the stack pointer at entry.
         is_first_visit: whether the line that a load is from counts as visited from then on.
         is_only_again: whether the line must have been visited.
         line_changes: a fact, and how many of its accesses may be to another line than the access before.
@@ -54,7 +53,6 @@ class AccessClaim:
     sets: frozenset[int] | None
     may_cross: bool
     may_be_frame: bool
-    is_known_place: bool
     is_first_visit: bool
     is_only_again: bool
     line_changes: tuple[str, int] | None
@@ -79,7 +77,6 @@ def _claim(address: int, is_store: bool, group: list[AccessRange]) -> AccessClai
         sets=None if None in sets else frozenset().union(*(each for each in sets if each is not None)),
         may_cross=any(not each.is_one_line for each in group),
         may_be_frame=any(each.base != "number" for each in group),
-        is_known_place=all(each.base == "stack" and not each.steps and not each.fact for each in group),
         is_first_visit=any(each.visit == "first" for each in group),
         is_only_again=all(each.visit == "again" for each in group),
         line_changes=next((each.line_changes for each in group if each.line_changes), None),

@@ -324,7 +324,7 @@ class Bound:
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
         pointer_facts: which facts about pointers are proved; empty where nobody asked.
-        saving_stores: what saves registers, where it is assumed that no store of unknown target changes what is saved.
+        saving_stores: what saves registers, where it is assumed that no other store changes what is saved.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
     """
 

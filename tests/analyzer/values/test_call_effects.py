@@ -160,9 +160,11 @@ def test_a_stack_pointer_is_aligned_where_all_its_values_are(offset, moved, is_a
     assert stack_offset(state, POINTER) is None
 
 
-def access(base, low, high, size, *, is_store=True):
+def access(base, low, high, size, *, is_store=True, at=0x100):
     offset = strided.between(32, low, high)
-    return SimpleNamespace(is_store=is_store, base=base, offset=offset, size_bytes=size, through=None)
+    return SimpleNamespace(
+        instruction_address=at, is_store=is_store, base=base, offset=offset, size_bytes=size, through=None
+    )
 
 
 def returning(terms, value, base=Base.NUMBER):
@@ -201,6 +203,20 @@ def test_the_effect_of_a_function_is_what_it_and_its_callees_write_and_do_not_gi
     assert lost.written == (ANYWHERE,)
     lost = effect_of(terms, states, [], calls, POINTER, escapes=False)
     assert Written(Base.STACK, -FAR, FAR - 1) in lost.written
+
+
+def test_what_saves_registers_may_be_in_frames_of_callers_wherever_it_goes():
+    """A store to one known place does so anyhow; another one is covered by the assumption, unless it saves."""
+    terms = Terms()
+    accesses = [
+        access(Base.STACK, 4, 4, 4),
+        access(Base.STACK, -8, 16, 4, at=0x200),
+        access(Base.ANY, 0, 0, 4, at=0x300),
+    ]
+    known, near, far = Written(Base.STACK, 4, 7), Written(Base.STACK, -8, 19), Written(Base.STACK, -FAR, FAR - 1)
+    for saving, above in ((set(), (known,)), ({0x200}, (near,)), ({0x300}, (far,))):
+        found = effect_of(terms, [returning(terms, 4)], accesses, [], POINTER, escapes=False, saving=saving)
+        assert found.above == above
 
 
 def test_a_result_that_is_a_number_on_one_way_only_may_be_anything():
