@@ -24,12 +24,13 @@ def access(base=Base.NUMBER, offset=None, *, is_store=True):
     return SimpleNamespace(base=base, offset=offset or strided.top(32), is_store=is_store)
 
 
-def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecked=()):
+def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecked=(), saving=()):
     values = SimpleNamespace(
         accesses={0: accesses},
         terms=terms or Terms(),
         graph=SimpleNamespace(dead_ends=dead_ends),
         unchecked_returns=unchecked,
+        saving=saving,
     )
     return {one.id: one.statement for one in assumptions(Facts(), IMAGE, target, values, lines)}
 
@@ -43,6 +44,11 @@ def test_nothing_more_is_assumed_of_a_call_without_accesses():
     assert told(target=replace(THUMB, aligned_accesses="all are")).keys() == ALWAYS | {"aligned-accesses"}
     assert told(target=without_caches(ARM)).keys() == ALWAYS
     assert "targets/cortex-m4.toml" in told()["timing-model"]
+
+
+def test_what_is_saved_is_assumed_to_stay_where_an_analysis_kept_it():
+    assert "saved-registers" not in told()
+    assert told(saving={(0x100, 1): 0})["saved-registers"].startswith("no store but those that save registers")
 
 
 def test_a_store_through_a_pointer_misses_the_stack():
@@ -62,7 +68,11 @@ def test_without_a_cache_alignments_are_assumed_where_unaligned_accesses_take_lo
     fact = "[[pointer]]\nmultiple_of = 4\nlines = 3\nlines_per_set = 3\nbecause = 'nodes are words'\n"
     facts = parse_facts("facts.toml", fact)
     values = SimpleNamespace(
-        accesses={0: [access(Base.STACK)]}, terms=Terms(), graph=SimpleNamespace(dead_ends=()), unchecked_returns=False
+        accesses={0: [access(Base.STACK)]},
+        terms=Terms(),
+        graph=SimpleNamespace(dead_ends=()),
+        unchecked_returns=False,
+        saving=(),
     )
     for target, expected in ((THUMB, {"fact facts.toml:1", "stack-alignment"}), (replace(THUMB, unaligned=()), set())):
         found = assumptions(facts, IMAGE, target, values, None)

@@ -82,8 +82,8 @@ FALSE = {
         "runs at most 8 times in all: it is said; the sum was 9, and at most 8 is claimed",
     ),
     "flow": (
-        *("chain", LOOPS + fact("flow", function="chain", sum={"loop walk": 1, "loop rounds": -2}, max=0), WALK),
-        "1 * loop walk of chain + -2 * loop rounds of chain <= 0: it is said; the sum was 3",
+        *("chain", LOOPS + fact("flow", function="chain", sum={"loop walk": 1, "loop rounds": 1}, max=8), WALK),
+        "1 * loop walk of chain + 1 * loop rounds of chain <= 8: it is said; the sum was 11",
     ),
     "infeasible": (
         *("chain", LOOPS + fact("infeasible", function="chain", point="never")),
