@@ -220,6 +220,8 @@ def _followed(
     """A proof of the same bound of which the checker can follow all, if there is one; else what there is."""
     names, caches, found = best.annotations.names, best.caches, best
     weaker: FlowProblem | None = problem
+    proof: Solution | None = None
+    open_limits = set[str]()
     if best.annotations.unchecked:
         weaker = at_costs(problem, solution, nodes=best.nodes, edges=best.edges, exits=best.exits)
     if weaker is not None and (best.annotations.unchecked or best.open_limits):
@@ -237,6 +239,7 @@ def _followed(
                 found = best
             else:
                 found = annotate(weaker, dict.fromkeys((one.name for one in used), 1), names, caches)
+            open_limits.update(found.open_limits)
             return pairs.unfollowed(used) | found.open_limits
 
         start = solution
@@ -247,7 +250,8 @@ def _followed(
         proof = followed_solution(weaker, start, unfollowed) if weaker is not None else None
         if weaker is not None and proof is not None and not found.annotations.unchecked:
             return Annotated(found.annotations, weaker, proof)
-    proof = followed_solution(problem, solution, pairs.unfollowed) or solution
+    was_asked = weaker is problem and not open_limits
+    proof = (proof if was_asked else followed_solution(problem, solution, pairs.unfollowed)) or solution
     return Annotated(annotate(problem, proof.dual, names, best.caches).annotations, problem, proof)
 
 

@@ -85,7 +85,8 @@ def covered(on):
 def test_no_edge_is_forgotten(name):
     check = covered(guest(name))
     code, graph, invariants, coverage = check._code, check._graph, check._invariants, check._coverage
-    gains = Gains(code, graph, invariants, coverage, 10_000_000)
+    gains = Gains(code, graph, invariants, coverage)
+    gains.allow(10_000_000)
     targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
     order = {node: number for number, node in enumerate(postorder(targets, graph.entry)[::-1])}
     known = more = 0
@@ -102,6 +103,34 @@ def test_no_edge_is_forgotten(name):
             assert found >= wanted
             known, more = known + len(wanted), more + len(found - wanted)
     assert more <= known // 50
+
+
+@pytest.mark.parametrize("name", ["reloaded", "stored", "a way out by predicates", "nested loops"])
+def test_what_was_executed_before_is_not_executed_again_and_counts_as_if_it_were(name):
+    check = covered(guest(name))
+    graph = check._graph
+    made = (check._code, graph, check._invariants, check._coverage)
+    targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
+    order = {node: number for number, node in enumerate(postorder(targets, graph.entry)[::-1])}
+    warm, plenty = Gains(*made), 10_000_000
+
+    def reached(gains, edge, steps):
+        gains.allow(steps)
+        return gains.reached(edge, graph.nodes.__contains__, None, order)
+
+    edges = [edge for edge in graph.edges if edge.name in check._coverage.taken]
+    for edge in edges:
+        reached(warm, edge, plenty)
+    with patch.object(gained, "run_block", wraps=gained.run_block) as executed:
+        found = [(reached(warm, edge, plenty), plenty - warm._left) for edge in edges]
+        assert not executed.called
+    for edge, (names, steps) in zip(edges, found, strict=True):
+        cold = Gains(*made)
+        assert (reached(cold, edge, steps), cold._left) == (names, 0)
+        assert reached(warm, edge, steps) == names
+        assert not warm.is_spent
+        assert reached(warm, edge, steps - 1) is None
+        assert warm.is_spent
 
 
 def test_pairs_of_twice_as_many_loops_take_twice_as_long():

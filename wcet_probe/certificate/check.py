@@ -21,6 +21,7 @@ from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
+from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json, value_of
 from wcet_probe.certificate.numbers import Value, number
@@ -415,7 +416,8 @@ class _Check:
         rows = {(terms, int(constant)) for records in self._records for _, _, constant, terms in records["constraint"]}
         asked = (self._pairs.pair_of(_factors(terms), constant) for terms, constant in sorted(rows))
         pairs = [pair for pair in asked if pair is not None]
-        return excluded_pairs(self._code, self._graph, self._invariants, self._coverage, pairs) if pairs else set()
+        gains = Gains(self._code, self._graph, self._invariants, self._coverage)
+        return excluded_pairs(gains, pairs) if pairs else set()
 
     # ----------------------------------------------------------------------------------------------------- assumptions
 

@@ -97,16 +97,32 @@ class _Walk:
 
 
 class Gains:
-    """Follows what is gained through one graph that is covered."""
+    """Follows what is gained through one graph that is covered.
+
+    Attributes:
+        graph: the graph.
+        coverage: of it.
+    """
 
     def __init__(
-        self, code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], coverage: Coverage, steps: int
+        self, code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], coverage: Coverage
     ) -> None:
-        """``steps`` are made in all; what needs more is not followed."""
-        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
-        self._left = steps
+        """No steps are allowed yet. None of the arguments may change from then on."""
+        self.graph, self.coverage = graph, coverage
+        self._code, self._invariants = code, invariants
+        self._left = 0
         self._nodes: dict[str, _Node] = {}
         self._steps: dict[_Key, tuple[_Way, ...] | None] = {}
+        self._counted: set[_Key] = set()
+
+    def allow(self, steps: int) -> None:
+        """From here on so many ``steps`` may be made; what needs more is not followed.
+
+        What was executed before is not executed again, but counts as if it were: so what is found does not depend on
+        what was followed before.
+        """
+        self._left = steps
+        self._counted.clear()
 
     @property
     def is_spent(self) -> bool:
@@ -134,7 +150,7 @@ class Gains:
         """
         walk = _Walk(inside, stop, order, self._gain)
         found = set[str]()
-        walk.arrive(first, self._gain(first.target, between_blocks(self._coverage.taken[first.name])))
+        walk.arrive(first, self._gain(first.target, between_blocks(self.coverage.taken[first.name])))
         for node, state in walk:
             known = self._looked_at(node, state)
             moves = self._steps_of(node, known)
@@ -149,18 +165,20 @@ class Gains:
     def _steps_of(self, node: str, known: State) -> tuple[_Way, ...] | None:
         """What executing ``node`` leads to where ``known`` was gained; None if it stores a stack address anew."""
         key = node, frozenset(known.values.items()), frozenset(known.flags.items())
-        if key not in self._steps:
+        if key not in self._counted:
+            self._counted.add(key)
             self.go(_EXECUTION)
-            machine = Machine(self._code.image, self._coverage.escapes)
+        if key not in self._steps:
+            machine = Machine(self._code.image, self.coverage.escapes)
             values = {**self._invariants[node], **known.values}
-            block = run_block(self._code, machine, self._graph, node, State(values, {}, dict(known.flags)))
+            block = run_block(self._code, machine, self.graph, node, State(values, {}, dict(known.flags)))
             moves: list[_Way] = []
             for one in block.outcomes:
                 if one.address is None or one.is_assumed:
                     moves.append((None, one.state, one.state))
-                edges = edges_taken(self._graph, node, one)
+                edges = edges_taken(self.graph, node, one)
                 moves += [(edge, self._gain(edge.target, between_blocks(one.state)), one.state) for edge in edges]
-            self._steps[key] = None if machine.found_escape > self._coverage.escapes else tuple(moves)
+            self._steps[key] = None if machine.found_escape > self.coverage.escapes else tuple(moves)
         return self._steps[key]
 
     def _gain(self, node: str, state: State) -> State:
@@ -228,13 +246,13 @@ class Gains:
                 return object.__getattribute__(self, name)
 
         unknown = {key: Watched(object(), TOP, object(), TOP) for key in _FLAGS}
-        machine = Machine(self._code.image, self._coverage.escapes)
+        machine = Machine(self._code.image, self.coverage.escapes)
         state = State(dict(self._invariants[node]), {}, dict(unknown))
-        block = run_block(self._code, machine, self._graph, node, state)
+        block = run_block(self._code, machine, self.graph, node, state)
         looks = bool(looked)
-        kept = {edge.name: set(_FLAGS) for edge in self._graph.leading[node]}
+        kept = {edge.name: set(_FLAGS) for edge in self.graph.leading[node]}
         for one in block.outcomes:
-            for edge in edges_taken(self._graph, node, one):
+            for edge in edges_taken(self.graph, node, one):
                 kept[edge.name] &= {key for key, own in unknown.items() if one.state.flags.get(key) is own}
         accesses = [access for one in block.instructions for access in one.accesses]
         registers = {part for access in accesses for part in (access.base, access.index) if part}

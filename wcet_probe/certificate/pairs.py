@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.gained import Gains
-from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import LEAVE, Graph
 from wcet_probe.certificate.shapes import postorder
-from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.walk import arriving_edges
 
 Pair = tuple[str, str, str | None]
@@ -53,28 +50,27 @@ class PairReader:
         return (taken[0], taken[-1], header) if into == passes else None
 
 
-def excluded_pairs(
-    code: Code,
-    graph: Graph,
-    invariants: Mapping[str, Mapping[Place, Value]],
-    coverage: Coverage,
-    pairs: Collection[Pair],
-) -> set[Pair]:
+def excluded_pairs(gains: Gains, pairs: Collection[Pair]) -> set[Pair]:
     """Those of ``pairs`` of which no round of the loop (no call) takes both edges, or one of them twice.
 
     The way out of the function, ``leave:NODE``, is an edge whose source is the node. The work is bounded by the size of
     the graph and the number of pairs; a pair that takes more is not found.
+
+    Args:
+        gains: of the graph; what it has executed for other pairs is not executed again.
+        pairs: of its edges.
     """
-    steps = _MOST_STEPS + _STEPS_EACH * (len(graph.nodes) + len(pairs))
-    found = _Pairs(graph, coverage, Gains(code, graph, invariants, coverage, steps), pairs)
+    gains.allow(_MOST_STEPS + _STEPS_EACH * (len(gains.graph.nodes) + len(pairs)))
+    found = _Pairs(gains, pairs)
     return {pair for pair in pairs if found.exclude(*pair)}
 
 
 class _Pairs:
     """Answers about pairs of edges of one graph; what holds behind an edge is followed once."""
 
-    def __init__(self, graph: Graph, coverage: Coverage, gains: Gains, pairs: Collection[Pair]) -> None:
-        self._graph, self._coverage, self._gains = graph, coverage, gains
+    def __init__(self, gains: Gains, pairs: Collection[Pair]) -> None:
+        graph = gains.graph
+        self._graph, self._coverage, self._gains = graph, gains.coverage, gains
         self._edges = {edge.name: edge for edge in graph.edges}
         self._arriving = arriving_edges(graph)
         targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
