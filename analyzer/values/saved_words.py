@@ -22,10 +22,10 @@ That stores are found which save registers makes the assumption one that compile
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from wcet_probe.analyzer.graph.supergraph import Supergraph
+from wcet_probe.analyzer.graph.supergraph import Point, Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -49,18 +49,31 @@ def saving_stores(graph: Supergraph, lifter: Lifter) -> Saving:
     """The operations by which functions save registers.
 
     They stand where a function is entered, before control goes elsewhere, and store to a place at a known distance from
-    the stack pointer what a register of `call_effects.saved_registers`, or the link register, held at entry.
+    the stack pointer, in the function's own frame, what a register of `call_effects.saved_registers`, or the link
+    register, held at entry. And the function loads that register somewhere, as it must to give it back: a compiler that
+    makes room on the stack pushes registers of which it never takes any back, and uses their words as it likes.
     """
     called = {edge.target for edge in graph.edges if edge.way == "call"}
-    entries = {
-        point.block.address: point.block.instructions
-        for point in graph.points
-        if point.index == 0 or point.index in called or point.block.address == point.function.address
-    }
+    loaded: dict[int, set[Location]] = {}
+    entries: dict[int, Point] = {}
+    for point in graph.points:
+        own = loaded.setdefault(point.function.address, set())
+        own.update(one for each in point.block.instructions for one in _loaded(each, lifter))
+        if point.index == 0 or point.index in called or point.block.address == point.function.address:
+            entries[point.block.address] = point
     found: dict[tuple[int, int], int] = {}
-    for instructions in entries.values():
-        found.update(_saving(instructions, lifter))
+    for point in entries.values():
+        found.update(_saving(point.block.instructions, lifter, loaded[point.function.address]))
     return found
+
+
+def _loaded(instruction: LiftedInstruction, lifter: Lifter) -> Iterator[Location]:
+    """The registers that ``instruction`` loads; with the program counter the link register, which held what it gets."""
+    codes = {op.opcode for op in instruction.ops}
+    if "LOAD" in codes:
+        yield from (_location(op.output) for op in instruction.ops if op.output is not None)
+        if codes & {"BRANCHIND", "RETURN"}:
+            yield _link(lifter)
 
 
 class _Number(NamedTuple):
@@ -70,8 +83,10 @@ class _Number(NamedTuple):
     from_stack: bool = False
 
 
-def _saving(instructions: Iterable[LiftedInstruction], lifter: Lifter) -> Iterator[tuple[tuple[int, int], int]]:
-    kept = {*saved_registers(lifter), _location(lifter.registers["lr"])}
+def _saving(
+    instructions: Iterable[LiftedInstruction], lifter: Lifter, loaded: Collection[Location]
+) -> Iterator[tuple[tuple[int, int], int]]:
+    kept = {one for one in (*saved_registers(lifter), _link(lifter)) if one in loaded}
     held = {stack_pointer(lifter): _Number(0, from_stack=True)}
     for instruction in instructions:
         stores: dict[int, tuple[_Number | None, bool]] = {}
@@ -85,7 +100,7 @@ def _saving(instructions: Iterable[LiftedInstruction], lifter: Lifter) -> Iterat
         places = sorted({place.value for place, _ in stores.values() if place is not None and place.from_stack})
         if len(places) == len(stores):
             for number, (place, is_saving) in stores.items():
-                if is_saving and place is not None and place.value % _WORD_BYTES == 0:
+                if is_saving and place is not None and place.value < 0 and place.value % _WORD_BYTES == 0:
                     yield (instruction.address, number), places.index(place.value)
 
 
@@ -105,6 +120,10 @@ def _write(op: PcodeOp, output: Location, kept: set[Location], held: dict[Locati
         case "INT_ADD" | "INT_SUB", [_Number() as base, _Number(by, False)]:
             value = base.value + by if op.opcode == "INT_ADD" else base.value - by
             held[output] = _Number(signed(32, value & 0xFFFF_FFFF), base.from_stack)
+
+
+def _link(lifter: Lifter) -> Location:
+    return _location(lifter.registers["lr"])
 
 
 def stack_pointer(lifter: Lifter) -> Location:

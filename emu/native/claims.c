@@ -73,7 +73,9 @@ static void check_saved(struct wp_claims *claims, const struct wp_access_claim *
                         uint32_t bytes)
 {
     const struct wp_claim_setup *const setup = &claims->setup;
-    const bool goes_on = pc == claims->saving_pc && address == claims->saving_next;
+    /* Behind its last store that saves, the next one is of another execution: runs tell no instructions apart here. */
+    const bool goes_on = pc == claims->saving_pc && address == claims->saving_next && claims->saving_number < 31 &&
+                         claim->saves >> (claims->saving_number + 1);
     claims->saving_number = goes_on ? claims->saving_number + 1 : 0;
     claims->saving_pc = pc;
     claims->saving_next = address + bytes;

@@ -172,7 +172,7 @@ def test_prover_and_checker_find_the_same_stores_in_what_a_compiler_makes(target
     entry = require_symbol(on.image, "f").address
     nodes = Graph("f", {"f": (entry, 0)}, "f", (), {}, {"f": []}, {})
     checked = saving_stores(on.image, {one.address: one for one in on.instructions}, nodes)
-    assert told or level == "-O2"
+    assert told or level == "-O2" or target == "mpc603e"  # where Clang saves the address to return to, and no register
     assert {address: set(checked.get(address, ())) for address in told} == told
 
 

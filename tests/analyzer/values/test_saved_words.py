@@ -33,7 +33,11 @@ def found(body, target=THUMB):
         ("push {r0, r1}\n add sp, #8\n bx lr", THUMB, {}),
         ("cmp r0, #0\n beq 1f\n push {r4, lr}\n pop {r4, pc}\n1: bx lr", THUMB, {}),
         ("push {r4, r8, lr}\n mov r7, r8\n pop {r4, r8, pc}", THUMB, {0: {0, 1, 2}}),
-        ("mov r3, r8\n push {r3, lr}\n pop {r3, pc}", THUMB, {2: {0, 1}}),
+        ("mov r3, r8\n push {r3, lr}\n pop {r3, pc}", THUMB, {2: {1}}),
+        # Room for locals, as GCC -Os makes it: of what is pushed only the address to return to is taken back.
+        ("push {r0, r1, r2, r3, r4, r5, lr}\n strb r1, [sp, r0]\n add sp, #24\n pop {pc}", THUMB, {0: {6}}),
+        ("push {r4, r5, lr}\n add sp, #8\n pop {pc}", ARM, {0: {2}}),
+        ("str r4, [sp, #8]\n push {r5, lr}\n ldr r4, [sp, #16]\n pop {r5, pc}", THUMB, {2: {0, 1}}),
         ("push {r11, lr}\n add r11, sp, #4\n pop {r11, pc}", ARM, {0: {0, 1}}),
         ("str r11, [sp, #-4]!\n ldr r11, [sp], #4\n bx lr", ARM, {0: {0}}),
         ("mov r2, r0\n stmdb r2!, {r4, lr}\n bx lr", ARM, {}),
@@ -44,7 +48,7 @@ def found(body, target=THUMB):
                 "addi 1, 1, 16\n mtlr 0\n blr"
             ),
             POWERPC,
-            {8: {0}, 12: {0}},
+            {8: {0}},
         ),
         ("stwu 1, -16(1)\n stmw 30, 8(1)\n lmw 30, 8(1)\n addi 1, 1, 16\n blr", POWERPC, {4: {0, 1}}),
         ("stwu 1, -16(1)\n stw 0, 12(1)\n addi 1, 1, 16\n blr", POWERPC, {}),
