@@ -18,13 +18,13 @@ from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets,
 from wcet_probe.analyzer.facts.memory import word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
+from wcet_probe.analyzer.graph.node_splitting import reducible
 from wcet_probe.analyzer.graph.supergraph import (
     Context,
     Supergraph,
     TooManyPointsError,
     Unwinding,
     build_supergraph,
-    reducible,
 )
 from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests

@@ -10,22 +10,19 @@ functions are errors unless a flow fact bounds or names them.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, FunctionGraph, IndirectTargets, Returns, function_graph, known_graphs
 from wcet_probe.analyzer.graph.expansion import MOST_EXPANDED, to_summarise
-from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, reachable
 from wcet_probe.analyzer.graph.returning import function_from, returning_functions
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 
-_MOST_POINTS = 20_000
-_MOST_SPLITS = 8
+MOST_POINTS = 20_000
 
 Context = tuple[int, ...]
 
@@ -284,9 +281,9 @@ class _Builder:
                     f"control reaches {self._image.location(address)}, which is no block of {frame.symbol.name}: "
                     "give the function its size in the ELF."
                 )
-            if len(self._points) == _MOST_POINTS:
+            if len(self._points) == MOST_POINTS:
                 raise TooManyPointsError(
-                    f"{self._points[0].function.name} has more than {_MOST_POINTS:,} basic blocks when each call is "
+                    f"{self._points[0].function.name} has more than {MOST_POINTS:,} basic blocks when each call is "
                     "expanded: analyse the functions that it calls most by themselves."
                 )
             self._index[key] = len(self._points)
@@ -394,84 +391,6 @@ def _grouped(points: tuple[Point, ...], edges: tuple[Edge, ...], end: str) -> Ma
     for edge in edges:
         found[getattr(edge, end)].append(edge)
     return {index: tuple(group) for index, group in found.items()}
-
-
-def reducible(graph: Supergraph, image: Image) -> Supergraph:
-    """``graph`` with its irreducible loops split, a few in each call of a function.
-
-    Raises:
-        AnalysisError: a loop is too tangled, or there are too many; the message names its entries.
-
-    *Soundness:* as said of `split`.
-    """
-    splits: Counter[Context] = Counter()
-    while True:
-        successors = {
-            index: tuple(edge.target for edge in edges if edge.target != EXIT)
-            for index, edges in graph.successors().items()
-            if index != EXIT
-        }
-        try:
-            loop_forest(successors, 0)
-        except IrreducibleError as error:
-            context = graph.points[error.entries[0]].context
-            splits[context] += 1
-            if splits[context] > _MOST_SPLITS:
-                places = ", ".join(image.location(graph.points[node].block.address) for node in error.entries)
-                raise AnalysisError(
-                    f"{graph.entry.name} has an irreducible loop, entered at {places}: rewrite its goto, or compile "
-                    "with less optimisation."
-                ) from error
-            graph = split(graph, error.members, error.entries)
-        else:
-            return graph
-
-
-def split(graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> Supergraph:
-    """``graph`` with the irreducible loop ``members`` split, which is entered at ``entries``: then at one of them only.
-
-    What entered elsewhere enters a copy of what leads from there to that one. It is the one with the least to copy.
-
-    *Soundness:* the copies have the same blocks and edges, so every path of the graph is a path of the result (node
-    splitting: A. Aho, M. Lam, R. Sethi, J. Ullman, Compilers, 2nd edition, section 9.7.6).
-
-    Raises:
-        TooManyPointsError: the graph would be too large.
-    """
-    header, copied = min(((one, _leading_to(one, graph, members, entries)) for one in entries), key=lambda x: len(x[1]))
-    others = {*entries} - {header}
-    points = list(graph.points)
-    copies: dict[int, int] = {}
-    numbers: dict[tuple[Context, int], int] = {}
-    for point in graph.points:
-        place = point.context, point.block.address
-        numbers[place] = max(point.copy, numbers.get(place, 0))
-    for member in sorted(copied):
-        point = graph.points[member]
-        copies[member] = len(points)
-        place = point.context, point.block.address
-        numbers[place] += 1
-        points.append(replace(point, index=len(points), copy=numbers[place]))
-    if len(points) > _MOST_POINTS:
-        raise TooManyPointsError(
-            f"{graph.entry.name} is too large with its irreducible loops split: analyse it in parts."
-        )
-    edges: list[Edge] = []
-    for edge in graph.edges:
-        enters = edge.target in others and edge.source not in members
-        edges.append(edge._replace(target=copies[edge.target]) if enters else edge)
-        if edge.source in copies:
-            edges.append(edge._replace(source=copies[edge.source], target=copies.get(edge.target, edge.target)))
-    return replace(graph, points=tuple(points), edges=tuple(edges))
-
-
-def _leading_to(header: int, graph: Supergraph, members: Collection[int], entries: Sequence[int]) -> frozenset[int]:
-    """Of ``members``, what an execution that enters elsewhere than at ``header`` comes to before that."""
-    onward: dict[int, list[int]] = {edge.source: [] for edge in graph.edges if edge.source in members}
-    for edge in graph.edges:
-        if edge.source in members and edge.target in members and edge.target != header:
-            onward[edge.source].append(edge.target)
-    return frozenset().union(*(reachable(onward, one) for one in entries if one != header))
 
 
 def restricted(graph: Supergraph, kept: Collection[int], dead_ends: Collection[int]) -> Supergraph:

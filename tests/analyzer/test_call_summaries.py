@@ -132,7 +132,7 @@ def key_of_pointers(*registers):
 
 def test_what_keeps_calls_from_being_summarised_is_named_where_all_expanded_are_too_many(monkeypatch):
     """A call through a pointer has every function above it expanded: its targets are what is missing."""
-    monkeypatch.setattr(supergraph, "_MOST_POINTS", 300)
+    monkeypatch.setattr(supergraph, "MOST_POINTS", 300)
     monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 100)
     hooked = tree(7).replace("if (in) return x + a;", "if (in) hook(); return x + a;", 1)
     guest = guest_of(f"void (*volatile hook)(void); void g(void) {{}}\n{hooked}", load_target("cortex-m4"), ".c")
@@ -147,7 +147,7 @@ def test_what_keeps_calls_from_being_summarised_is_named_where_all_expanded_are_
 
 
 def test_a_recursion_that_keeps_calls_from_being_summarised_is_named(monkeypatch):
-    monkeypatch.setattr(supergraph, "_MOST_POINTS", 300)
+    monkeypatch.setattr(supergraph, "MOST_POINTS", 300)
     monkeypatch.setattr(resolved_values, "MOST_EXPANDED", 100)
     calling = tree(7).replace("if (in) return x + a;", "if (in) return f0(f0(x + in) + in);", 1)
     guest = guest_of(calling, load_target("cortex-m4"), ".c")

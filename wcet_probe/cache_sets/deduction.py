@@ -129,7 +129,7 @@ def geometry_of(program: Program) -> Geometry:
     allocator, image = program.allocator, program.image
     values = allocator.values
     if allocator.name != "cama" or not image.symbols.keys() >= set(_STATIC):
-        raise UsageError(f"claims to be deduced are written for cama, not for {allocator.name}.")
+        raise UsageError(f"claims to be deduced are written for cama, not for {allocator.name}: leave --deduce out.")
     if values["descriptor-first-set"]:
         raise UsageError("CAMA's claims are deduced with reserved sets from set 0 on: leave descriptor-first-set at 0.")
     if any(image.symbols[name].address % (values["cache-sets"] * values["line-bytes"]) for name in _STATIC):
