@@ -52,11 +52,11 @@ def test_an_argument_with_a_range_gives_the_greatest_depth(target, entry):
 def test_where_the_graph_would_be_too_large_calls_are_followed_where_values_lead(monkeypatch):
     guest = guest_of(SOURCE, load_target("cortex-m4"), ".c")
     whole = proved(guest, "of_five")
-    monkeypatch.setattr(supergraph, "_MOST_POINTS", 120)
+    monkeypatch.setattr(supergraph, "MOST_POINTS", 120)
     proof = proved(guest, "of_five")
     assert proof.bound.instructions == whole.bound.instructions
     assert attack(proof) <= proof.bound.instructions
-    monkeypatch.setattr(supergraph, "_MOST_POINTS", 10)
+    monkeypatch.setattr(supergraph, "MOST_POINTS", 10)
     with pytest.raises(AnalysisError, match="more than 10 basic blocks"):
         proved(guest, "of_five")
 
@@ -71,7 +71,7 @@ def test_calls_of_one_function_are_followed_together_as_long_as_the_graph_is_sma
     monkeypatch.setattr(Followed, "deeper", counted)
     needed, bounds = {}, set()
     for most in (500, 400):
-        monkeypatch.setattr(supergraph, "_MOST_POINTS", most)
+        monkeypatch.setattr(supergraph, "MOST_POINTS", most)
         rounds.clear()
         bounds.add(proved(guest, "of_tree").bound.instructions)
         needed[most] = len(rounds)
