@@ -70,6 +70,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     called: CallKey | None = None,
     *,
     keeps_saved: bool = False,
+    most_visits: int | None = None,
 ) -> Values:
     """Analyse ``graph``.
 
@@ -84,9 +85,11 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         callees: the effects of calls that are not expanded.
         called: where the function is such a callee, for what it is analysed.
         keeps_saved: whether no store but those that save registers is assumed to change the words these are saved in.
+        most_visits: blocks that may be executed; None is any number.
 
     Raises:
         AnalysisError: an operation that is not known.
+        TooMuchWorkError: more blocks would be executed.
         UnsummarisedError: a callee is to be expanded.
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
@@ -95,9 +98,14 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     memory.saving = saving_stores(graph, lifter) if keeps_saved else {}
     while True:
         try:
-            return _Analysis(image, lifter, graph, arguments, memory, ranges, rounds, callees, called).values()
+            parts = image, lifter, graph, arguments, memory, ranges, rounds, callees, called
+            return _Analysis(*parts, most_visits=most_visits).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
+
+
+class TooMuchWorkError(Exception):
+    """More would be analysed than is worth while for who tries what would help: no error of the program."""
 
 
 class _StackEscapes(Exception):  # noqa: N818  no error
@@ -118,8 +126,11 @@ class _Analysis:
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]],
         callees: Callees | None,
         called: CallKey | None,
+        *,
+        most_visits: int | None,
     ) -> None:
         self._image, self._lifter, self._graph = image, lifter, graph
+        self._left = most_visits
         self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
         needed = needed_operations(graph, lifter)
@@ -232,7 +243,15 @@ class _Analysis:
         return self.taken(node, self.flows_of(node, state)).items()
 
     def flows_of(self, node: int, state: State, accesses: Callable[[Access], None] | None = None) -> list[Flow]:
-        """How control leaves ``node``; ``accesses`` is told of each data access."""
+        """How control leaves ``node``; ``accesses`` is told of each data access.
+
+        Raises:
+            TooMuchWorkError: no blocks are left that may be executed.
+        """
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise TooMuchWorkError
         flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
         if self._memory.stack_escapes != self._stack_escapes:
             raise _StackEscapes

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
-from wcet_probe.analyzer.values.analysis import analyze_values
+from wcet_probe.analyzer.values.analysis import TooMuchWorkError, analyze_values
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey, Effect
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.result import Values
@@ -28,10 +28,6 @@ _MOST_POINTS = 10_000
 """Points whose states are kept; what is analysed after that is analysed again where it is asked for again."""
 _OF_AN_ANALYSIS = 20
 """What comes before and behind an analysis takes as long as to execute so many blocks."""
-
-
-class TooMuchWorkError(Exception):
-    """More would be analysed than is worth while for who looks for what is missing: no error of the program."""
 
 
 class RememberedValues:
@@ -95,7 +91,7 @@ class RememberedValues:
             return effect
 
         rest = words, ranges, rounds, None if callees is None else noted, called
-        values = analyze_values(image, lifter, graph, arguments, *rest, keeps_saved=keeps_saved)
+        values = analyze_values(image, lifter, graph, arguments, *rest, keeps_saved=keeps_saved, most_visits=self.left)
         if self.left is not None:
             self.left -= _OF_AN_ANALYSIS + values.visits
         if self._points + len(values.states) <= _MOST_POINTS:

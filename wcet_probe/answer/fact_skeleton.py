@@ -29,7 +29,8 @@ from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
-from wcet_probe.analyzer.values.remembered import RememberedValues, TooMuchWorkError, remember
+from wcet_probe.analyzer.values.analysis import TooMuchWorkError
+from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -172,7 +173,10 @@ def _in_a_line(table: Sequence[str]) -> str:
 def pointer_candidates(
     asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[FactCandidate]:
-    """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where anything rests on them."""
+    """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where anything rests on them.
+
+    Where that would take too long to try, they are named with that.
+    """
     if (
         asked is None
         or not (asked.target.dcache or asked.target.unaligned)
@@ -181,18 +185,27 @@ def pointer_candidates(
         return
     progress("trying alignments of pointers")
     # A fact about pointers asks for calls that are expanded: of others it is not the alignment that helps.
-    expanded = replace(asked, summaries=False)
+    expanded, known = replace(asked, summaries=False), remember(asked.image, asked.target)
+    known.left = _MOST_VISITS
+    before = None
     try:
-        before = prove(expanded).cycles
+        before = prove(expanded, remembered=known).cycles
+        for alignment in _ALIGNMENTS:
+            fact = PointerFact(_TRIAL, {}, parse(str(alignment)), None, None, because=_TRIAL)
+            told = replace(expanded, facts=_joined(asked.facts, Facts(pointers=(fact,))))
+            after = prove(told, remembered=known).cycles
+            if after < before:
+                yield FactCandidate(_aligned(alignment), f"the bound in cycles goes from {before:,} to {after:,}")
+            before = min(before, after)
+    except TooMuchWorkError:
+        yield FactCandidate(_aligned(_ALIGNMENTS[0]), "not tried: with each call expanded it would take too long")
     except AnalysisError:
-        return
-    for alignment in _ALIGNMENTS:
-        fact = PointerFact(_TRIAL, {}, parse(str(alignment)), None, None, because=_TRIAL)
-        after = prove(replace(expanded, facts=_joined(asked.facts, Facts(pointers=(fact,))))).cycles
-        if after < before:
-            lines = ("[[pointer]]", f"multiple_of = {alignment}", 'because = "?"')
-            yield FactCandidate(lines, f"the bound in cycles goes from {before:,} to {after:,}")
-        before = min(before, after)
+        if before is not None:
+            raise
+
+
+def _aligned(alignment: int) -> tuple[str, ...]:
+    return "[[pointer]]", f"multiple_of = {alignment}", 'because = "?"'
 
 
 def _joined(one: Facts, other: Facts) -> Facts:

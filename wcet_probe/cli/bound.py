@@ -219,7 +219,9 @@ def _bound_firmware(
             from wcet_probe.answer.firmware import read_firmware
             from wcet_probe.reports.screens.why import render_candidates
 
-            render_candidates(tuple(pointer_candidates(read_firmware(request).asked)), streams.result_console())
+            with streams.progress(quiet=quiet, verbose=verbose) as tell:
+                candidates = tuple(pointer_candidates(read_firmware(request).asked, tell))
+            render_candidates(candidates, streams.result_console())
     return ExitCode.NO_BOUND if found.bound.by_type else ExitCode.OK
 
 

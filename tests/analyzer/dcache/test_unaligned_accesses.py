@@ -19,6 +19,7 @@ from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesse
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
+from wcet_probe.answer import fact_skeleton
 from wcet_probe.answer.contradiction import check_accesses
 from wcet_probe.answer.fact_skeleton import pointer_candidates
 from wcet_probe.catalog.lookup import load_target
@@ -164,3 +165,10 @@ def test_a_fact_that_would_make_the_bound_smaller_is_proposed():
     assert found.lines[1] == "multiple_of = 4"
     blind = replace(request, target=replace(request.target, unaligned=()))
     assert list(pointer_candidates(blind)) == []
+
+
+def test_a_fact_that_would_take_too_long_to_try_is_named_with_that(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fact_skeleton, "_MOST_VISITS", 3)
+    request = analysed(guest_of(NODES, load_target("cortex-m4"), ".c"), "sum").prepared.request
+    (found,) = pointer_candidates(request)
+    assert found.effect.startswith("not tried")

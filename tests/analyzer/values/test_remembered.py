@@ -7,10 +7,11 @@ import pytest
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.graph.supergraph import build_supergraph
+from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect, Result
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.remembered import TooMuchWorkError, remember
+from wcet_probe.analyzer.values.remembered import remember
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 
@@ -64,9 +65,14 @@ def test_no_more_is_analysed_than_may_be():
         return known.analyze(image, known.lifter, graph, {}, callees=lambda _: effect(number))
 
     known.left = 1
+    with pytest.raises(TooMuchWorkError):
+        values(1)
+    known.left = 100
     first = values(1)
     assert first.visits >= len(first.states)
+    known.left = first.visits + len(first.states)  # which the check executes once more
+    values(2)
     assert known.left < 0
     with pytest.raises(TooMuchWorkError):
-        values(2)
+        values(3)
     assert values(1) is first
