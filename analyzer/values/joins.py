@@ -69,11 +69,13 @@ class _Made(NamedTuple):
         symbols: of the place, newly defined.
         gammas: the gamma nodes.
         unknown: symbols of registers of which nothing is known.
+        named: symbols that stand for a condition, with that.
     """
 
     symbols: dict[Term, tuple[Term, ...]]
     gammas: dict[Term, tuple[Term, ...]]
     unknown: list[Term]
+    named: dict[Term, Term]
 
 
 def _merge_locations(
@@ -89,7 +91,7 @@ def _merge_locations(
     terms = merged.terms
     own, speaking = terms.meeting(place), terms.speaking(place)
     earlier = former.locations if former else {}
-    made = _Made({}, {}, [])
+    made = _Made({}, {}, [], {})
     classes: dict[tuple[Term | None, tuple[Term, ...]], Term] = {}
     sums = _Sums(terms, own, states, earlier) if related else None
     for location in _to_merge(merged, states, place, earlier):
@@ -143,6 +145,9 @@ def _made_term(
             return term
     term = terms.symbol(("phi", place, location), 8 * location.size_bytes)
     made.symbols[term] = parts
+    truth = None if predicate is None else terms.chosen_truth(predicate, *map(_truth, states, parts))
+    if truth is not None:
+        made.named[term] = truth
     return term
 
 
@@ -215,6 +220,7 @@ def _gamma_by_name(
     term = terms.gamma(symbol, one, other)
     if term is not None:
         made.symbols[symbol] = terms.constant(1, bits), terms.constant(0, bits)
+        made.named[symbol] = predicate
     return term
 
 
@@ -326,6 +332,21 @@ def _keep_common(
     for term in sorted(differing):
         if term not in decided and symbols(term) <= live:
             merged.set_known(term, _common(merged, first, others, term, live))
+    _name_conditions(merged, made, live)
+
+
+def _name_conditions(merged: State, made: _Made, live: Collection[Term]) -> None:
+    """Let ``merged`` know of the symbols that stand for conditions that they are the same.
+
+    *Soundness:* a symbol is 1 exactly where its condition holds, in each of the states. What the condition speaks of is
+    live, and no symbol of the place.
+    """
+    terms = merged.terms
+    for symbol, condition in made.named.items():
+        if terms.symbols(condition) <= live:
+            same = terms.apply("INT_EQUAL", (symbol, condition), terms[condition].bits)
+            if same is not None:
+                merged.set_known(same, strided.constant(terms[same].bits, 1))
 
 
 def _common(

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import permutations
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.pcode.truths import RELATIONS
+from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
@@ -50,11 +51,19 @@ class SymbolSteps(NamedTuple):
 def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001  a truth value it is
     """Learn that ``condition`` holds, or that it does not; False where it cannot be.
 
-    *Soundness:* of a disjunction that is known to hold, and all parts of which but one do not, that one holds.
+    *Soundness:* of a disjunction that is known to hold, and all parts of which but one do not, that one holds. Of two
+    truth values that are known to be the same, what is known of one holds of the other.
     """
     if not _assume(state, condition, holds):
         return False
     terms = state.terms
+    for term in [term for term, value in state.known.items() if value.low and _says_same_truth(state, term)]:
+        for one, other in permutations(terms.operands(term)):
+            wanted, found = state.value(one), state.value(other)
+            if wanted.is_constant and found != wanted:
+                _keep(state, other, wanted)  # what is learnt from it may ask for it again
+                if found.is_constant or not _assume(state, other, bool(wanted.value)):
+                    return False
     for term in [term for term, value in state.known.items() if terms[term].opcode == "BOOL_OR" and value.low]:
         left = [part for part in _disjuncts(state, term) if 1 in state.value(part)]
         if len(left) == 2:  # one of them may be decided by what gamma nodes in it choose
@@ -62,6 +71,12 @@ def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001 
         if not left or (len(left) == 1 and 0 in state.value(left[0]) and not _assume(state, left[0], True)):
             return False
     return True
+
+
+def _says_same_truth(state: State, term: Term) -> bool:
+    """Whether ``term`` says that a symbol for a condition, see `joins`, and the condition are the same."""
+    terms = state.terms
+    return terms[term].opcode == "INT_EQUAL" and any(terms[one].opcode in TRUTHS for one in terms.operands(term))
 
 
 def _disjuncts(state: State, term: Term) -> list[Term]:

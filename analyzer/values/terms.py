@@ -86,15 +86,14 @@ class Terms(TermTable):
         most = _MOST_DEPTH_OF_CONDITION if depth <= _PLAIN_DEPTH else _MOST_GAMMA_DEPTH
         if depth >= _MOST_GAMMA_DEPTH or self._depth[condition] >= most:
             return None
-        if self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == self._nodes[one].bits:
-            truth = self._chosen_truth(condition, one, other)
-            if truth is not None:
-                return truth
-        return self._plain("GAMMA", (condition, one, other), self._nodes[one].bits)
+        truth = self.chosen_truth(condition, one, other)
+        return self._plain("GAMMA", (condition, one, other), self._nodes[one].bits) if truth is None else truth
 
-    def _chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
+    def chosen_truth(self, condition: Term, one: Term, other: Term) -> Term | None:
         """A gamma node between truth values, one of which is a constant, or told by the condition, as AND or OR."""
         bits, opposite = self._nodes[one].bits, self.negated(condition)
+        if not (self._is_truth(one) and self._is_truth(other) and self._nodes[condition].bits == bits):
+            return None
         asserted = {condition: 1, opposite: 0}
         first = asserted.get(one, self.value(one))
         second = asserted.get(other) if other in asserted else None

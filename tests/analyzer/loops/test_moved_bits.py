@@ -75,6 +75,23 @@ DOWNWARDS = """
 """
 """Bits that come down to the lowest place."""
 
+_CALCULATED = "\n".join("mul r0, r0, r3\neor r0, r0, #0x55" for _ in range(6))
+CALCULATED = f"""
+    movs r3, #3
+    {_CALCULATED}
+    movs r2, #5
+    ubfx r0, r0, #0, #20
+    orrs r1, r0, r0
+    it ne
+    orrsne r1, r2, r2
+    beq 9f
+1:  lsls r0, r0, #1
+    tst r0, #0x00100000
+    beq 1b
+9:  bx lr
+"""
+"""Both of two numbers are tested not to be 0, as libgcc does; one of them is too deep a term for a choice."""
+
 IN_TWO_LOOPS = """
     push {r4, r5, lr}
     movs r4, #2
@@ -130,6 +147,7 @@ COUNTED_BESIDES = """
 
 BOUNDED = {
     "one word": (ONE_WORD, [(1, 0), (2, 0), (0x80000001, 0), (0x400000, 0), (0, 0), (0x800000, 0)], 23),
+    "calculated": (CALCULATED, [(0, 0), (1, 0), (0x2D4F_1C39, 0), (0xFFFF_FFFF, 0)], 20),
     "two words": (TWO_WORDS, [(1, 0), (0, 1), (1, 0x80000000), (0x80000000, 0), (0, 0x80000), (0, 0)], 52),
     "one or the other": (ONE_OR_THE_OTHER, [(1, 1), (0x800000, 1), (1, 0xFFFFFFFF)], 24),
     "in two loops": (IN_TWO_LOOPS, [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0x7FFFFFFF), (1, 0), (100, 3)], 32),

@@ -205,3 +205,57 @@ def test_a_choice_speaks_of_no_older_value_of_its_own_place():
         states.append(state)
     merged = join(states, PLACE, gated=True)
     assert older not in terms.symbols(merged.locations[other])
+
+
+def deep(terms, term, rounds):
+    """A term of twice so many operations, of which none is simplified."""
+    for number in range(rounds):
+        for opcode, constant in (("INT_MULT", 3 + 2 * number), ("INT_XOR", 0x55)):
+            term = terms.apply(opcode, (term, terms.constant(constant, 32)), 32)
+    return term
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(1, 1), (8, 2), (2, 8), (8, 8)])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_what_is_too_deep_for_a_choice_is_still_known_to_be_one(outer, inner, is_first):
+    """As where ``orrs r5, r0, r1; it ne; orrsne r5, r2, r3; beq`` tests numbers that are calculated: both are not 0."""
+    draw, terms = random.Random(f"choice {outer} {inner} {is_first}"), Terms()
+    x, y = (terms.symbol(("in", at), 32) for at in REGISTERS[:2])
+    condition = terms.apply("INT_LESS", (deep(terms, x, outer), terms.constant(1 << 31, 32)), 8)
+    tested = terms.apply("INT_EQUAL", (deep(terms, y, inner), terms.constant(0x55, 32)), 8)
+    states = []
+    for holds in (True, False):
+        state = State(terms, big_endian=False)
+        assert assume(state, condition, holds)
+        state.set_location(REGISTERS[0], x)
+        state.set_location(REGISTERS[1], y)
+        state.set_location(FLAG, tested if holds == is_first else terms.constant(1, 8))
+        state.set_location(REGISTERS[2], deep(terms, y, inner) if holds == is_first else terms.constant(1, 32))
+        states.append(state)
+    merged = join(states, PLACE, gated=True)
+    assert (terms[merged.read(FLAG)].opcode == "symbol") == (inner > 2)
+    names = {one: ("condition", FLAG).index(terms[one].arguments[2]) for one in range(x, 1000) if is_made(terms, one)}
+    for flag in (False, True):
+        told = merged.copy()
+        assert assume(told, merged.read(FLAG), flag)
+        if not flag:
+            assert told.value(condition) == strided.constant(8, int(is_first))
+            assert told.value(tested) == strided.constant(8, 0)
+        for _ in range(40):
+            numbers = {x: draw.getrandbits(32), y: draw.choice((0, 0x55, draw.getrandbits(32)))}
+            holds = evaluated(terms, condition, numbers)
+            value = evaluated(terms, tested, numbers) if holds == is_first else 1
+            if value == flag:
+                numbers |= {one: value if is_flag else holds for one, is_flag in names.items()}
+                for term, known in told.known.items():
+                    if terms.symbols(term) <= numbers.keys():
+                        assert evaluated(terms, term, numbers) in known
+
+
+def is_made(terms, term):
+    """Whether ``term`` is a symbol of a truth value that was made where the paths meet."""
+    try:
+        node = terms[term]
+    except IndexError:
+        return False
+    return node.opcode == "symbol" and node.arguments[:2] == ("phi", PLACE) and node.arguments[2] in {"condition", FLAG}
