@@ -335,7 +335,7 @@ def _keep_common(
     _name_conditions(merged, made, live)
 
 
-def _name_conditions(merged: State, made: _Made, live: Collection[Term]) -> None:
+def _name_conditions(merged: State, made: _Made, live: set[Term]) -> None:
     """Let ``merged`` know of the symbols that stand for conditions that they are the same.
 
     *Soundness:* a symbol is 1 exactly where its condition holds, in each of the states. What the condition speaks of is
