@@ -94,20 +94,22 @@ def test_a_word_that_a_callee_gave_up_is_saved_no_more():
         forged(lambda followed: [*followed, "invariant f+0xa saved:-20 number 134217738 1 4"])
 
 
-PUSHED_AGAIN = """push {r4, lr}
+PUSHED_AGAIN = f"""push {{r4, lr}}
  movs r4, #3
  cmp r1, #0
  beq 1f
  nop
-1: push {r4}
+1: push {{r4}}
  mov r2, sp
  strb r3, [r2, r0]
  ldr r4, [sp]
  cmp r4, #3
  bne 2f
  add sp, #4
- pop {r4, pc}
-""" + f"2: {LONG}add sp, #4\n pop {{r4, pc}}\n"
+ pop {{r4, pc}}
+2: {LONG}add sp, #4
+ pop {{r4, pc}}
+"""
 
 
 def test_where_a_function_begins_no_name_of_an_edge_tells():

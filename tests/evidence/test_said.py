@@ -193,5 +193,5 @@ def test_what_a_restriction_of_a_source_comes_to_is_a_constraint(tmp_path):
     }  # fmt: skip
     claim["constant"] -= 1
     document["bound"]["digest"] = bound_digest(document["bound"])
-    with pytest.raises(WcetProbeError, match="no fact at .* says"):
+    with pytest.raises(WcetProbeError, match=r"no fact at .* says"):
         answer()

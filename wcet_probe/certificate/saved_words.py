@@ -30,7 +30,7 @@ _STORED = re.compile(r"(?:str|strd|stw|stwu)(?:\.w)? (.*?), (?:\[|-?[0-9a-fx]+\(
 
 
 def saving_stores(image: Image, instructions: Mapping[int, Instruction]) -> Saving:
-    """The instructions of ``image`` that save registers, of functions that have a symbol or are called by their address.
+    """The instructions of ``image`` that save registers, of functions with a symbol, or that are called by address.
 
     Args:
         image: the binary. Where functions begin it says, and no certificate: what is stored elsewhere saves nothing.

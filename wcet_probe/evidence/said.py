@@ -259,8 +259,8 @@ def _check_assumptions(
 def _check_claims(bound: Json, asserted: Asserted) -> None:
     kinds = ("rounds ", "pragma ", "body ")
     shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
-    texts_of_units = "\n".join(bound["certificates"])
-    restricted = {int(limit) for limit in re.findall(r"^constraint restriction:\d+ <= (\d+)", texts_of_units, re.MULTILINE)}
+    constraints = re.findall(r"^constraint restriction:\d+ <= (\d+)", "\n".join(bound["certificates"]), re.MULTILINE)
+    restricted = set(map(int, constraints))
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
         texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
