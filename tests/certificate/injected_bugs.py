@@ -33,6 +33,8 @@ BUGS: Mapping[str, SourceChange] = {
 }
 TARGET_OF: Mapping[str, str] = {one["name"]: one.get("target", "cortex-m4") for one in _ROWS}
 """The core on which the programs reach a bug."""
+OF_TOLD = frozenset(one["name"] for one in _ROWS if one.get("told"))
+"""Bugs of what is told and assumed, which have programs of their own: no trial run tells anything of these."""
 
 PROGRAMS = {
     name: Path(__file__).with_name(f"{name}.c")
@@ -96,7 +98,8 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
         is_told = program == TOLD
         facts, sources = ([folder / "facts.toml"], [folder]) if is_told else ([], [])
         assume = ("saved-registers",) if is_told else ()
-        for entry in entries if name is None or target == TARGET_OF[name] else ():
+        is_meant = name is None or (target == TARGET_OF[name] and is_told == (name in OF_TOLD))
+        for entry in entries if is_meant else ():
             key = f"{target} {entry}"
             try:
                 core = load_target(target)
