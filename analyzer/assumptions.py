@@ -56,8 +56,9 @@ def assumptions(
     if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
         text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
         assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))
-    stores = [access for found in values.accesses.values() for access in found if access.is_store]
-    if any(access.base is Base.NUMBER and not _is_known(access.offset, image) for access in stores):
+    accesses = [access for found in values.accesses.values() for access in found]
+    far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
+    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
         assumed.append(
             Assumption(
                 "stack-separation",

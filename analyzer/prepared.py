@@ -463,7 +463,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     graph = flow_graph(instructions.problem, found.excluded)
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
-        saving = saving_stores(code.image, code.instructions, graph) if keeps else {}
+        saving = saving_stores(code.image, code.instructions) if keeps else {}
         coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)

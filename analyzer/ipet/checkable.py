@@ -83,7 +83,7 @@ def checkable(
     """
     code = Code(image, {one.address: one for one in instructions})
     graph = flow_graph(problem)
-    saving = saving_stores(image, code.instructions, graph) if keeps_saved else {}
+    saving = saving_stores(image, code.instructions) if keeps_saved else {}
     found, is_escaping = Checkable({}, {}), False
     for escapes in (False, True):
         search, is_escaping = _Search(code, graph, Machine(image, escapes, saving=saving)), escapes

@@ -170,6 +170,7 @@ class _Analysis:
             forest=self._order.forest,
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
+            holds_stack=self._memory.holds_stack,
             saving=self._memory.saving,
             meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
             visits=sum(solution.visits.values()),

@@ -27,6 +27,7 @@ class Memory:
         image: whose segments that are not writable keep their content.
         words: what flow facts say of words, by address.
         stack_escapes: whether a stack address may have been stored outside the stack.
+        holds_stack: whether one may have been stored on the stack.
         above: registers that hold, at entry, no address below the stack pointer, though they may hold one of the stack.
         saving: the operations that save registers, see `saved_words`, if what they save is assumed to stay.
     """
@@ -34,6 +35,7 @@ class Memory:
     image: Image
     words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
+    holds_stack: bool = False
     above: frozenset[Location] = frozenset()
     saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
     _parts: list[tuple[int, bytes]] = field(default_factory=list)

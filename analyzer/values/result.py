@@ -60,6 +60,7 @@ class Values:
         forest: reachable points and their loops.
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
+        holds_stack: whether one may have been stored on the stack.
         meetings: symbols that are defined where ways meet within the block of a point.
         visits: how often a block was executed to find them.
         saving: the operations that save registers, where that is assumed to stay, see `saved_words`.
@@ -79,6 +80,7 @@ class Values:
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
+    holds_stack: bool = False
     meetings: Meetings = no_meetings
     visits: int = 0
     saving: Mapping[tuple[int, int], int] = field(default_factory=dict)

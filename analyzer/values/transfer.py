@@ -497,8 +497,9 @@ class _Run:
         self._tell(state, pointer, size_bytes, index, is_store=True)
         self._tell_transfer(state, pointer, value, size_bytes, index)
         base, offset = state.base(pointer), state.value(pointer)
-        if (state.base(value) is not Base.NUMBER or state.has_low_part(value)) and base is not Base.STACK:
-            self._memory.stack_escapes = True
+        if state.base(value) is not Base.NUMBER or state.has_low_part(value):
+            self._memory.stack_escapes |= base is not Base.STACK
+            self._memory.holds_stack |= base is Base.STACK
         place = self._place_of(state, pointer, size_bytes)
         if self._memory.saving:
             is_saving = (self._instruction.address, index) in self._memory.saving

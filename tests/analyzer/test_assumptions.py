@@ -24,9 +24,11 @@ def access(base=Base.NUMBER, offset=None, *, is_store=True):
     return SimpleNamespace(base=base, offset=offset or strided.top(32), is_store=is_store)
 
 
-def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecked=(), saving=()):
+def told(*accesses, target=THUMB, lines=None, terms=None, dead_ends=(), unchecked=(), saving=(), holds=(False, False)):
     values = SimpleNamespace(
         accesses={0: accesses},
+        holds_stack=holds[0],
+        stack_escapes=holds[1],
         terms=terms or Terms(),
         graph=SimpleNamespace(dead_ends=dead_ends),
         unchecked_returns=unchecked,
@@ -49,6 +51,14 @@ def test_nothing_more_is_assumed_of_a_call_without_accesses():
 def test_what_is_saved_is_assumed_to_stay_where_an_analysis_kept_it():
     assert "saved-registers" not in told()
     assert told(saving={(0x100, 1): 0})["saved-registers"].startswith("no store but those that save registers")
+
+
+def test_a_load_through_a_pointer_finds_no_stack_address_where_the_stack_holds_one():
+    """One that was stored elsewhere as well may be found by any load, and nothing is assumed."""
+    load, known = access(is_store=False), access(offset=strided.constant(32, 0x2000), is_store=False)
+    assert "stack-separation" in told(load, holds=(True, False))
+    for one, holds in ((load, (True, True)), (load, (False, False)), (known, (True, False))):
+        assert "stack-separation" not in told(one, holds=holds)
 
 
 def test_a_store_through_a_pointer_misses_the_stack():

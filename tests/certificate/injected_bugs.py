@@ -33,14 +33,24 @@ BUGS: Mapping[str, SourceChange] = {
 }
 TARGET_OF: Mapping[str, str] = {one["name"]: one.get("target", "cortex-m4") for one in _ROWS}
 """The core on which the programs reach a bug."""
+OF_TOLD = frozenset(one["name"] for one in _ROWS if one.get("told"))
+"""Bugs of what is told and assumed, which have programs of their own: no trial run tells anything of these."""
 
-PROGRAMS = {name: Path(__file__).with_name(f"{name}.c") for name in ("injected_bugs", "injected_bugs_caches")}
+PROGRAMS = {
+    name: Path(__file__).with_name(f"{name}.c")
+    for name in ("injected_bugs", "injected_bugs_caches", "injected_bugs_told")
+}
+TOLD = "injected_bugs_told"
+"""Its bounds rest on facts, on pragmas, and on registers that stay where they are saved."""
 OF_TARGET = {
-    "cortex-m4": ("injected_bugs",),
+    "cortex-m4": ("injected_bugs", TOLD),
     "cortex-m7": ("injected_bugs", "injected_bugs_caches"),
     "mpc603e": ("injected_bugs_caches",),
 }
-"""The programs that are bounded for each core: those of loops and values, those of caches."""
+"""The programs that are bounded for each core: those of loops and values, those of caches, those that are told of."""
+
+_ENTRY = re.compile(r"^(?:int|unsigned) (\w+)\([^;{\n]*\)(?: \{|\n\{| ASM)", re.MULTILINE)
+"""The definition of a function, which stands at the start of a line and is not static."""
 
 
 def _images(folder: Path) -> Iterator[tuple[str, str, Path]]:
@@ -55,7 +65,21 @@ def build(folder: Path) -> None:
     from wcet_probe.catalog.lookup import load_target
 
     for target, name, file in _images(folder):
-        file.write_bytes(image_of(PROGRAMS[name].read_text("utf-8"), load_target(target), ".c").elf)
+        text = PROGRAMS[name].read_text("utf-8")
+        file.write_bytes(image_of(text, load_target(target), ".c").elf)
+        if name == TOLD:
+            _tell_facts(folder, text)
+
+
+def _tell_facts(folder: Path, text: str) -> None:
+    """The source as the line table calls it, and the facts about it with the digests of its functions."""
+    from wcet_probe.analyzer.facts.source_match import index_sources
+
+    index, facts = index_sources({"guest.c": text}), PROGRAMS[TOLD].with_suffix(".facts.toml").read_text("utf-8")
+    for name in re.findall(r'^function = "(\w+)"', facts, re.MULTILINE):
+        facts = facts.replace(f'"{name.upper()}"', f'"{index.function(name).sha256}"')
+    (folder / "guest.c").write_text(text, "utf-8")
+    (folder / "facts.toml").write_text(facts, "utf-8")
 
 
 def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
@@ -70,11 +94,16 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
 
     found: dict[str, object] = {}
     for target, program, file in _images(folder):
-        entries = re.findall(r"^int (\w+)\(", PROGRAMS[program].read_text("utf-8"), re.MULTILINE)
-        for entry in entries if name is None or target == TARGET_OF[name] else ():
+        entries = _ENTRY.findall(PROGRAMS[program].read_text("utf-8"))
+        is_told = program == TOLD
+        facts, sources = ([folder / "facts.toml"], [folder]) if is_told else ([], [])
+        assume = ("saved-registers",) if is_told else ()
+        is_meant = name is None or (target == TARGET_OF[name] and is_told == (name in OF_TOLD))
+        for entry in entries if is_meant else ():
             key = f"{target} {entry}"
             try:
-                answer = bound_firmware(FirmwareRequest(file, entry, load_target(target), [], [], {}))
+                core = load_target(target)
+                answer = bound_firmware(FirmwareRequest(file, entry, core, facts, sources, {}, assume=assume))
             except WcetProbeError as error:
                 found[key] = f"no bound: {error}"[:160]
                 continue
@@ -88,7 +117,8 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
                 continue
             document = json.loads(json.dumps(firmware_document(answer)))
             try:
-                checked, _ = check_file_result(document, json.dumps(document).encode(), file.read_bytes())
+                data = json.dumps(document).encode(), file.read_bytes()
+                checked, _ = check_file_result(document, *data, facts=facts, source_dirs=sources)
             except VerificationError as error:
                 found[key] = f"refused: {error}"[:200]
                 continue

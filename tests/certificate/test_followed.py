@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.certificate.forgeries import problem_of, solved_again
+from tests.certificate.forgeries import problem_of, sealed, solved_again
 from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.flow_system import FlowLoop
@@ -136,3 +136,42 @@ def test_a_forged_limit_is_not_taken_for_checked():
         return replace(problem, constraints=less), derivations, followed
 
     assert open_checks("an inner loop that doubles", lower) >= {"constraints in instructions", "constraints in cycles"}
+
+
+ON_THE_STACK = """sub sp, #8
+ movs r0, #0
+ str r0, [sp, #4]
+1: mov r3, r2
+ cmp r1, #0
+ beq 2f
+ nop
+2: str r1, [r3]
+ ldr r0, [sp, #4]
+ adds r0, #1
+ str r0, [sp, #4]
+ cmp r0, #10
+ blo 1b
+ add sp, #8
+ bx lr
+"""
+
+
+def test_what_following_rests_on_is_assumed():
+    """The invariants call r3 unknown, so that covering the code assumed nothing of the store by it; following did."""
+    target = load_target("cortex-m4")
+    document, binary = document_of(guest_of(assembler({"f": ON_THE_STACK}, target), target))
+
+    def change(problem, derivations, followed):
+        if problem.unit != "instructions":
+            return problem, derivations, followed
+        nodes = [one.name for one in problem.nodes if one.name != problem.entry]
+        unknown = [f"{node} {place} any 0 1 4294967295" for node in nodes for place in ("r0", "r3", "stack:-4")]
+        kept = [line for line in followed if line.split(" ")[2] in {"r13", "r14"}]
+        return problem, derivations, [*kept, *(f"invariant {one}" for one in unknown)]
+
+    forged = solved_again(document, change)
+    assert {one.verdict for one in check_bound(forged, binary).findings} == {"ok"}
+    bound = forged["bound"]
+    bound["assumptions"] = [one for one in bound["assumptions"] if one["id"] != "stack-separation"]
+    with pytest.raises(VerificationError, match="stack-separation is used and not listed"):
+        check_bound(sealed(forged), binary)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from tests.answer.test_saved_registers import SHAPES, random_program, shape
 from tests.certificate.forgeries import sealed, solved_again
+from tests.certificate.test_return_addresses import ASSUMED, LONG, UNKNOWN, kept_at
+from tests.certificate.test_unpredictable import forged_graph
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
@@ -23,7 +26,6 @@ from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.check import Binary, check_bound
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, number
-from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.saved_words import saving_stores
 from wcet_probe.certificate.state import SAVED, State
 from wcet_probe.errors import VerificationError
@@ -90,6 +92,52 @@ def test_a_word_that_a_callee_gave_up_is_saved_no_more():
     """Behind the call the words of ``g`` lie below the stack pointer."""
     with pytest.raises(VerificationError, match="does not follow"):
         forged(lambda followed: [*followed, "invariant f+0xa saved:-20 number 134217738 1 4"])
+
+
+PUSHED_AGAIN = f"""push {{r4, lr}}
+ movs r4, #3
+ cmp r1, #0
+ beq 1f
+ nop
+1: push {{r4}}
+ mov r2, sp
+ strb r3, [r2, r0]
+ ldr r4, [sp]
+ cmp r4, #3
+ bne 2f
+ add sp, #4
+ pop {{r4, pc}}
+2: {LONG}add sp, #4
+ pop {{r4, pc}}
+"""
+
+
+def test_where_a_function_begins_no_name_of_an_edge_tells():
+    """A word that code pushes for itself was taken for a saved one, behind an edge with the name of a call."""
+    nodes = {"g": ("g", 0, 4), "g+8": ("g", 8, 1), "g+10": ("g", 10, 6), "g+22": ("g", 22, 2)}
+    edges = {"a:jump": ("g", "g+10"), "a:fall": ("g", "g+8"), "b:call": ("g+8", "g+10"), "c:fall": ("g+10", "g+22")}
+    below = "r13 stack 4294967288 0 0|r14 link 0 0 0|stack:-4 link 0 0 0|r4 number 3 0 0"
+    said = [*kept_at("g"), *kept_at("g+8", "g+10", places=below)]
+    said += kept_at("g+22", places=f"r13 stack 4294967284 0 0|r14 link 0 0 0|r2 {UNKNOWN}")
+    with pytest.raises(VerificationError, match="the graph lacks the edge"):
+        forged_graph(PUSHED_AGAIN, nodes, edges, ["g+22"], said, assumed=ASSUMED | {"saved-registers"})
+
+
+NAMED = {
+    "f": "push {r4, r5, lr}\n mov r4, r0\n movs r5, #3\n1: ldr r1, [r4]\n mov r0, r1\n bl g\n ldr r2, [r4]\n"
+    "subs r5, #1\n bne 1b\n pop {r4, r5, pc}",
+    "g": "push {r4, r5, lr}\n sub sp, #20\n mov r2, sp\n movs r3, #1\n adds r2, r2, r0\n strb r3, [r2]\n"
+    "movs r4, #0\n movs r5, #0\n add sp, #20\n pop {r4, r5, pc}",
+}
+
+
+def test_names_and_pairs_know_what_was_saved():
+    """Behind the call the pointer in r4 has the name that it had before it."""
+    document, binary = proved(NAMED, "cortex-m7")
+    assert {one.verdict for one in check_bound(document, binary).findings} == {"ok"}
+    text = document["bound"]["certificates"][1]
+    (before,) = re.findall(r"^name 0x\S+/g\+0x0 r4 (\S+) 0$", text, re.MULTILINE)
+    assert f"\nname f+0xe r4 {before} 0\n" in text
 
 
 STACK = Value("stack", -16, -16, 0)
@@ -169,9 +217,7 @@ def test_prover_and_checker_find_the_same_stores_in_what_a_compiler_makes(target
     told: dict[int, set[int]] = {}
     for (address, _), number_of_store in saved_words.saving_stores(graph, lifter).items():
         told.setdefault(address, set()).add(number_of_store)
-    entry = require_symbol(on.image, "f").address
-    nodes = Graph("f", {"f": (entry, 0)}, "f", (), {}, {"f": []}, {})
-    checked = saving_stores(on.image, {one.address: one for one in on.instructions}, nodes)
+    checked = saving_stores(on.image, {one.address: one for one in on.instructions})
     assert told or level == "-O2" or target == "mpc603e"  # where Clang saves the address to return to, and no register
     assert {address: set(checked.get(address, ())) for address in told} == told
 

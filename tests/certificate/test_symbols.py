@@ -10,6 +10,7 @@ from tests import random_programs
 from tests.certificate.forgeries import sealed
 from tests.certificate.specimens import specimen
 from tests.certificate.test_caches import edited, rewritten
+from tests.certificate.test_code import document_of
 from tests.certificate.test_transfer import around, steps_of
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
@@ -108,6 +109,18 @@ def test_an_address_that_a_register_of_powerpc_moves_has_the_class_of_both():
     tracer, found = traced(body, "mpc603e")
     assert last_address(found).alignment == Congruence(4, 0)
     assert tracer.rests_on_stack
+
+
+def test_an_access_to_one_of_some_places_of_the_stack_rests_on_its_alignment():
+    """It has no name, and was taken to be in one line by the alignment that nobody assumed."""
+    target = load_target("arm926ej-s")
+    body = "sub sp, sp, #64\n mov r3, sp\n cmp r1, #0\n addne r3, sp, #4\n ldr r0, [r3]\n add sp, sp, #64\n bx lr"
+    document, binary = document_of(guest_of(assembler({"f": body}, target), target))
+    assert {one.verdict for one in check_bound(sealed(document), binary).findings} == {"ok"}
+    bound = document["bound"]
+    bound["assumptions"] = [one for one in bound["assumptions"] if one["id"] != "stack-alignment"]
+    with pytest.raises(VerificationError, match="stack-alignment is used and not listed"):
+        check_bound(sealed(document), binary)
 
 
 @pytest.mark.parametrize(("of_r0", "is_kept"), [(TOP, True), (ANY, False)])

@@ -10,6 +10,7 @@ import pytest
 
 from tests.results import result
 from tests.support import image_of, images_dir
+from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.verify import bound_digest, verify_slack
@@ -17,6 +18,7 @@ from wcet_probe.cli import main
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.evidence.checking import check_file_result
 from wcet_probe.evidence.said import AUTHORS_WORDS
+from wcet_probe.reports.formats.bound_document import firmware_document
 from wcet_probe.reports.formats.schema import validate
 
 OPEN = {
@@ -147,3 +149,49 @@ def test_every_changed_value_is_refused_or_the_author_s(specimen):
     for path in leaves(document):
         chosen.setdefault(tuple(key for key in path if isinstance(key, str)), []).append(path)
     check(document, elf, [path for paths in chosen.values() for path in {paths[0], paths[len(paths) // 2], paths[-1]}])
+
+
+RESTRICTED = """\
+volatile unsigned sink; volatile unsigned char widths[8]; unsigned total;
+static __attribute__((noinline)) void emit(unsigned n) { sink = n; sink = n + 1; sink = n + 2; }
+static __attribute__((noinline)) unsigned emitted(unsigned row)
+{
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned i = 0; i < widths[row]; i++)
+        emit(i);
+    return row;
+}
+unsigned summed(unsigned rows)
+{
+    _Pragma("loopbound min 0 max 8")
+    for (unsigned r = 0; r < rows; r++) {
+        _Pragma("marker row")
+        total += emitted(r);
+    }
+    _Pragma("flowrestriction 1*emit <= 5*row")
+    return rows;
+}
+"""
+
+
+def test_what_a_restriction_of_a_source_comes_to_is_a_constraint(tmp_path):
+    """Of a true bound it was refused: no fact says that number."""
+    core, file = load_target("cortex-m4"), tmp_path / "a.elf"
+    (tmp_path / "guest.c").write_text(RESTRICTED)
+    file.write_bytes(image_of(RESTRICTED, core, ".c").elf)
+    found = bound_firmware(FirmwareRequest(file, "summed", core, [], [tmp_path], {}))
+    document = json.loads(json.dumps(firmware_document(found)))
+    claim = max(document["bound"]["flow_claims"], key=lambda one: one["constant"])
+    assert claim["constant"] == 40
+
+    def answer():
+        data = json.dumps(document).encode()
+        return check_file_result(document, data, file.read_bytes(), source_dirs=[tmp_path])[0]
+
+    assert {one.check for one in answer().findings if one.verdict != "ok"} <= {
+        "constraints in instructions", "constraints in cycles",
+    }  # fmt: skip
+    claim["constant"] -= 1
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    with pytest.raises(WcetProbeError, match=r"no fact at .* says"):
+        answer()

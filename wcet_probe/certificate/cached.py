@@ -26,7 +26,6 @@ from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.symbols import Tracer
-from wcet_probe.certificate.unaligned import rests_on_stack
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind
 from wcet_probe.model.target import Isa, Target
@@ -231,12 +230,7 @@ def check_caches(
     caches.check_modified(annotations)
     if target.dcache is not None or target.unaligned:
         used |= {f"fact {where}" for where in asserted.where}
-    if tracer.rests_on_stack or any(rests_on_stack(one.executed, target) for one in caches.traced.values()):
-        used.add("stack-alignment")
-    if any(
-        step.spot and step.spot.base == "stack" for side in caches.sides for own in side.steps.values() for step in own
-    ):
-        used.add("stack-alignment")
+        used |= {"stack-alignment"} if tracer.rests_on_stack else set()
     limits = limits_of(records)
     needed = {node: caches.needed(node, annotations) for node in graph.nodes}
     needed = _charged_as_singles(caches, limits, needed, coverage)

@@ -217,11 +217,11 @@ class _Check:
         flags, is_separate = flags_of(self._records[0]), "stack-separation" in self._listed
         is_said = any(is_saved(place) for values in self._invariants.values() for place in values)
         keeps = is_said or "saved-registers" in self._listed
-        saving = saving_stores(self._code.image, self._code.instructions, self._graph) if keeps else {}
+        saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
         self._coverage = cover(
             self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate, saving=saving
         )
-        self._used |= dict.fromkeys(sorted({*self._coverage.assumptions, *(("saved-registers",) if is_said else ())}))
+        self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
         if self._coverage.open:
             return Finding("graph", OPEN, _shortened(self._coverage.open))
@@ -430,6 +430,7 @@ class _Check:
 
     def _assumed(self) -> Finding:
         constraints = [name for records in self._records for name, *_ in records["constraint"]]
+        self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
         used = check_assumptions(self._used, self._listed, self._binary.asserted, self._binary.target, constraints)
         if self._unfollowed:
             return Finding("assumptions", OPEN, f"{len(self._listed)} are listed; that these are all")

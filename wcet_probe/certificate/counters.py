@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TAINTED, TOP, WORD, Value, join
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.state import Place, State
@@ -50,10 +49,10 @@ def most_executions(
     limits = {
         place: reduce(join, (state.read(place) for state in going_back))
         for place in (dict.fromkeys((*known, *code.isa.REGISTERS)) if going_back else ())
-        if _at(known, place).is_plain
+        if _at(known, place).is_plain and not _at(known, place).is_constant
     }
     counters = {place: _at(known, place) for place, value in limits.items() if _is_limited(value)}
-    counters |= {place: value for place, value in known.items() if _is_limited(value)}
+    counters |= {place: value for place, value in known.items() if _is_limited(value) and not value.is_constant}
     if going_back and not counters:
         return None
     inside = natural_loop(header, back, arriving)
@@ -64,7 +63,7 @@ def most_executions(
     def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
         """What holds where a round ends, with what ``counters`` held where it began as bases."""
         start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
-        machine = Machine(code.image, coverage.escapes, saving=coverage.saving)
+        machine = coverage.machine(code)
         found = follow(code, machine, graph, header, State(start), inside, bases, stop=header)
         is_followed = machine.found_escape <= coverage.escapes
         return [found[edge.name] for edge in back if edge.name in found] if is_followed else None

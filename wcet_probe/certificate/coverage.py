@@ -112,6 +112,10 @@ class Coverage:
     saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
 
+    def machine(self, code: Code) -> Machine:
+        """A machine for what is executed once more; what it assumes is assumed as well."""
+        return Machine(code.image, self.escapes, used=self.assumptions, saving=self.saving)
+
 
 def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
     """Execute ``node`` on ``state``, which is used up; what conditional instructions do is followed apart for a while.

@@ -134,7 +134,7 @@ class Followed:
         found = _Nest({}, {})
         if start is None:
             return found
-        machine = Machine(self._code.image, self._coverage.escapes, saving=self._coverage.saving)
+        machine = self._coverage.machine(self._code)
         former: dict[str, State] = {}
         pending: dict[tuple[str, Rounds], State] = {(first, (1,)): start}
         waiting = [_order(place, around, first, (1,))]

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
-from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import LEAVE, Edge, Graph
 from wcet_probe.certificate.state import Comparison, Place, State, joined
@@ -169,7 +168,7 @@ class Gains:
             self._counted.add(key)
             self.go(_EXECUTION)
         if key not in self._steps:
-            machine = Machine(self._code.image, self.coverage.escapes)
+            machine = self.coverage.machine(self._code)
             values = {**self._invariants[node], **known.values}
             block = run_block(self._code, machine, self.graph, node, State(values, {}, dict(known.flags)))
             moves: list[_Way] = []
@@ -246,7 +245,7 @@ class Gains:
                 return object.__getattribute__(self, name)
 
         unknown = {key: Watched(object(), TOP, object(), TOP) for key in _FLAGS}
-        machine = Machine(self._code.image, self.coverage.escapes)
+        machine = self.coverage.machine(self._code)
         state = State(dict(self._invariants[node]), {}, dict(unknown))
         block = run_block(self._code, machine, self.graph, node, state)
         looks = bool(looked)

@@ -15,7 +15,6 @@ from itertools import count
 from typing import TypeAlias
 
 from wcet_probe.certificate.operands import ALIASES
-from wcet_probe.certificate.records import Graph
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import Isa
@@ -30,16 +29,14 @@ _WRITTEN_BACK = re.compile(r"push|stwu|.*!")
 _STORED = re.compile(r"(?:str|strd|stw|stwu)(?:\.w)? (.*?), (?:\[|-?[0-9a-fx]+\()")
 
 
-def saving_stores(image: Image, instructions: Mapping[int, Instruction], graph: Graph) -> Saving:
-    """The instructions of ``image`` that save registers, of functions that are called or have a symbol.
+def saving_stores(image: Image, instructions: Mapping[int, Instruction]) -> Saving:
+    """The instructions of ``image`` that save registers, of functions with a symbol, or that are called by address.
 
     Args:
-        image: the binary.
+        image: the binary. Where functions begin it says, and no certificate: what is stored elsewhere saves nothing.
         instructions: of it, by address.
-        graph: of the certificate, whose edges tell calls to addresses that are not in the instruction.
     """
-    entries = {graph.nodes[graph.entry][0], *(one.address for one in image.functions)}
-    entries |= {graph.nodes[edge.target][0] for edge in graph.edges if ":call" in edge.name}
+    entries = {one.address for one in image.functions}
     entries |= {one.branch_target for one in instructions.values() if one.control is Control.CALL and one.branch_target}
     found: dict[int, frozenset[int]] = {}
     for entry in sorted(entries):

@@ -46,7 +46,7 @@ class Tracer:
 
     Attributes:
         names: of the certificate.
-        rests_on_stack: whether a class of a distance from the stack pointer was asked for, which is *stack-alignment*.
+        rests_on_stack: whether an access, or a class, was of a distance from the stack pointer: *stack-alignment*.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Tracer:
         self._ranges = {symbol: one for symbol, one in self.ranges_at(node).items() if is_small(one)}
         self._shown = Shown(self.names.homes)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
-        machine = Machine(self._code.image, self._coverage.escapes)
+        machine = Machine(self._code.image, self._coverage.escapes, saving=self._coverage.saving)
         executed, outcomes = [], list[Outcome]()
         block, before, old, known = self._coverage.instructions[node], named, numbers, list[Outcome]()
         for instruction in block:
@@ -200,7 +200,7 @@ class Tracer:
                         alignments[name.base] = max(alignments.get(name.base, UNALIGNED), known)
                         if is_left:
                             self._shown.add_sum(name, named, access, offset)
-                self.rests_on_stack |= number.base == "stack" and name.base.startswith("@")
+                self.rests_on_stack |= number.base == "stack"
                 of_base = max(alignments.get(name.base, UNALIGNED), by_parts)
                 of_base = self._at_access(of_base, instruction.address)
                 of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))

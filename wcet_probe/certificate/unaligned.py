@@ -40,10 +40,3 @@ def region_cycles(access: Access, address: Address, target: Target) -> int:
             reads, writes = region.read_cycles.value, region.write_cycles.value
             most = max(most, {"load": reads, "store": writes}.get(access.kind.value, reads + writes))
     return most
-
-
-def rests_on_stack(executed: Iterable[Executed], target: Target) -> bool:
-    """Whether a class that is asked for is that of a distance from the stack pointer at entry."""
-    return bool(target.unaligned) and any(
-        address.number.base == "stack" for _, accesses in executed for addresses in accesses for address in addresses
-    )

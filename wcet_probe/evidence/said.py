@@ -259,12 +259,16 @@ def _check_assumptions(
 def _check_claims(bound: Json, asserted: Asserted) -> None:
     kinds = ("rounds ", "pragma ", "body ")
     shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
+    constraints = re.findall(r"^constraint restriction:\d+ <= (\d+)", "\n".join(bound["certificates"]), re.MULTILINE)
+    restricted = set(map(int, constraints))
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
         texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
         # Of a fact for each call, of what is never executed, and of loops that share a count.
         allowed = {0} if fact is not None or claim["where"] in shared else set()
         allowed |= {value_of(text, bound["parameters"]) for text in texts if text is not None}
+        # A restriction of a source is a constraint of its own; the checker says of each that it is not checked.
+        allowed |= restricted if claim["where"] in shared else set()
         demand(claim["constant"] in allowed, f"no fact at {claim['where']} says {claim['constant']}")
         seen = claim["observed"]
         demand(seen is None or seen <= claim["constant"], f"the sum at {claim['where']} was seen to be larger")
