@@ -144,10 +144,8 @@ def test_a_false_fact_is_named_too_where_a_search_refutes_it_or_another_function
     assert "fact facts.toml:1" in capsys.readouterr().err
 
 
-def test_what_is_proved_of_a_loop_in_calls_of_the_entry_is_not_held_against_other_calls_of_its_function(
-    firmware, capsys
-):
-    """A set-up may call the same function with another size; the set-up of a library's ciphers was "contradicted" so."""
+def test_what_is_proved_of_a_loop_in_calls_of_the_entry_is_not_held_against_other_calls_of_its_code(firmware, capsys):
+    """A set-up may call the same function with another size: that of a library's ciphers was a contradiction."""
     assert firmware("few", "", "--run", "init(); last(9); few(2)", "--json") == ExitCode.OK
     document = json.loads(capsys.readouterr().out)
     assert [call["call"] for call in document["observed"]["calls"]] == ["few(2)"]
