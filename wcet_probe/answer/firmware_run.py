@@ -189,7 +189,7 @@ class _Guest:
         entry, machine = self.found.bound.entry, self.machine
         dearest: dict[str, tuple[int, Measurement, bool]] = {}
         number, first = 0, 3 if self.target.isa is Isa.POWERPC else 0
-        at = machine.reach(statement.function, arguments, entry)
+        at = machine.reach(statement.function, _whole(arguments), entry)
         self._settle(statement.text, is_entry=False)
         while isinstance(at, ReachedCall):
             number += 1
@@ -245,7 +245,7 @@ class _Guest:
             repeats: whether the second engine repeats it.
             reached: the call, where another one makes it.
         """
-        bound, machine = self.found.bound, self.machine
+        bound, machine, arguments = self.found.bound, self.machine, _whole(arguments)
         registers = reached.registers if reached else machine.entry_registers(arguments)
         self._check_arguments(text, registers)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
@@ -352,6 +352,11 @@ def argument_index(fact: ArgumentFact, target: Target) -> int | None:
     first = 3 if target.isa is Isa.POWERPC else 0
     number = int(fact.register[1:]) - first if fact.register and fact.register[1:].isdecimal() else -1
     return number if 0 <= number < 4 else None
+
+
+def _whole(arguments: tuple[int, ...]) -> tuple[int, ...]:
+    """``arguments``, and 0 for those that are not given: what calls before left there is not the second engine's."""
+    return arguments + (0,) * (_WORDS_IN_REGISTERS - len(arguments))
 
 
 def _is_call(statement: Statement, entry: str) -> bool:
