@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
     open_loops,
@@ -458,13 +459,16 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
     keeps = bool(stage.prepared.values.saving)
-    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps)
+    values, lines = stage.prepared.values, stage.prepared.data.lines
+    listed = {one.id for one in assumptions(request.facts, request.image, request.target, values, lines)}
+    told = {"is_separate": "stack-separation" in listed}
+    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps, **told)
     code = Code(request.image, {one.address: one for one in request.instructions})
     graph = flow_graph(instructions.problem, found.excluded)
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
         saving = saving_stores(code.image, code.instructions) if keeps else {}
-        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving)
+        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving, **told)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
@@ -473,7 +477,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     if not is_traced:
         cycles = _by_followed_pairs(cycles, pairs)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles)
-    assumed = stage.prepared.data.lines.assumed if stage.prepared.data.lines else frozenset[int]()
+    assumed = lines.assumed if lines else frozenset[int]()
     annotated = cache_annotations(
         cycles.problem,
         cycles.solution,

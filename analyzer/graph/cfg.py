@@ -252,10 +252,7 @@ def function_graph(
     addresses = sorted(flows)
     for first, second in pairwise(addresses):
         if first + flows[first][0].size_bytes > second:
-            raise AnalysisError(
-                f"a branch leads into the middle of the instruction at {image.location(first)}: "
-                "only code without overlapping instructions is analysed."
-            )
+            raise _overlapping(image, flows, indirect, first)
     blocks = {
         leader: _block(image, leader, leaders, flows, symbol, indirect, known)
         for leader in sorted(leaders)
@@ -319,6 +316,20 @@ def _may_stay_away(block: Block, known: Returns) -> bool:
 
 
 _Flows = Mapping[int, tuple[LiftedInstruction, Outflow]]
+
+
+def _overlapping(image: Image, flows: _Flows, indirect: IndirectTargets, first: int) -> AnalysisError:
+    """The error that a branch leads into the middle of the instruction at ``first``, and by which indirect one."""
+    inner = range(first + 1, first + flows[first][0].size_bytes)
+    sites = [site for site in flows if any(target in inner for target in indirect.get(site, ()))]
+    middle = f"into the middle of the instruction at {image.location(first)}"
+    if not sites:
+        return AnalysisError(f"a branch leads {middle}: only code without overlapping instructions is analysed.")
+    return AnalysisError(
+        f"the targets of the indirect branch at {image.location(min(sites))} are known as a range only, which leads "
+        f"{middle}: where one jump serves several computed gotos, let the compiler make a jump of each (GCC does at "
+        "-O2), or write a switch."
+    )
 
 
 def _reachable(

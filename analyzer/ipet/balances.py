@@ -4,7 +4,7 @@ A line may have several names, and a balance has one: of those that it has behin
 misses are counted that come first. Where nothing is left, the line may be in the cache all the same, as *must* says.
 
 Of hundreds of limits each is left over within a few nodes, so that it has a worklist of its own: in the engine it took
-2.5 times as long (900 limits of 3,000 nodes), for a check that the checker makes again.
+2.5 times as long (900 limits of 3,000 nodes), for a check that the checker makes again. It ends as joins are counted.
 
 Words: certificate, balance (docs/explanation/glossary.md).
 
@@ -13,6 +13,7 @@ Words: certificate, balance (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from heapq import heappop, heappush
 
@@ -24,6 +25,9 @@ from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.residents import FULL, Balance, Bound, balance_holds
 from wcet_probe.certificate.steps import Spot
+
+_MOST_JOINS = 128
+"""At one node; then nothing is said there: a pointer that goes on by a byte a round has another offset each time."""
 
 
 def left_of(
@@ -50,7 +54,7 @@ def left_of(
     before = {edge.source for node in wanting for edge in caches.arriving.get(node, ()) if edge.name in caches.passages}
     states: dict[str, Balance] = dict.fromkeys(node for node in before - wanting if node in place)
     states[caches.graph.entry] = caches.at_entry(constraint)
-    waiting = sorted(map(place.__getitem__, states))
+    waiting, joins = sorted(map(place.__getitem__, states)), Counter[str]()
     while waiting:
         node = flow.nodes[heappop(waiting)]
         after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
@@ -64,7 +68,8 @@ def left_of(
                     old = states[edge.target]
                     if balance_holds(side.residents, new, old):
                         continue
-                    new = joined_balance(side.residents, old, new)
+                    joins[edge.target] += 1
+                    new = joined_balance(side.residents, old, new) if joins[edge.target] <= _MOST_JOINS else None
                 states[edge.target] = new
                 if place[edge.target] not in waiting:
                     heappush(waiting, place[edge.target])

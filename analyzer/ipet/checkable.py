@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.decided_flags import decided_flags
@@ -69,6 +70,7 @@ def checkable(
     arguments: Mapping[Place, Value],
     *,
     keeps_saved: bool = False,
+    is_separate: bool = True,
 ) -> Checkable:
     """What the checker can follow of ``problem``.
 
@@ -78,15 +80,17 @@ def checkable(
         instructions: its code.
         arguments: what facts say of registers at entry.
         keeps_saved: whether registers are assumed to stay where they are saved.
+        is_separate: whether *stack-separation* is among the assumptions of the bound, which the checker then takes.
 
     *Soundness:* none is claimed.
     """
     code = Code(image, {one.address: one for one in instructions})
     graph = flow_graph(problem)
     saving = saving_stores(image, code.instructions) if keeps_saved else {}
+    machine_of = partial(Machine, image, is_separate=is_separate, saving=saving)
     found, is_escaping = Checkable({}, {}), False
     for escapes in (False, True):
-        search, is_escaping = _Search(code, graph, Machine(image, escapes, saving=saving)), escapes
+        search, is_escaping = _Search(code, graph, machine_of(escapes)), escapes
         try:
             found = search.run(arguments)
         except VerificationError:
@@ -95,7 +99,7 @@ def checkable(
             break
     if not found.excluded:
         return found
-    flags, excluded = decided_flags(code, graph, Machine(image, is_escaping, saving=saving), found.invariants)
+    flags, excluded = decided_flags(code, graph, machine_of(is_escaping), found.invariants)
     return replace(found, flags=flags, excluded=excluded)
 
 

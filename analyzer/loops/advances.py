@@ -77,14 +77,20 @@ def _of_symbol(
 
 
 def _range(values: Values, edges: Collection[Edge], location: Location) -> tuple[int, int] | None:
-    """The signed numbers that ``edges`` bring; None where what they bring may be no number."""
+    """The signed numbers that ``edges`` bring; None where what they bring may be no number.
+
+    An edge that would bring none of all numbers is never taken.
+    """
     low, high = [], []
     for edge in edges:
         state = values.edges[edge].state
         term = state.read(location)
         if term is None or state.base(term) is not Base.NUMBER:
             return None
-        least, most = state.value(term).signed_range()
+        value = state.value(term)
+        if value.is_bottom:
+            continue
+        least, most = value.signed_range()
         low.append(least)
         high.append(most)
     return (min(low), max(high)) if low else None
@@ -133,7 +139,11 @@ def _sums(state: State, term: Term) -> Iterator[_Sum | None]:
         one, added = todo.pop()
         form = terms.linear(one)
         part, factor = next(iter(form.coefficients.items()), (one, 0))
-        low, high = state.value(part).signed_range()
+        value = state.value(part)
+        if value.is_bottom:
+            yield None
+            continue
+        low, high = value.signed_range()
         added += signed(form.bits, form.constant)
         limit = 1 << form.bits - 1
         if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:

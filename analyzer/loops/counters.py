@@ -113,4 +113,4 @@ def arriving(values: Values, edges: Iterable[Edge], location: Location) -> Strid
         if term is None or state.base(term) is not Base.NUMBER:
             return None
         result = state.value(term) if result is None else strided.join(result, state.value(term))
-    return result
+    return None if result is None or result.is_bottom else result

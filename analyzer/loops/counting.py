@@ -307,7 +307,7 @@ class _Counter:
             state = self._values.edges[edge].state
             part = self._linear_value(state, form)
             result = part if result is None else strided.join(result, part)
-        return result
+        return None if result is None or result.is_bottom else result
 
     def _linear_value(self, state: State, form: Linear) -> StridedInterval:
         """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""

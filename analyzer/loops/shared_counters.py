@@ -379,7 +379,9 @@ class _Web:
                 rest = combined(form, distance, -factor)
                 if not rest.coefficients:  # ``factor * distance + rest`` is not 0
                     excluded.add(-factor * rest.constant & (1 << end.bits) - 1)
-        least = max(least, min(_MOST_LEAST, value_of_sum(state, distance).unsigned_range()[0]))
+        value = value_of_sum(state, distance)
+        if not value.is_bottom:
+            least = max(least, min(_MOST_LEAST, value.unsigned_range()[0]))
         while least in excluded:
             least += 1
         return least

@@ -402,6 +402,15 @@ class _Analysis:
         """All values of ``target``, where they follow from one symbol with few values and read-only memory."""
         return enumerated(state, target, self._memory, thumb=self._lifter.isa is Isa.THUMB)
 
+    def refuse_made_code(self, node: int, state: State, target: Term) -> None:
+        """Raise AnalysisError where control goes to the stack, whatever facts say of the targets there."""
+        if state.base(target) is Base.STACK:
+            raise AnalysisError(
+                f"the branch or call at {self._memory.image.location(self.site(node))} goes to the stack: code that is "
+                "made while it runs, such as the trampoline of a nested function, is not analysed; hand the function "
+                "what it needs by arguments."
+            )
+
     def site(self, node: int) -> int:
         """The address of the last instruction of ``node``."""
         return self._graph.points[node].block.last_address
@@ -441,6 +450,7 @@ class _Notes:
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))
             else:
+                self._analysis.refuse_made_code(node, flow.state, flow.target)
                 self._note_targets(self._analysis.site(node), self._analysis.targets(flow.state, flow.target))
         taken = self._analysis.taken(node, flows)
         self.edges.update(taken)

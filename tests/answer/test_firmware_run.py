@@ -35,6 +35,8 @@ __attribute__((noinline)) int f(int n, int32_t *b)
 }
 int twice(int n) { return f(n, buffer) + f(n, buffer); }
 int last(int n) { return f(n, buffer + 1); }
+int second(int a, int b) { return a + (b > 3 ? b : buffer[0]); }
+int few(int n) { return f(n & 3, buffer); }
 int many(int n)
 {
     int found = 0;
@@ -141,6 +143,22 @@ def test_a_false_fact_is_named_too_where_a_search_refutes_it_or_another_function
     assert "fact facts.toml:1" in capsys.readouterr().err
     assert firmware("f", facts, "--run", "twice(9); f(1, &buffer)") == ExitCode.CONTRADICTION
     assert "fact facts.toml:1" in capsys.readouterr().err
+
+
+def test_what_is_proved_of_a_loop_in_calls_of_the_entry_is_not_held_against_other_calls_of_its_code(firmware, capsys):
+    """A set-up may call the same function with another size: that of a library's ciphers was a contradiction."""
+    assert firmware("few", "", "--run", "init(); last(9); few(2)", "--json") == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert [call["call"] for call in document["observed"]["calls"]] == ["few(2)"]
+    assert all(one["observed_max"] <= one["max"] for one in document["bound"]["loops"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_argument_that_is_not_given_is_0_whatever_calls_before_left(target, firmware, capsys):
+    """Else the engines took different words for it, and were said to disagree."""
+    assert firmware("second", "", "--run", "second(1, 7); second(1)", "--json", target=target) == ExitCode.OK
+    calls = json.loads(capsys.readouterr().out)["observed"]["calls"]
+    assert [(call["result"], call["is_repeated"]) for call in calls] == [(8, True), (1, True)]
 
 
 def test_a_false_pragma_is_named(firmware, capsys):

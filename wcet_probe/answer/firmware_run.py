@@ -87,7 +87,8 @@ def run_firmware(
 ) -> Observed:
     """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
 
-    Each call of the entry is measured and held, those within other calls as well. Where it is
+    Each call of the entry is measured and held, those within other calls as well. What is executed outside of them is
+    held against facts about loops only: what is proved is proved of calls of the entry. Where it is
     run ``again``, of what is proved only the numbers are held, and the second engine repeats no call.
 
     Raises:
@@ -188,8 +189,8 @@ class _Guest:
         entry, machine = self.found.bound.entry, self.machine
         dearest: dict[str, tuple[int, Measurement, bool]] = {}
         number, first = 0, 3 if self.target.isa is Isa.POWERPC else 0
-        at = machine.reach(statement.function, arguments, entry)
-        self._settle(statement.text)
+        at = machine.reach(statement.function, _whole(arguments), entry)
+        self._settle(statement.text, is_entry=False)
         while isinstance(at, ReachedCall):
             number += 1
             if number > _MOST_CALLS:
@@ -203,7 +204,7 @@ class _Guest:
             for unit in UNITS:
                 dearest[unit] = max(dearest.get(unit, seen), seen, key=lambda one: getattr(one[1], unit))
             at = machine.reach_next(at)
-            self._settle(statement.text)
+            self._settle(statement.text, is_entry=False)
         self.result = at
         for which, measured, is_repeated in {seen[0]: seen for seen in dearest.values()}.values():
             text = f"call {which} of {number} of {entry} in {statement.text}"
@@ -244,7 +245,7 @@ class _Guest:
             repeats: whether the second engine repeats it.
             reached: the call, where another one makes it.
         """
-        bound, machine = self.found.bound, self.machine
+        bound, machine, arguments = self.found.bound, self.machine, _whole(arguments)
         registers = reached.registers if reached else machine.entry_registers(arguments)
         self._check_arguments(text, registers)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
@@ -282,18 +283,22 @@ class _Guest:
             return False
         return True
 
-    def _settle(self, text: str) -> None:
-        """Hold what was counted of loops and accesses, of whatever run it was, against what is claimed."""
+    def _settle(self, text: str, *, is_entry: bool = True) -> None:
+        """Hold what was counted of loops and accesses against what is claimed of a call of the entry, or of other code.
+
+        Other code may call the same functions with arguments that the entry never gives them.
+        """
         bound, machine, image = self.found.bound, self.machine, self.found.image
-        counts = machine.loop_counts()
+        claims = [claim for claim in bound.loop_claims if is_entry or claim.where]
+        headers = {claim.loop.name: claim.loop.header_address for claim in claims}
+        counts = [count for count in machine.loop_counts() if count.name in headers]
         broken = machine.broken_claim()
         # A fact, or an assumption on saved registers, that is false is the cause of the rest, and is named first.
         if broken is not None and (broken.fact or broken.kind is ClaimKind.SAVED):
             raise refusal(broken, image, text)
-        check_loops(bound.loop_claims, counts, image, text)
+        check_loops(claims, counts, image, text)
         if broken is not None:
             raise refusal(broken, image, text, self._control())
-        headers = {claim.loop.name: claim.loop.header_address for claim in bound.loop_claims}
         for count in counts:
             self.loop_entries[count.name] += count.entries
             address = headers[count.name]
@@ -347,6 +352,11 @@ def argument_index(fact: ArgumentFact, target: Target) -> int | None:
     first = 3 if target.isa is Isa.POWERPC else 0
     number = int(fact.register[1:]) - first if fact.register and fact.register[1:].isdecimal() else -1
     return number if 0 <= number < 4 else None
+
+
+def _whole(arguments: tuple[int, ...]) -> tuple[int, ...]:
+    """``arguments``, and 0 for those that are not given: what calls before left there is not the second engine's."""
+    return arguments + (0,) * (_WORDS_IN_REGISTERS - len(arguments))
 
 
 def _is_call(statement: Statement, entry: str) -> bool:

@@ -335,7 +335,10 @@ def _code_ranges(file: ELFFile, isa: Isa, mapping: list[tuple[int, Isa | None]])
         marks = _marks(section, mapping) if mapping else [(start, isa)]
         for (begin, content), (stop, _) in pairwise([*marks, (end, None)]):
             if content is not None and content is not isa:
-                message = f"the code at {begin:#010x} is {content}, the target executes {isa}: mixed code has no model."
+                message = (
+                    f"the code at {begin:#010x} is {content}, the target executes {isa}: mixed code has no model; "
+                    f"compile all of it as {isa} code, the libraries too, or choose another target."
+                )
                 raise ImageError(message)
             if content is not None and begin < stop:
                 yield MemoryRange(begin, stop - begin)

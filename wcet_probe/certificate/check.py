@@ -222,6 +222,11 @@ class _Check:
             self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate, saving=saving
         )
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
+        if "return-address" in self._coverage.assumptions - self._listed.keys():
+            # The analysis may know where a return goes that is not followed here, and assume nothing.
+            self._coverage.assumptions.discard("return-address")
+            returning = self._coverage.returning.values()
+            self._coverage.open += [text for outcomes in returning for _, text in outcomes]
         count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
         if self._coverage.open:
             return Finding("graph", OPEN, _shortened(self._coverage.open))

@@ -3,9 +3,11 @@
 import pytest
 
 from tests.analyzer.natural_loops import program
-from tests.support import TARGETS
+from tests.path_check import proved
+from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.graph.cfg import function_graph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.instruction import Control
 
@@ -40,3 +42,15 @@ def test_blocks_partition_the_code_and_have_the_decoders_successors(name, target
                 assert block.falls or block.end_address in goes_to, last.text
             checked += 1
     assert checked > 20
+
+
+def test_one_jump_of_several_tables_of_labels_is_named_with_what_helps():
+    """GCC at -O1 and -Os: what is read from either table comes to one `bx`, as a range."""
+    body = (
+        "and r1, r0, #1\ncmp r0, #8\nbhi 1f\nldr r2, =7f\nldr r3, [r2, r1, lsl #2]\nb 2f\n1: ldr r2, =8f\n"
+        "ldr r3, [r2, r1, lsl #2]\n2: orr r3, r3, #1\nbx r3\n3: add.w r0, r0, #1\n4: adds r0, #2\n5: bx lr\n"
+        ".pool\n.balign 4\n7: .word 3b, 4b\n8: .word 3b, 5b\n"
+    )
+    core = load_target("cortex-m4")
+    with pytest.raises(AnalysisError, match=r"the indirect branch at f\+0x\w+.* known as a range only.*a jump of each"):
+        proved(guest_of(assembler({"f": body}, core), core), "f")

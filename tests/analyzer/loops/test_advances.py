@@ -60,3 +60,35 @@ def test_a_number_that_moves_on_ends_the_loop(text, most):
 def test_a_number_that_need_not_move_on_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")
+
+
+STOPPED_AT_NINE = """
+    mr 7, 4
+    andi. 4, 3, 127
+    beq 8f
+    li 5, 0
+    li 6, 9
+    li 3, 0
+    b 2f
+1:  lbzx 9, 7, 8
+    cmplwi 4, 9
+    mr 4, 8
+    add 3, 3, 9
+    blelr
+2:  subfc 9, 6, 4
+    addze. 8, 5
+    li 8, 0
+    beq 1b
+    mr 8, 9
+    b 1b
+8:  li 3, 0
+    blr
+"""
+"""A number that goes down by 9 in each round, or to 0: where a borrow tells that nothing is left, no round follows."""
+
+
+def test_a_way_that_brings_no_number_at_all_is_none():
+    """It was an exception of the program: the empty set has no least number."""
+    target = load_target("mpc603e")
+    with pytest.raises(AnalysisError, match="no bound for the loop at f"):
+        proved(guest_of(assembler({"f": STOPPED_AT_NINE}, target), target), "f")

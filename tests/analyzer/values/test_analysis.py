@@ -2,17 +2,21 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.path_check import attack, proved
 from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.facts.binding import code_sha256
+from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.graph.supergraph import EXIT, build_supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 HEAPLESS = """typedef unsigned u; u g[16];
 static __attribute__((noinline)) u pick(u *p, u n) { u s = 0; for (u i = 0; i < n; i++) s += p[i]; return s; }
@@ -65,3 +69,28 @@ def test_the_check_executes_each_block_anew(monkeypatch):
     assert sorted(executed) == sorted([*values.states, *values.states])
     assert sorted(executed[-len(values.states) :]) == sorted(values.states)
     assert sum(map(len, values.accesses.values())) == 3
+
+
+TRAMPOLINES = {
+    "cortex-m4": "push {r4, lr}\nsub sp, #16\nadd r3, sp, #4\norr r3, r3, #1\nblx r3\nadd sp, #16\npop {r4, pc}",
+    "arm926ej-s": "push {r4, lr}\nsub sp, #16\nadd r3, sp, #4\nstr r3, [sp]\nldr r3, [sp]\nblx r3\nadd sp, #16\n"
+    "pop {r4, pc}",
+    "mpc603e": (
+        "stwu 1, -32(1)\nmflr 0\nstw 0, 36(1)\naddi 9, 1, 8\nmtctr 9\nbctrl\nlwz 0, 36(1)\nmtlr 0\naddi 1, 1, 32\nblr"
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TRAMPOLINES)
+def test_code_on_the_stack_is_refused_whatever_a_fact_says_of_the_targets(target):
+    """The trampoline of a nested function: what it takes was in no bound where a fact named the function behind it."""
+    core = load_target(target)
+    called = {"cortex-m4": 0xA, "arm926ej-s": 0x14, "mpc603e": 0x14}[target]
+    end = "blr" if target == "mpc603e" else "bx lr"
+    guest = guest_of(assembler({"f": TRAMPOLINES[target], "inner": end}, core), core)
+    text = f'[[calls]]\nfunction = "f"\noffset = {called:#x}\ntargets = ["inner"]\nbecause = "the only one"\n'
+    told = parse_facts(Path("facts.toml"), f'{text}sha256 = "{code_sha256(guest.image, "f")}"\n')
+    with pytest.raises(
+        AnalysisError, match=r"the branch or call at f\+0x\w+ .*goes to the stack: .* a nested function"
+    ):
+        proved(guest, "f", told)
