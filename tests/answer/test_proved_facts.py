@@ -85,6 +85,59 @@ OTHERS = {
         "best = (void *)((char *)bt_block_of(node) + 2);",
     ),
     "no null in the beginning": ("best-fit", "best_fit.c", "*best = NULL;", "*best = (void *)2;"),
+    **{
+        name: ("quick-fit", "quick_fit.c", old, old.replace(*change) if isinstance(change, tuple) else change)
+        for name, old, change in (
+            ("fragments beside their places", "(start + offset));", ("offset)", "offset + 2)")),
+            (
+                "pages of another size",
+                "- 1) * QUICK_FIT_PAGE_BYTES;",
+                ("QUICK_FIT_PAGE_BYTES", "(QUICK_FIT_PAGE_BYTES + 2)"),
+            ),
+            ("a first page that is moved", "bytes - pages * QUICK_FIT_PAGE_BYTES;", ("BYTES", "BYTES - pages")),
+            (
+                "a header between two",
+                "return run + rest;",
+                ("run + rest", "(page_t *)(void *)((char *)(run + rest) + 2)"),
+            ),
+            ("an arena at any address", "(((uintptr_t)arena | bytes) &", "(bytes &"),
+            (
+                "a wrong word in the image",
+                "{&quick_fit_control.list, &",
+                "{(void *)((char *)&quick_fit_control.list + 2), &",
+            ),
+            (
+                "a link more its count",
+                "page->free.first = fragment;",
+                "page->free.first = (void *)((char *)fragment + page->count);",
+            ),
+            (
+                "a first link between two",
+                "page->free.first = list->next;\n    return (",
+                "page->free.first = (void *)((char *)list->next + 2);\n    return (",
+            ),
+            (
+                "a list between two",
+                "&quick_fit_control.lists[page->kind], f",
+                "(void *)((char *)quick_fit_control.lists + page->kind * 2), f",
+            ),
+            (
+                "the header of a run's end between two",
+                "page_t *last = first + (pages - 1);",
+                "page_t *last = (void *)((char *)(first + pages - 1) + 2);",
+            ),
+            (
+                "a header of a page's part",
+                "return quick_fit_control.headers + 1 + offset / QUICK_FIT_PAGE_BYTES;",
+                "return (void *)((char *)(quick_fit_control.headers + 1) + offset / (QUICK_FIT_PAGE_BYTES / 16));",
+            ),
+            (
+                "a rover from an argument",
+                "page_t *run = take_pages(pages);",
+                "page_t *run;\n    quick_fit_control.rover = (page_t *)bytes;\n    run = take_pages(pages);",
+            ),
+        )
+    },
     "a table with a wrong size": ("buddy-fibonacci", "buddy_fibonacci.c", "377 * M,", "377 * M + 2,"),
     "a size behind the table's word": (
         "buddy-fibonacci",
