@@ -189,7 +189,8 @@ def scaled(residues: int, factor: int) -> int:
 
 
 @lru_cache(1 << 14)
-def _bitwise(opcode: str, one: int, other: int) -> int:
+def bitwise(opcode: str, one: int, other: int) -> int:
+    """The residues of results of ``opcode``, which is bitwise or a product."""
     found = 0
     for first in members(one):
         for second in members(other):
@@ -294,7 +295,7 @@ def operated(opcode: str, one: Word, other: Word, mask: int | None) -> Word:
     found = []
     for first in one:
         for second in other:
-            residues = _bitwise(opcode, first.residues, second.residues) if opcode in _BITWISE else ALL
+            residues = bitwise(opcode, first.residues, second.residues) if opcode in _BITWISE else ALL
             is_loaded = first.is_loaded or second.is_loaded
             kind = _kind_of(opcode, first, second, mask)
             found.append(Part(Kind.ANY if kind is Kind.MIXED and is_address else kind, is_loaded, residues))

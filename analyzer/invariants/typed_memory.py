@@ -328,7 +328,7 @@ class _Equations:
         table: tuple[int, ...] = ()
         if self._evaluator.kind_of(form.constant) is Kind.STATIC:
             table = form.constant, *sorted(form.coefficients.values())
-        targets = []
+        targets: list[Target] = []
         for part in parts:
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
                 targets += _moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)

@@ -22,6 +22,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     Kind,
     Part,
     Word,
+    bitwise,
     joined,
     members,
     number_range,
@@ -157,6 +158,8 @@ class Words:
     def _is_ruled_out(self, state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
         """Whether ``condition`` is not ``value`` where ``symbol`` has the residue ``one``."""
         key = condition, symbol, one
+        if _shifted_out(state, condition, value, symbol, one):
+            return True
         if key not in self._conditions:
             self._conditions[key] = _computed(state, condition, symbol, one)
         return strided.meet(self._conditions[key], value).is_bottom
@@ -237,6 +240,25 @@ def _within(part: Part, residues: int, low: int, high: int) -> Part:
     if kind not in NUMBERS:
         return found
     return found._replace(least=max(part.least, low.bit_length()), most=min(part.most, high.bit_length()))
+
+
+def _shifted_out(state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
+    """Whether ``condition``, the lowest bits of a term shifted up, is not ``value``: so Thumb looks at alignments."""
+    node, operands = state.terms[condition], state.terms.operands(condition)
+    amount = state.terms.value(operands[1]) if node.opcode == "INT_LEFT" and node.bits == WORD_BITS else None
+    if amount is None or not WORD_BITS - _RESIDUE_BITS <= amount < WORD_BITS:
+        return False
+    left = _residues(state, operands[0], symbol, one)
+    return all((number << amount) % (1 << WORD_BITS) != value.value for number in members(left))
+
+
+def _residues(state: State, term: Term, symbol: Term, one: int) -> int:
+    """The residues of ``term``, where ``symbol`` has the residue ``one``."""
+    opcode = state.terms[term].opcode
+    if opcode not in _BITWISE:
+        return residues_of(_computed(state, term, symbol, one))
+    first, second = (_residues(state, each, symbol, one) for each in state.terms.operands(term))
+    return bitwise(opcode, first, second)
 
 
 def _computed(state: State, term: Term, symbol: Term, residue_: int) -> StridedInterval:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.analyzer.values.test_terms import RUNS, Dag
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.invariants.kinds import ALL, ANYTHING, MODULUS, NULL, WORD_BITS, Kind, Part, residue
+from wcet_probe.analyzer.invariants.kinds import ALL, ANYTHING, MODULUS, NULL, WORD_BITS, Kind, Part, members, residue
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situations
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.values.bases import Base
@@ -127,6 +127,19 @@ def test_residues_that_a_condition_rules_out_are_left_out():
         side = state.copy()
         assert assume(side, terms.apply("INT_EQUAL", (low, terms.constant(0, 32)), 8), holds)
         assert of(side, tag, known) == (Part(Kind.NUMBER, False, residue(left), 0 if holds else 1),)
+
+
+@pytest.mark.parametrize(("amount", "left"), [(29, {0, 8}), (30, {0, 4, 8}), (26, {0})])
+def test_residues_whose_low_bits_are_not_null_are_left_out_where_those_are_shifted_up(amount, left):
+    """As Thumb asks whether an arena and its size are multiples of 8: of both at once, by a shift."""
+    terms, state = setting()
+    arena, size = terms.symbol((0, 0, 0), 32), terms.symbol((0, 4, 0), 32)
+    either = terms.apply("INT_OR", (arena, size), 32)
+    low = terms.apply("INT_LEFT", (either, terms.constant(amount, 32)), 32)
+    known = {arena: (Part(Kind.ARENA, False, sum(residue(one) for one in (0, 1, 4, 6, 8))),), size: ANYTHING}
+    assert assume(state, terms.apply("INT_EQUAL", (low, terms.constant(0, 32)), 8), True)
+    (found,) = of(state, arena, known)
+    assert set(members(found.residues)) == left
 
 
 def test_each_part_of_a_choice_is_told_where_its_condition_lets_it_be():
