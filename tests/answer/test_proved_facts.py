@@ -68,8 +68,8 @@ OTHERS = {
     "a least bucket that is too small": (
         "djgpp-sbrk",
         "djgpp_sbrk.c",
-        "DJGPP_SBRK_MINIMUM_BLOCK ? DJGPP_SBRK_MINIMUM_BLOCK : block",
-        "2 ? 2 : block",
+        "sized < DJGPP_SBRK_LEAST_SIZE ? DJGPP_SBRK_LEAST_SIZE : sized",
+        "sized < 2 ? 2 : sized",
     ),
     "steps that are counted wrongly": ("djgpp-sbrk", "djgpp_buckets.h", "log += step;", "log += step / 4;"),
     "a carved block linked with an offset": (
