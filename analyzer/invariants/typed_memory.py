@@ -61,7 +61,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Segment
 
 _WORD_BYTES = 4
 _LAST = (1 << WORD_BITS) - 1
@@ -312,9 +312,12 @@ class _Equations:
         if base is Base.STACK:
             return (Target(Kind.NULL, index, size, residues_of(value), *value.signed_range()),)
         low, high = value.unsigned_range()
-        for segment in self._image.segments:
-            if segment.address <= low and high + size <= segment.address + segment.size_bytes:
-                return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
+        segment = _holding(self._image.segments, value, size)
+        if segment is not None and _holding(self._image.segments, state.value(pointer), size) is not None:
+            return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
+        if segment is not None and segment.writable:
+            table = _table(self._evaluator, state, pointer)
+            return (Target(Kind.STATIC, 0, size, residues_of(value), low, high, table),)
         return self._followed(index, transfer, found)
 
     def _followed(self, index: int, transfer: WordTransfer, found: Found) -> tuple[Target, ...] | None:
@@ -324,10 +327,7 @@ class _Equations:
         own = {Kind.ARENA, Kind.STATIC} if transfer.is_store else {Kind.ARENA, Kind.STATIC, Kind.CONSTANT}
         if any(part.kind not in own for part in parts):
             return None
-        form = state.terms.linear(pointer)
-        table: tuple[int, ...] = ()
-        if self._evaluator.kind_of(form.constant) is Kind.STATIC:
-            table = form.constant, *sorted(form.coefficients.values())
+        form, table = state.terms.linear(pointer), _table(self._evaluator, state, pointer)
         targets: list[Target] = []
         for part in parts:
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
@@ -408,6 +408,21 @@ def sees(load: Target, store: Target) -> bool | None:
         if (distance or load.size_bytes != store.size_bytes) and _moved(store.residues, distance) & load.residues:
             return None
     return bool(load.residues & store.residues)
+
+
+def _holding(segments: Sequence[Segment], addresses: StridedInterval, size: int) -> Segment | None:
+    """The segment that ``size`` bytes at each of ``addresses`` are in; None: there is none."""
+    low, high = addresses.unsigned_range()
+    inside = (one for one in segments if one.address <= low and high + size <= one.address + one.size_bytes)
+    return next(inside, None)
+
+
+def _table(evaluator: Evaluator, state: State, pointer: Term) -> tuple[int, ...]:
+    """What an address of static data that is computed from an index is told from others by; nothing: it is none."""
+    form = state.terms.linear(pointer)
+    return (
+        (form.constant, *sorted(form.coefficients.values())) if evaluator.kind_of(form.constant) is Kind.STATIC else ()
+    )
 
 
 def _moved_by(addresses: Sequence[tuple[int, int]], distance: int, size: int, residues: int) -> Iterator[Target]:

@@ -174,6 +174,15 @@ def test_what_is_broken_below_is_proved_as_it_is(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ["buddy-binary", "quick-fit"])
+def test_thumb_code_of_tables_of_heads_is_proved_too(name):
+    """Beside a table whose end the bits of its index tell are numbers, no links; an arena's low bits are shifted up."""
+    found = proved_facts(program(name, target="cortex-m7", multiple_of=4), HEAP_BYTES)
+    assert found.claims, found.why_not
+    assert all(claim.is_proved for claim in found.claims)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_allocator_proves_nothing(name):
     found = proved_facts(program("first-fit", BROKEN[name]), HEAP_BYTES)
