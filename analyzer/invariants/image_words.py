@@ -8,6 +8,7 @@ Words: kind, congruence (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from wcet_probe.analyzer.invariants.kinds import (
@@ -25,6 +26,7 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
 _WORD_BYTES = WORD_BITS // 8
+_LAST = (1 << WORD_BITS) - 1
 _AROUND = 1 << 16
 """So near to static data a constant is taken for an address in it: compilers add to it what is subtracted later."""
 _BESIDE = 8
@@ -43,6 +45,7 @@ class Constants:
         self._order: Literal["big", "little"] = "big" if image.big_endian else "little"
         self._constants = _constant_data(image)
         self._words: dict[int, Word] = {}
+        self._initial: dict[tuple[int, int, int], Word] = {}
         if any(segment.writable and segment.address < 2 * _AROUND for segment in image.segments):
             raise AnalysisError("static data lies so low that its addresses cannot be told from sizes.")
 
@@ -73,9 +76,42 @@ class Constants:
                 for place in range(len(data) - _WORD_BYTES + 1):
                     if residues >> (start + place) % MODULUS & 1:
                         value = int.from_bytes(data[place : place + _WORD_BYTES], self._order)
-                        found = joined(found, (Part(self.kind_of(value), False, residue(value)),) if value else NULL)
+                        found = joined(found, self._told(value))
             self._words[residues] = found
         return self._words[residues]
+
+    def initial(self, residues: int, low: int, high: int) -> Word:
+        """The words that static data begins with, at addresses from ``low`` to ``high`` with these residues.
+
+        *Soundness:* each word that begins there is told, also where it begins in one object and ends in another one.
+        """
+        key = residues, low, high
+        if key not in self._initial:
+            found = NOTHING
+            for address, value in self._writable(low, high):
+                if residues >> address % MODULUS & 1:
+                    found = joined(found, self._told(value))
+            self._initial[key] = found
+        return self._initial[key]
+
+    def pointers(self) -> frozenset[int]:
+        """The words that static data begins with which are addresses of static data."""
+        return frozenset(value for _, value in self._writable(0, _LAST) if self.kind_of(value) is Kind.STATIC)
+
+    def _told(self, value: int) -> Word:
+        kind = self.kind_of(value)
+        bits = (value.bit_length(), value.bit_length()) if kind is Kind.NUMBER else ()
+        return (Part(kind, False, residue(value), *bits),) if value else NULL
+
+    def _writable(self, low: int, high: int) -> Iterator[tuple[int, int]]:
+        """The words of static data that begin from ``low`` to ``high``, by their addresses."""
+        for segment in self._segments:
+            first, last = max(low, segment.address), min(high, segment.address + segment.size_bytes - 1)
+            if segment.writable and first <= last:
+                start = first - segment.address
+                data = segment.data[start : start + last - first + _WORD_BYTES].ljust(last - first + _WORD_BYTES, b"\0")
+                for place in range(last - first + 1):
+                    yield first + place, int.from_bytes(data[place : place + _WORD_BYTES], self._order)
 
 
 def _constant_data(image: Image) -> tuple[tuple[int, bytes], ...]:

@@ -1,8 +1,8 @@
 """What a word of memory may be: null, a number, an address in the arena or in data, each with its residues.
 
-Much less is known than of `contents`: no value, but the residues modulo `MODULUS`, as the set of bits of a mask. In
-exchange nothing is lost in it: the domain is finite, an allocator's flags in the lowest bits stay apart, and a fixpoint
-needs no widening.
+Much less is known than of `contents`: no value, but the residues modulo `MODULUS`, as the set of bits of a mask, and
+how many significant bits a number has at least and at most. In exchange nothing is lost in it: the domain is finite, an
+allocator's flags in the lowest bits stay apart, and a fixpoint needs no widening.
 
 A word that was loaded from the arena is told from others: tags, links and sizes lie there at addresses that have the
 same residues, so that a load of one seems to give the other, too. That it does not is a lemma, which is used for such
@@ -12,7 +12,7 @@ Words: kind, congruence, lattice (docs/explanation/glossary.md).
 
 *Soundness:* a word's parts cover it: its kind is how it is made, an address of the arena being the arena's start plus
 numbers, and a number what is made without addresses, or with as many added as subtracted. Residues of results contain
-those of the operation on all residues of its operands.
+those of the operation on all residues of its operands. Numbers of significant bits are told where the values tell them.
 """
 
 from __future__ import annotations
@@ -52,11 +52,21 @@ class Kind(IntEnum):
 
 
 class Part(NamedTuple):
-    """Words of one ``kind``; ``is_loaded``: made of a word from the arena. ``residues``: a mask with a bit for each."""
+    """Words of one ``kind``.
+
+    Attributes:
+        kind: how they are made.
+        is_loaded: whether of a word from the arena.
+        residues: a mask with a bit for each.
+        least: significant bits of a number, and so its range, to the next powers of two; 0 of 0. Of addresses, 0.
+        most: of the greatest one; all bits of addresses.
+    """
 
     kind: Kind
     is_loaded: bool
     residues: int
+    least: int = 0
+    most: int = WORD_BITS
 
 
 Word = tuple[Part, ...]
@@ -64,16 +74,20 @@ Word = tuple[Part, ...]
 
 NOTHING: Word = ()
 ANYTHING: Word = (Part(Kind.ANY, False, ALL),)
-NULL: Word = (Part(Kind.NULL, False, 1),)
+NULL: Word = (Part(Kind.NULL, False, 1, 0, 0),)
 
 
 def word(parts: Iterable[Part]) -> Word:
     """The words of ``parts``."""
-    found: dict[tuple[Kind, bool], int] = {}
-    for kind, is_loaded, residues in parts:
-        if residues:
-            found[kind, is_loaded] = found.get((kind, is_loaded), 0) | residues
-    return tuple(Part(*key, found[key]) for key in sorted(found))
+    found: dict[tuple[Kind, bool], Part] = {}
+    for one in parts:
+        key = one.kind, one.is_loaded
+        if one.residues and one.least <= one.most:
+            other = found.get(key, one)
+            found[key] = Part(
+                *key, one.residues | other.residues, min(one.least, other.least), max(one.most, other.most)
+            )
+    return tuple(found[key] for key in sorted(found))
 
 
 def joined(one: Word, other: Word) -> Word:
@@ -103,6 +117,17 @@ class WordLattice(Lattice[Word]):
     def widen(self, former: Word, grown: Word) -> Word:
         """The join: chains are finite."""
         return joined(former, grown)
+
+
+def number_range(numbers: Word) -> tuple[int, int] | None:
+    """The least and the greatest number that ``numbers`` may be; None: they may be an address, or there are none.
+
+    *Soundness:* a number of so many significant bits has that one set, and none above.
+    """
+    if not numbers or any(part.kind not in NUMBERS for part in numbers):
+        return None
+    least, most = min(part.least for part in numbers), max(part.most for part in numbers)
+    return 1 << least >> 1, (1 << most) - 1
 
 
 # ------------------------------------------------------------------------------------------------------------- residues
@@ -164,7 +189,8 @@ def scaled(residues: int, factor: int) -> int:
 
 
 @lru_cache(1 << 14)
-def _bitwise(opcode: str, one: int, other: int) -> int:
+def bitwise(opcode: str, one: int, other: int) -> int:
+    """The residues of results of ``opcode``, which is bitwise or a product."""
     found = 0
     for first in members(one):
         for second in members(other):
@@ -269,7 +295,7 @@ def operated(opcode: str, one: Word, other: Word, mask: int | None) -> Word:
     found = []
     for first in one:
         for second in other:
-            residues = _bitwise(opcode, first.residues, second.residues) if opcode in _BITWISE else ALL
+            residues = bitwise(opcode, first.residues, second.residues) if opcode in _BITWISE else ALL
             is_loaded = first.is_loaded or second.is_loaded
             kind = _kind_of(opcode, first, second, mask)
             found.append(Part(Kind.ANY if kind is Kind.MIXED and is_address else kind, is_loaded, residues))

@@ -33,6 +33,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
 from wcet_probe.analyzer.invariants.image_words import Constants
@@ -47,24 +48,25 @@ from wcet_probe.analyzer.invariants.kinds import (
     Part,
     Word,
     joined,
+    residue,
     residues_of,
     word,
 )
+from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.accesses import WordTransfer
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Segment
 
 _WORD_BYTES = 4
 _LAST = (1 << WORD_BITS) - 1
 _POINTED = (-1,)
-"""In the place of a table: between the least and the greatest address that is stored anywhere."""
+"""In the place of a table: where addresses that are stored somewhere lead to."""
 
 Unknown = tuple[int, Term]
 Found = Mapping[Unknown, Word]
@@ -151,10 +153,22 @@ class Evaluator:
         self._operations = operations
         self._unknown = frozenset(_unknowns(operations))
         self._memo: dict[object, tuple[tuple[Word, ...], Word]] = {}
+        self._values: dict[object, tuple[tuple[Word, ...], StridedInterval]] = {}
         self._given: dict[Term, Word] = {}
         self._words = [
             Words(self.kind_of, lambda one: self._given.get(one, ANYTHING), one.situations) for one in operations
         ]
+
+    def value(self, index: int, state: State, term: Term, found: Found) -> StridedInterval:
+        """What number or address ``term`` may be in ``state``, of the operation ``index``."""
+        key = index, id(state), term
+        symbols = sorted(state.terms.symbols(term))
+        known = tuple(self._known(index, one, found) for one in symbols)
+        before = self._values.get(key)
+        if before is None or before[0] != known:
+            self._given = dict(zip(symbols, known, strict=True))
+            self._values[key] = before = known, self._words[index].value(state, term)
+        return before[1]
 
     def word(self, index: int, state: State, term: Term, found: Found) -> Word:
         """What ``term`` may be in ``state``, of the operation ``index``."""
@@ -196,7 +210,7 @@ class _Equations:
         self.lost: set[tuple[int, int]] = set()
         self.empty: set[Unknown] = set()
         self.rounds = 0
-        self._pointed: tuple[int, int] | None = None
+        self._pointed: tuple[tuple[int, int], ...] | None = None
 
     # ------------------------------------------------------------------------------------------------------- engine
 
@@ -228,7 +242,16 @@ class _Equations:
     def step(self, found: Found) -> Found:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
-        self._pointed = self._pointed_to(found)
+        evaluator = self._evaluator
+        self._pointed = stored_addresses(
+            self._operations,
+            Looks(
+                lambda index, state, term: evaluator.word(index, state, term, found),
+                lambda index, state, term: evaluator.value(index, state, term, found),
+                evaluator.kind_of,
+                evaluator.constants.pointers(),
+            ),
+        )
         new: dict[Unknown, Word] = {}
         stores: dict[Target, Word] = {}
         loads: list[tuple[Unknown, TypedAccess, tuple[Target, ...] | None]] = []
@@ -283,60 +306,36 @@ class _Equations:
         """Where ``access`` goes; None where nothing is known of it."""
         transfer = access.transfer
         state, pointer, size = transfer.state, transfer.pointer, transfer.size_bytes
-        value, base = state.value(pointer), state.base(pointer)
-        if base is Base.ANY:
-            return None
+        base, value = state.base(pointer), self._evaluator.value(index, state, pointer, found)
+        if base is Base.ANY or value.is_bottom:
+            return None if base is Base.ANY else ()
         if base is Base.STACK:
             return (Target(Kind.NULL, index, size, residues_of(value), *value.signed_range()),)
         low, high = value.unsigned_range()
-        for segment in self._image.segments:
-            if segment.address <= low and high + size <= segment.address + segment.size_bytes:
-                return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
-        whole = self._evaluator.word(index, state, pointer, found)
-        parts = followed(whole)
-        if any(part.kind not in {Kind.ARENA, Kind.STATIC, Kind.CONSTANT} for part in parts):
+        segment = _holding(self._image.segments, value, size)
+        if segment is not None and _holding(self._image.segments, state.value(pointer), size) is not None:
+            return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
+        if segment is not None and segment.writable:
+            table = _table(self._evaluator, state, pointer)
+            return (Target(Kind.STATIC, 0, size, residues_of(value), low, high, table),)
+        return self._followed(index, transfer, found)
+
+    def _followed(self, index: int, transfer: WordTransfer, found: Found) -> tuple[Target, ...] | None:
+        """Where an access goes of whose address no value is known."""
+        state, pointer, size = transfer.state, transfer.pointer, transfer.size_bytes
+        parts = followed(self._evaluator.word(index, state, pointer, found))
+        own = {Kind.ARENA, Kind.STATIC} if transfer.is_store else {Kind.ARENA, Kind.STATIC, Kind.CONSTANT}
+        if any(part.kind not in own for part in parts):
             return None
-        if transfer.is_store and any(part.kind is Kind.CONSTANT for part in parts):
-            return None
-        form = state.terms.linear(pointer)
-        table: tuple[int, ...] = ()
-        if self._evaluator.kind_of(form.constant) is Kind.STATIC:
-            table = form.constant, *sorted(form.coefficients.values())
-        targets = []
+        form, table = state.terms.linear(pointer), _table(self._evaluator, state, pointer)
+        targets: list[Target] = []
         for part in parts:
-            low, high = 0, _LAST
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
-                low, high = (max(0, one + signed(WORD_BITS, form.constant)) for one in self._pointed)
-            named = (table if high == _LAST else _POINTED if low < high else ()) if part.kind is Kind.STATIC else ()
-            targets.append(Target(part.kind, 0, size, part.residues, low, high, named))
+                targets += _moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
+                continue
+            named = table if part.kind is Kind.STATIC else ()
+            targets.append(Target(part.kind, 0, size, part.residues, 0, _LAST, named))
         return tuple(targets)
-
-    def _pointed_to(self, found: Found) -> tuple[int, int] | None:
-        """The least and the greatest address of static data that is stored anywhere; None: not known.
-
-        *Soundness:* a loaded address of static data, as it is, is one that some operation has computed and stored. What
-        is computed from a loaded one, and stored or carried on, makes it unknown.
-        """
-        low, high = _LAST, 0
-        for index, one in enumerate(self._operations):
-            kept = [
-                (access.transfer.state, access.transfer.value)
-                for access in one.accesses
-                if access.transfer.value is not None and access.transfer.size_bytes == _WORD_BYTES
-            ]
-            carried = [each for meeting in one.meetings for each in meeting.arriving]
-            for number, (state, term) in enumerate((*kept, *carried)):
-                if state.terms[term].bits != WORD_BITS:
-                    continue
-                for part in self._evaluator.word(index, state, term, found):
-                    is_told = is_copy(state.terms, term) if part.is_loaded else number >= len(kept)
-                    if part.kind is not Kind.STATIC or is_told:
-                        continue
-                    first, last = state.value(term).unsigned_range()
-                    if part.is_loaded or not all(self._evaluator.kind_of(end) is Kind.STATIC for end in (first, last)):
-                        return None
-                    low, high = min(low, first), max(high, last)
-        return low, high
 
     def _loaded(
         self,
@@ -389,17 +388,10 @@ class _Equations:
             return NOTHING if target.high < 0 else ANYTHING
         if target.region is Kind.CONSTANT:
             return self._evaluator.constants.words(target.residues) if target.size_bytes == _WORD_BYTES else ANYTHING
-        found = NOTHING
-        for segment in self._image.segments:
-            low, high = max(target.low, segment.address), min(target.high, segment.address + segment.size_bytes)
-            if segment.writable and low <= high:
-                key = low - segment.address, high + _WORD_BYTES - segment.address
-                found = joined(found, self._content(segment.data[slice(*key)]))
-        return found
-
-    def _content(self, data: bytes) -> Word:
-        """The words of static data: null, where there is nothing but null."""
-        return ANYTHING if any(data) else NULL
+        if target.size_bytes != _WORD_BYTES:
+            return ANYTHING
+        found = self._evaluator.constants.initial(target.residues, target.low, target.high)
+        return _loaded(found, is_told=True)
 
 
 def sees(load: Target, store: Target) -> bool | None:
@@ -418,13 +410,29 @@ def sees(load: Target, store: Target) -> bool | None:
     return bool(load.residues & store.residues)
 
 
-def is_copy(terms: Terms, term: Term, form: Linear | None = None) -> bool:
-    """Whether ``term``, or what a constant is added to in its ``form``, is a symbol, or one of some as they are."""
-    if form is not None:
-        return list(form.coefficients.values()) == [1] and is_copy(terms, next(iter(form.coefficients)))
-    if terms[term].opcode == "GAMMA":
-        return all(is_copy(terms, one) for one in terms.operands(term)[1:])
-    return terms[term].opcode in {"symbol", "const"}
+def _holding(segments: Sequence[Segment], addresses: StridedInterval, size: int) -> Segment | None:
+    """The segment that ``size`` bytes at each of ``addresses`` are in; None: there is none."""
+    low, high = addresses.unsigned_range()
+    inside = (one for one in segments if one.address <= low and high + size <= one.address + one.size_bytes)
+    return next(inside, None)
+
+
+def _table(evaluator: Evaluator, state: State, pointer: Term) -> tuple[int, ...]:
+    """What an address of static data that is computed from an index is told from others by; nothing: it is none."""
+    form = state.terms.linear(pointer)
+    return (
+        (form.constant, *sorted(form.coefficients.values())) if evaluator.kind_of(form.constant) is Kind.STATIC else ()
+    )
+
+
+def _moved_by(addresses: Sequence[tuple[int, int]], distance: int, size: int, residues: int) -> Iterator[Target]:
+    """Where a loaded address leads to that is one of ``addresses``, each from one to another, and a ``distance``."""
+    named = () if len(addresses) == 1 and addresses[0][0] == addresses[0][1] else _POINTED
+    for ends in addresses:
+        low, high = (max(0, one + distance) for one in ends)
+        own = residues & residue(low) if low == high else residues
+        if own:
+            yield Target(Kind.STATIC, 0, size, own, low, high, named)
 
 
 def _is_same_place(load: Target, store: Target) -> bool:
@@ -445,7 +453,7 @@ def _loaded(stored: Word, *, is_told: bool) -> Word:
         Part(
             part.kind,
             part.is_loaded or part.kind is Kind.STATIC or (not is_told and part.kind is not Kind.ANY),
-            part.residues,
+            *part[2:],
         )
         for part in stored
     )

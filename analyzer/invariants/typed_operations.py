@@ -197,7 +197,7 @@ def _uses(
         if list(form.values()) == [1]:
             followed.update(_unmasked(values, next(iter(form))))
     links = _links(values, followed, meetings, kind_of)
-    numbers = _numbers(values, forms, indices, links)
+    numbers = _numbers(values, forms, indices, links) | ((_counted(values) | _scaled(values, meetings)) - links)
     return followed | (links - numbers), numbers - followed
 
 
@@ -235,6 +235,49 @@ def _numbers(
     return found
 
 
+def _scaled(values: Values, meetings: Iterable[Arrival]) -> set[Term]:
+    """What is multiplied or shifted to the left, and each summand of it, also by way of where paths meet."""
+    terms, found, before = values.terms, set[Term](), -1
+    for term in range(len(terms)):
+        if terms[term].opcode in _SCALING:
+            found.update(_summands(values, terms.operands(term)[0]))
+    while before < len(found):
+        before = len(found)
+        for meeting in meetings:
+            if meeting.symbol in found:
+                found.update(symbol for _, term in meeting.arriving for symbol in _summands(values, term))
+    return found
+
+
+def _summands(values: Values, term: Term) -> set[Term]:
+    """The symbols that ``term`` is a sum of, their lowest bits apart; none where something is subtracted."""
+    if values.terms[term].opcode == "GAMMA":
+        return {one for each in values.terms.operands(term)[1:] for one in _summands(values, each)}
+    form = values.terms.linear(term).coefficients
+    return {one for each in form for one in _unmasked(values, each)} if set(form.values()) == {1} else set()
+
+
+_SCALING = frozenset({"INT_LEFT", "INT_MULT"})
+
+
+def _counted(values: Values) -> set[Term]:
+    """What is compared, with a constant added or none, with a number, not null, so low that no memory lies there."""
+    terms, found = values.terms, set[Term]()
+    for term in range(len(terms)):
+        if terms[term].opcode not in _COMPARISONS:
+            continue
+        for one, other in (terms.operands(term), terms.operands(term)[::-1]):
+            form, known = terms.linear(one), terms.value(other)
+            if known is None or terms[one].bits != WORD_BITS or list(form.coefficients.values()) != [1]:
+                continue
+            if 0 < (known - form.constant) % (1 << WORD_BITS) < 1 << _LOW_BITS:
+                found.update(_unmasked(values, next(iter(form.coefficients))))
+    return found
+
+
+_LOW_BITS = 16
+"""No memory lies as low as a number of so many bits."""
+_COMPARISONS = frozenset({"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"})
 _OF_NUMBERS = frozenset({"INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT", "INT_MULT", "LZCOUNT"})
 _EQUALITIES = frozenset({"INT_EQUAL", "INT_NOTEQUAL"})
 

@@ -22,8 +22,10 @@ from wcet_probe.analyzer.invariants.kinds import (
     Kind,
     Part,
     Word,
+    bitwise,
     joined,
     members,
+    number_range,
     operated,
     residue,
     residues_of,
@@ -34,7 +36,7 @@ from wcet_probe.analyzer.invariants.kinds import (
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume
+from wcet_probe.analyzer.values.learning import assume, learn
 from wcet_probe.analyzer.values.memory import MOST_READ
 from wcet_probe.analyzer.values.reach import remainder
 from wcet_probe.analyzer.values.state import State
@@ -46,6 +48,7 @@ _MOST_SHIFTS = 64
 _SHORT = 16
 """Bits of a number that is no address, as no memory lies so low."""
 _BITWISE = frozenset({"INT_AND", "INT_OR", "INT_XOR"})
+_EVERY = 0, (1 << WORD_BITS) - 1
 
 
 class Words:
@@ -60,6 +63,7 @@ class Words:
     def __init__(self, kind_of: Callable[[int], Kind], lookup: Callable[[Term], Word], situations: Situations) -> None:
         self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
         self._situation = NOWHERE
+        self._is_learnt = False  # whether values rest on what symbols may be, which are null or numbers
         self._values: dict[tuple[int, Term], StridedInterval] = {}
         self._memo: dict[tuple[int, Term], Word] = {}
         self._conditions: dict[tuple[Term, Term, int], StridedInterval] = {}
@@ -67,8 +71,25 @@ class Words:
 
     def of(self, state: State, term: Term, situation: Situation) -> Word:
         """What ``term`` may be in ``state``, which holds in ``situation``."""
-        self._memo, self._sides, self._situation = {}, [state], situation
-        return self._of(state, term, 0)
+        learnt = self._learnt(state, term)
+        self._memo, self._sides, self._situation, self._is_learnt = {}, [state, learnt], situation, learnt is not state
+        return self._of(learnt, term, 0)
+
+    def value(self, state: State, term: Term) -> StridedInterval:
+        """What number ``term`` may be in ``state``, by what its symbols may be."""
+        return self._learnt(state, term).value(term)
+
+    def _learnt(self, state: State, term: Term) -> State:
+        """``state``, with what is known of the numbers that ``term`` is made of."""
+        learnt = state
+        for symbol in sorted(state.terms.symbols(term)):
+            if state.terms[symbol].bits != WORD_BITS or state.base(symbol) is not Base.NUMBER:
+                continue
+            told = number_range(self._lookup(symbol))
+            if told is not None and told != _EVERY:
+                learnt = learnt.copy() if learnt is state else learnt
+                learn(learnt, symbol, strided.between(WORD_BITS, *told, 1))
+        return learnt
 
     def _value(self, state: State, term: Term) -> StridedInterval:
         """What ``term`` may be; remembered of the state that was asked for, which outlives the question."""
@@ -83,7 +104,9 @@ class Words:
         """The word ``value``."""
         if value == 0:
             return NULL
-        return (Part(self._kind_of(value), False, residue(value)),)
+        kind = self._kind_of(value)
+        bits = (value.bit_length(), value.bit_length()) if kind in NUMBERS else ()
+        return (Part(kind, False, residue(value), *bits),)
 
     def _of(self, state: State, term: Term, depth: int) -> Word:
         key = id(state), term
@@ -130,11 +153,13 @@ class Words:
                 possible = sum(
                     1 << one for one in members(possible) if not self._is_ruled_out(state, term, value, symbol, one)
                 )
-        return word(Part(part.kind, part.is_loaded, part.residues & possible) for part in found)
+        return word(part._replace(residues=part.residues & possible) for part in found)
 
     def _is_ruled_out(self, state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
         """Whether ``condition`` is not ``value`` where ``symbol`` has the residue ``one``."""
         key = condition, symbol, one
+        if _shifted_out(state, condition, value, symbol, one):
+            return True
         if key not in self._conditions:
             self._conditions[key] = _computed(state, condition, symbol, one)
         return strided.meet(self._conditions[key], value).is_bottom
@@ -199,21 +224,41 @@ class Words:
         value = self._value(state, term)
         if value.is_bottom:
             return ()
-        if value.is_constant:
+        if value.is_constant and not self._is_learnt:
             return self.constant(value.value) if found else ()
         residues = residues_of(value)
         if bits == WORD_BITS:
             residues &= residues_of(remainder(state, term, _RESIDUE_BITS))
-        is_short = value.unsigned_range()[1] < 1 << _SHORT
-        return word(
-            Part(
-                Kind.NUMBER if is_short and part.kind is Kind.ANY else part.kind,
-                part.is_loaded,
-                part.residues & residues,
-            )
-            for part in found
-            if part.kind is not Kind.NULL or 0 in value
-        )
+        low, high = value.unsigned_range() if bits <= WORD_BITS else _EVERY
+        return word(_within(part, residues, low, high) for part in found if part.kind is not Kind.NULL or 0 in value)
+
+
+def _within(part: Part, residues: int, low: int, high: int) -> Part:
+    """What is in ``part`` of words from ``low`` to ``high`` with these ``residues``."""
+    kind = Kind.NUMBER if high < 1 << _SHORT and part.kind is Kind.ANY else part.kind
+    found = Part(kind, part.is_loaded, part.residues & residues, part.least, part.most)
+    if kind not in NUMBERS:
+        return found
+    return found._replace(least=max(part.least, low.bit_length()), most=min(part.most, high.bit_length()))
+
+
+def _shifted_out(state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
+    """Whether ``condition``, the lowest bits of a term shifted up, is not ``value``: so Thumb looks at alignments."""
+    node, operands = state.terms[condition], state.terms.operands(condition)
+    amount = state.terms.value(operands[1]) if node.opcode == "INT_LEFT" and node.bits == WORD_BITS else None
+    if amount is None or not WORD_BITS - _RESIDUE_BITS <= amount < WORD_BITS:
+        return False
+    left = _residues(state, operands[0], symbol, one)
+    return all((number << amount) % (1 << WORD_BITS) != value.value for number in members(left))
+
+
+def _residues(state: State, term: Term, symbol: Term, one: int) -> int:
+    """The residues of ``term``, where ``symbol`` has the residue ``one``."""
+    opcode = state.terms[term].opcode
+    if opcode not in _BITWISE:
+        return residues_of(_computed(state, term, symbol, one))
+    first, second = (_residues(state, each, symbol, one) for each in state.terms.operands(term))
+    return bitwise(opcode, first, second)
 
 
 def _computed(state: State, term: Term, symbol: Term, residue_: int) -> StridedInterval:

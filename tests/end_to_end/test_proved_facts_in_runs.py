@@ -21,7 +21,7 @@ HEAP_BYTES = 5000
 ROLES = ("init", "malloc", "free")
 PROVED = (
     "kingsley", "first-fit", "tlsf", "djgpp-quarters", "buddy-binary", "best-fit", "buddy-fibonacci", "djgpp-sbrk",
-    "djgpp-carve", "djgpp-tags",
+    "djgpp-carve", "djgpp-tags", "quick-fit",
 )  # fmt: skip
 ADDRESSES = {"arena": {Kind.ARENA, Kind.ANY}, "static": {Kind.STATIC, Kind.ANY}}
 NUMBERS = {Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.CONSTANT, Kind.MIXED, Kind.ANY}
@@ -89,7 +89,12 @@ def is_among(value, where, words):
     kinds = ADDRESSES.get(where, NUMBERS)
     if where == "static" and not any(part.kind in kinds for parts in words for part in parts):
         kinds = NUMBERS  # a bitmap, whose bits happen to be those of an address
-    return any(part.kind in kinds and part.residues >> value % MODULUS & 1 for parts in words for part in parts)
+    bits = value.bit_length()
+    return any(
+        part.kind in kinds and part.residues >> value % MODULUS & 1 and part.least <= bits <= part.most
+        for parts in words
+        for part in parts
+    )
 
 
 def hold(caller, done, role, said):

@@ -70,3 +70,21 @@ def test_constant_words_are_those_of_the_table_at_such_addresses(big_endian):
 def test_where_no_table_is_no_word_is_told():
     assert not constants().words(residue(TABLE + 13 + 4 * 8))
     assert not Constants(small_image()).words(ALL)
+
+
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_words_that_data_begins_with_are_those_of_the_image(big_endian):
+    image = small_image(big_endian=big_endian)
+    words = (0, DATA + 8, 300, CODE)
+    data = struct.pack(f"{'>' if big_endian else '<'}4I", *words)
+    image.segments = (image.segments[0], Segment(DATA, data, 64, writable=True, executable=False))
+    told = Constants(image)
+    every = residue(0) | residue(4) | residue(8) | residue(12)
+    found = {part.kind: part for part in told.initial(every, 0, 0xFFFFFFFF)}
+    assert set(found) == {Kind.NULL, Kind.NUMBER, Kind.STATIC, Kind.ANY}
+    assert found[Kind.STATIC].residues == residue(DATA + 8)
+    assert (found[Kind.NUMBER].residues, found[Kind.NUMBER].least, found[Kind.NUMBER].most) == (residue(300), 9, 9)
+    assert [part.kind for part in told.initial(every, DATA + 8, DATA + 8)] == [Kind.NUMBER]
+    assert [part.kind for part in told.initial(ALL, DATA + 16, DATA + 60)] == [Kind.NULL]
+    assert told.initial(every, DATA + 64, DATA + 128) == ()
+    assert DATA + 8 in told.pointers()

@@ -11,6 +11,8 @@ from wcet_probe.analyzer.invariants.kinds import (
     NULL,
     Kind,
     Part,
+    joined,
+    number_range,
     operated,
     residue,
     residues_of,
@@ -88,3 +90,16 @@ def test_residues_of_an_interval_hold_all_its_numbers(low, stride, steps, data):
 def test_shifts_and_products_contain_the_result(value, amount, factor):
     assert shifted(residue(value), (amount,)) >> (value << amount) % MODULUS & 1
     assert scaled(residue(value), factor % MODULUS) >> value * factor % MODULUS & 1
+
+
+@given(st.lists(WORDS, min_size=1, max_size=6))
+def test_the_range_of_numbers_holds_each_of_them(values):
+    parts = ()
+    for value in values:
+        own = Part(Kind.NUMBER, False, residue(value), value.bit_length(), value.bit_length())
+        parts = joined(parts, (own,) if value else NULL)
+    low, high = number_range(parts)
+    assert all(low <= value <= high for value in values)
+    assert high < 2 * max(values) or max(values) == high == 0
+    assert number_range(()) is None
+    assert number_range((*parts, Part(Kind.ARENA, False, 1))) is None

@@ -9,10 +9,9 @@ from tests.analyzer.invariants.small_memory import small_module
 from tests.analyzer.small_functions import lifter_of
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import MODULUS, NULL, Kind, Part, members, residue
-from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, Target, followed, is_copy, sees, typed_memory
+from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, Target, followed, sees, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import typed_operation
 from wcet_probe.analyzer.values.own_block import Roles
-from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.errors import AnalysisError
 
 
@@ -63,19 +62,6 @@ def test_what_is_followed_is_no_null_and_no_number_from_the_arena():
     link, number = Part(Kind.ARENA, True, 1), Part(Kind.NUMBER, True, 1)
     plain = Part(Kind.NUMBER, False, 1)
     assert followed((*NULL, number, link, plain, Part(Kind.MIXED, True, 1))) == (link, plain)
-
-
-def test_a_copy_is_a_symbol_or_one_of_some_with_a_constant():
-    terms = Terms()
-    x, y = terms.symbol((0, 0, 0), 32), terms.symbol((0, 4, 0), 32)
-    condition = terms.apply("INT_LESS", (x, y), 8)
-    moved = terms.apply("INT_ADD", (x, terms.constant(8, 32)), 32)
-    assert is_copy(terms, x)
-    assert is_copy(terms, terms.gamma(condition, x, terms.constant(4, 32)))
-    assert not is_copy(terms, moved)
-    assert is_copy(terms, moved, terms.linear(moved))
-    assert not is_copy(terms, terms.apply("INT_ADD", (x, y), 32), terms.linear(terms.apply("INT_ADD", (x, y), 32)))
-    assert not is_copy(terms, terms.gamma(condition, x, moved))
 
 
 HEAD = "lis 9, head@ha\naddi 9, 9, head@l\n"

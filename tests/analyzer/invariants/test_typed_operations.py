@@ -21,6 +21,10 @@ BODIES = {
     "plain": HEAD + "lwz 5, 4(9)\nstw 5, 0(9)\nblr",
     "give": "lwz 5, -4(3)\nlwz 6, 0(3)\nlwz 7, 8(3)\nstw 6, -8(3)\nblr",
     "both": HEAD + "lwz 5, 0(9)\nlwz 6, 4(9)\nlwzx 7, 5, 6\nlwz 8, 0(5)\nrlwinm 8, 5, 0, 29, 31\nblr",
+    "count": HEAD + "lwz 5, 4(9)\ncmpwi 5, 7\nbeq 1f\nstw 5, 0(9)\n1: blr",
+    "empty": HEAD + "lwz 5, 4(9)\ncmpwi 5, 0\nbeq 1f\nstw 5, 0(9)\n1: blr",
+    "scale": HEAD + "lwz 5, 4(9)\nlwz 6, 8(9)\nadd 5, 5, 6\nslwi 5, 5, 4\nstw 5, 0(9)\nblr",
+    "apart": HEAD + "lwz 5, 4(9)\nlwz 6, 8(9)\nsubf 5, 5, 6\nslwi 5, 5, 4\nstw 5, 0(9)\nblr",
     "walk": HEAD + "lwz 5, 0(9)\n1: lwz 6, 8(5)\nmr 5, 6\ncmpwi 6, 0\nbne 1b\nblr",
 }
 
@@ -50,6 +54,10 @@ def of(module, name, roles=NO_BLOCK, **changed):
         ("plain", [Use.OPEN]),
         ("both", [Use.LINK, Use.NUMBER, Use.OPEN, Use.OPEN]),
         ("walk", [Use.LINK, Use.LINK]),
+        ("count", [Use.NUMBER]),  # it is compared with 7
+        ("empty", [Use.OPEN]),  # with null
+        ("scale", [Use.NUMBER, Use.NUMBER]),  # of a sum that is multiplied
+        ("apart", [Use.OPEN, Use.OPEN]),  # the distance of two addresses may be
     ],
 )
 def test_a_loaded_word_is_used_as_the_addresses_say_that_it_is_in(module, name, uses):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.analyzer.values.test_terms import RUNS, Dag
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.invariants.kinds import ANYTHING, MODULUS, NULL, Kind, Part, residue
+from wcet_probe.analyzer.invariants.kinds import ALL, ANYTHING, MODULUS, NULL, WORD_BITS, Kind, Part, members, residue
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situations
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.values.bases import Base
@@ -26,16 +26,21 @@ def words(known):
 
 def number_word(values):
     """The numbers, and null apart."""
-    mask = 0
+    mask, bits = 0, [value.bit_length() for value in values if value]
     for value in values:
         mask |= residue(value) if value else 0
-    return (*(NULL if 0 in values else ()), *((Part(Kind.NUMBER, False, mask),) if mask else ()))
+    number = (Part(Kind.NUMBER, False, mask, min(bits), max(bits)),) if mask else ()
+    return (*(NULL if 0 in values else ()), *number)
 
 
 def stands_for(parts, value):
     """Whether a number is among ``parts``: null apart, and any word for whatever is not known."""
+    bits = value.bit_length()
     return any(
-        (value == 0 if part.kind is Kind.NULL else True) and part.residues >> value % MODULUS & 1 for part in parts
+        (value == 0 if part.kind is Kind.NULL else True)
+        and part.residues >> value % MODULUS & 1
+        and (bits > WORD_BITS or part.least <= bits <= part.most)
+        for part in parts
     )
 
 
@@ -90,7 +95,7 @@ def test_a_constant_is_what_the_image_has_there():
     terms, state = setting()
     assert of(state, terms.constant(0, 32), {}) == NULL
     assert of(state, terms.constant(STATIC + 8, 32), {}) == (Part(Kind.STATIC, False, residue(STATIC + 8)),)
-    assert of(state, terms.constant(12, 32), {}) == (Part(Kind.NUMBER, False, residue(12)),)
+    assert of(state, terms.constant(12, 32), {}) == (Part(Kind.NUMBER, False, residue(12), 4, 4),)
 
 
 def test_a_number_is_shifted_by_each_amount():
@@ -121,7 +126,20 @@ def test_residues_that_a_condition_rules_out_are_left_out():
     for holds, left in ((True, 8), (False, 9)):
         side = state.copy()
         assert assume(side, terms.apply("INT_EQUAL", (low, terms.constant(0, 32)), 8), holds)
-        assert of(side, tag, known) == (Part(Kind.NUMBER, False, residue(left)),)
+        assert of(side, tag, known) == (Part(Kind.NUMBER, False, residue(left), 0 if holds else 1),)
+
+
+@pytest.mark.parametrize(("amount", "left"), [(29, {0, 8}), (30, {0, 4, 8}), (26, {0})])
+def test_residues_whose_low_bits_are_not_null_are_left_out_where_those_are_shifted_up(amount, left):
+    """As Thumb asks whether an arena and its size are multiples of 8: of both at once, by a shift."""
+    terms, state = setting()
+    arena, size = terms.symbol((0, 0, 0), 32), terms.symbol((0, 4, 0), 32)
+    either = terms.apply("INT_OR", (arena, size), 32)
+    low = terms.apply("INT_LEFT", (either, terms.constant(amount, 32)), 32)
+    known = {arena: (Part(Kind.ARENA, False, sum(residue(one) for one in (0, 1, 4, 6, 8))),), size: ANYTHING}
+    assert assume(state, terms.apply("INT_EQUAL", (low, terms.constant(0, 32)), 8), True)
+    (found,) = of(state, arena, known)
+    assert set(members(found.residues)) == left
 
 
 def test_each_part_of_a_choice_is_told_where_its_condition_lets_it_be():
@@ -132,7 +150,7 @@ def test_each_part_of_a_choice_is_told_where_its_condition_lets_it_be():
     known = {x: ANYTHING, y: (Part(Kind.ARENA, False, residue(0)),)}
     assert {part.kind for part in of(state, chosen, known)} == {Kind.ARENA, Kind.NUMBER}
     assert assume(state, condition, False)
-    assert of(state, chosen, known) == (Part(Kind.NUMBER, False, residue(24)),)
+    assert of(state, chosen, known) == (Part(Kind.NUMBER, False, residue(24), 5, 5),)
 
 
 def test_of_the_stack_and_of_unknown_words_nothing_is_told():
@@ -142,3 +160,24 @@ def test_of_the_stack_and_of_unknown_words_nothing_is_told():
     assert of(state, terms.symbol((0, 0, 0), 32), {}) == ANYTHING
     narrow = of(state, terms.symbol((0, 8, 0), 8), {})
     assert {part.kind for part in narrow} == {Kind.NUMBER}  # a byte is no address
+
+
+def test_what_numbers_are_at_most_tells_where_a_table_ends():
+    """An index of four bits, eight bytes each: no word before the table or behind its sixteen lines."""
+    terms, state = setting()
+    index = terms.symbol((0, 0, 0), 32)
+    place = plus(terms, terms.apply("INT_LEFT", (index, terms.constant(3, 32)), 32), STATIC)
+    told = {index: (*NULL, Part(Kind.NUMBER, False, ALL, 1, 4))}
+    assert words(told).value(state, place).unsigned_range() == (STATIC, STATIC + 15 * 8)
+    assert words({index: (Part(Kind.NUMBER, False, ALL),)}).value(state, place).unsigned_range()[1] > STATIC + 15 * 8
+    assert words({index: (*NULL, Part(Kind.ARENA, False, ALL))}).value(state, place) == state.value(place)
+
+
+def test_null_and_a_constant_stay_null_and_more():
+    """What has been null all the time is no number where it is followed."""
+    terms, state = setting()
+    link = terms.symbol((0, 0, 0), 32)
+    (found,) = of(state, plus(terms, link, 4), {link: NULL})
+    assert found.kind is Kind.NEAR
+    assert found.residues == residue(4)
+    assert (found.least, found.most) == (3, 3)
