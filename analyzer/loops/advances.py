@@ -175,9 +175,7 @@ def _least(sums: Mapping[Term, Collection[_Sum]], symbol: Term, sign: int) -> in
     for _ in range(len(sums) + 1):
         changed = False
         for one, parts in sums.items():
-            reached = [
-                least[other] + min(sign * low, sign * high) for other, low, high in parts if other in least
-            ]
+            reached = [least[other] + min(sign * low, sign * high) for other, low, high in parts if other in least]
             if reached and min(reached) < least.get(one, min(reached) + 1):
                 least[one] = min(reached)
                 changed = True

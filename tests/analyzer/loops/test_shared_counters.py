@@ -200,9 +200,7 @@ def test_an_inner_loop_may_begin_at_the_end_of_the_number():
     assert [counts[header].distance_low for header in sorted(counts)] == [31, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "text", [RESTARTING, BACK, ANOTHER_END, SKIPPING, UNTESTED, GOING_ON_OR_NOT, ANOTHER_NUMBER]
-)
+@pytest.mark.parametrize("text", [RESTARTING, BACK, ANOTHER_END, SKIPPING, UNTESTED, GOING_ON_OR_NOT, ANOTHER_NUMBER])
 def test_a_number_that_need_not_come_to_its_end_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")
