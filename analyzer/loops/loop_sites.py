@@ -65,7 +65,6 @@ def own_points(values: Values, shape: LoopShape) -> list[Point]:
 
 
 def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
-    points = values.graph.points
     header = header_point(values, shapes[0])
     latches = {_decides(block, image) for shape in shapes for block in _latches(values, shape)}
     own, tests = set[int](), set[int]()
