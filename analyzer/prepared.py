@@ -56,6 +56,7 @@ from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
+from wcet_probe.analyzer.loops.source_calls import SourceCalls, source_calls, with_calls
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
@@ -166,10 +167,10 @@ class Prepared:
         parameters = parameter_values(facts, given, self.request.image)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
-        loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)
-        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         counted = tuple(self._counted())
         unexpanded = None if self.is_callee else self._unexpanded(counted)
+        loops = with_rounds(self._loops(rounds.facts, parameters, repeated, unexpanded), rounds)
+        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         asserted = flow_facts(
             facts,
             self.request.entry,
@@ -236,13 +237,27 @@ class Prepared:
         return frozenset(found)
 
     def _loops(
-        self, facts: Sequence[BoundFact], parameters: Mapping[str, int], repeated: Collection[int]
+        self,
+        facts: Sequence[BoundFact],
+        parameters: Mapping[str, int],
+        repeated: Collection[int],
+        unexpanded: Unexpanded | None,
     ) -> BoundedLoops:
-        """All loops, those of callees that are not expanded among them."""
+        """All loops, those of callees that are not expanded among them; without a fact by the calls in their rounds."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
+        follow = partial(executed_nests, self.values, execution=self.constants, effect=self.calls.effect)
+        bounded = partial(bound_loops, image, self.values, parameters=parameters, counted=repeated, follow=follow)
         try:
-            follow = partial(executed_nests, self.values, execution=self.constants, effect=self.calls.effect)
-            loops = bound_loops(image, self.values, facts, parameters, repeated, follow=follow)
+            try:
+                loops = bounded(facts=facts)
+            except AnalysisError as error:
+                found = SourceCalls()
+                if error.headers and unexpanded is not None:
+                    known = self.values, self.index, self.analysed, unexpanded
+                    found = source_calls(*known, headers=error.headers, sites=self.sites())
+                if not found.facts:
+                    raise
+                loops = with_calls(bounded(facts=(*facts, *found.facts)), found)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error
