@@ -157,7 +157,7 @@ def counted_calls(
         f"restriction:{2 * pragmas + number}", own, tuple(one for one in counts if one[1]), most
     )
     claim = FlowClaim(where, text, ((address, 1),), (), most)
-    return most, Restricted((constraint,), (claim,), Assumption(f"pragma {where}", text, _CHECKED))
+    return most, Restricted((constraint,), (claim,), Assumption(f"rounds {where}", text, _CHECKED))
 
 
 def _lines(values: Values, analysed: Analysed) -> set[tuple[str, int]]:

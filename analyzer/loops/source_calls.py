@@ -94,6 +94,7 @@ def with_calls(loops: BoundedLoops, found: SourceCalls) -> BoundedLoops:
         loops,
         constraints=(*loops.constraints, *(constraint for one in found.restricted for constraint in one.constraints)),
         flow_claims=(*loops.flow_claims, *(claim for one in found.restricted for claim in one.claims)),
+        assumptions=(*loops.assumptions, *(one.assumption for one in found.restricted)),
     )
 
 
@@ -105,7 +106,7 @@ def _fact(values: Values, shape: LoopShape, most: int, found: Restricted) -> Bou
         source=None,
         origin="pragma",
         where=found.claims[0].where,
-        because=found.assumption.statement,
+        because="",
         max_expression=str(most),
         max_header=most + 1,
         offset=1,

@@ -39,8 +39,8 @@ def test_calls_of_the_source_bound_the_rounds_that_make_them(monkeypatch):
     """One call in front of the loops, and 3 times 4."""
     proof = bound_by_calls(NESTED, monkeypatch)
     assert {loop.max for loop in proof.bound.loops} == {14}
-    told = next(one for one in proof.bound.assumptions if one.id.startswith("pragma "))
-    assert (told.id, "add is called at most 13 times" in told.statement) == ("pragma guest.c:2", True)
+    told = next(one for one in proof.bound.assumptions if one.id.startswith("rounds "))
+    assert (told.id, "add is called at most 13 times" in told.statement) == ("rounds guest.c:2", True)
     attack(proof)
 
 
