@@ -13,7 +13,7 @@ callers have inlined, or that is told by another name, is not counted, and so bo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from wcet_probe.analyzer.loops.bounds import BoundedLoops
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_point
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 
 
@@ -36,22 +37,48 @@ class SourceCalls(NamedTuple):
     restricted: Sequence[Restricted] = ()
 
 
-def source_calls(
-    values: Values,
-    index: SourceIndex,
-    analysed: Analysed,
-    unexpanded: Unexpanded,
-    *,
-    headers: Collection[int],
-    sites: Collection[LoopSite],
-) -> SourceCalls:
+class Known(NamedTuple):
+    """The values of the analysed code, its sources, the code and the image; who tells what is not in the graph."""
+
+    values: Values
+    index: SourceIndex
+    analysed: Analysed
+    unexpanded: Callable[[], Unexpanded] | None
+
+
+def bounded_by_calls(
+    bounded: Callable[..., BoundedLoops],
+    facts: Sequence[BoundFact],
+    known: Known,
+    sites: Callable[[], Collection[LoopSite]],
+) -> BoundedLoops:
+    """All loops, those that nothing else bounds by the calls in their rounds.
+
+    Args:
+        bounded: bounds them with the ``facts`` that it is given.
+        facts: what facts and pragmas say.
+        known: of the code.
+        sites: all loops, those of calls that are not expanded among them.
+
+    Raises:
+        AnalysisError: loops without a bound.
+
+    *Soundness:* as said of the module.
+    """
+    try:
+        return bounded(facts=facts)
+    except AnalysisError as error:
+        found = source_calls(known, headers=error.headers, sites=sites()) if error.headers else SourceCalls()
+        if not found.facts:
+            raise
+    return with_calls(bounded(facts=(*facts, *found.facts)), found)
+
+
+def source_calls(known: Known, *, headers: Collection[int], sites: Collection[LoopSite]) -> SourceCalls:
     """What calls say of the loops with ``headers``, by address.
 
     Args:
-        values: of the analysed code.
-        index: its sources.
-        analysed: the same code, and the image.
-        unexpanded: what is not in the graph.
+        known: of the code.
         headers: of the loops without a bound.
         sites: all loops, those of calls that are not expanded among them.
 
@@ -60,10 +87,14 @@ def source_calls(
 
     *Soundness:* as said of the module. What starts with a loop would count its rounds as calls.
     """
+    values, index, analysed, asked = known
+    if asked is None:
+        return SourceCalls()
+    unexpanded = asked()
     defined = Counter(function.name for source in index.files.values() for function in source.functions)
     starts = {site.header_address for site in sites}
     symbols = analysed.image.symbols
-    known = {
+    names = {
         name
         for name, number in defined.items()
         if number == 1 and name in symbols and symbols[name].address not in starts
@@ -73,7 +104,7 @@ def source_calls(
     grouped = by_header_address(values, loop_shapes(values))
     for address in sorted({*headers} & grouped.keys()):
         called = [frozenset(_called(analysed.image, values, shape)) for shape in grouped[address]]
-        own = sorted(known & frozenset.intersection(*called))
+        own = sorted(names & frozenset.intersection(*called))
         for name in own:
             if name not in used:
                 used[name] = counted_calls(values, index, analysed, unexpanded, name=name, number=len(used))

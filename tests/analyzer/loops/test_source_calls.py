@@ -77,3 +77,13 @@ def test_a_function_that_may_be_another_one_bounds_nothing_by_gcc(monkeypatch):
     with pytest.raises(AnalysisError, match="no bound for the loops"):
         bound_by_calls(source, monkeypatch)
     bound_by_calls(NESTED, monkeypatch)
+
+
+def test_code_without_a_source_that_calls_the_function_is_asked_for():
+    """Calls that are not expanded say where they go: a library may call back what the sources define."""
+    guest = guest_of(NESTED.replace("WORK", ""), load_target("cortex-m4"), ".c", "-O2")
+    prepared = proved(guest, "f", sources={"guest.c": NESTED.replace("WORK", "")}).stage.prepared
+    functions = frozenset({"f"})
+    add = guest.image.symbols["add"].address
+    assert not prepared._calls_of(functions, told=False)
+    assert prepared._calls_of(functions, told=True) == {("f", add)}
