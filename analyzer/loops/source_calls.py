@@ -41,7 +41,7 @@ class Known(NamedTuple):
     """The values of the analysed code, its sources, the code and the image; who tells what is not in the graph."""
 
     values: Values
-    index: SourceIndex
+    sources: SourceIndex
     analysed: Analysed
     unexpanded: Callable[[], Unexpanded] | None
 
