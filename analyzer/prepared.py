@@ -57,6 +57,7 @@ from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
+from wcet_probe.analyzer.loops.source_calls import Known, bounded_by_calls
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
@@ -167,19 +168,12 @@ class Prepared:
         parameters = parameter_values(facts, given, self.request.image)
         asserted_loops = bound_facts(facts, self.index, self.analysed, parameters)
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
-        loops = with_rounds(self._loops(rounds.facts, parameters, repeated), rounds)
-        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         counted = tuple(self._counted())
         unexpanded = None if self.is_callee else self._unexpanded(counted)
-        asserted = flow_facts(
-            facts,
-            self.request.entry,
-            parameters,
-            values,
-            index=self.index,
-            analysed=self.analysed,
-            unexpanded=unexpanded,
-        )
+        loops = with_rounds(self._loops(rounds.facts, parameters, repeated, counted), rounds)
+        loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
+        entry, index, analysed = self.request.entry, self.index, self.analysed
+        asserted = flow_facts(facts, entry, parameters, values, index=index, analysed=analysed, unexpanded=unexpanded)
         told = tuple(facts_of_calls(facts, values, counted, parameters))
         asserted = replace(
             asserted,
@@ -204,8 +198,8 @@ class Prepared:
         for target in sorted((edges.keys() & self.calls.counted) - {own}):
             yield CountedCalls(function_from(self.request.image, target).name, target, tuple(edges[target]))
 
-    def _unexpanded(self, counted: Iterable[CountedCalls]) -> Unexpanded:
-        """What is executed in calls that are not expanded."""
+    def _unexpanded(self, counted: Iterable[CountedCalls], *, told: bool = False) -> Unexpanded:
+        """What is executed in calls that are not expanded; where calls go, if pragmas or ``told`` ask for it."""
         image, summaries = self.request.image, self.calls.of(self.values)
         entered = {function_from(image, key.target).name for key in summaries}
         inside = {name for one in summaries.values() if one.analysed for name in one.analysed.functions}
@@ -213,12 +207,12 @@ class Prepared:
             inside = {function.name for function in image.functions}
         functions = frozenset(entered | inside)
         return Unexpanded(
-            functions, {one.function: (one.variable, one.outside) for one in counted}, self._calls_of(functions)
+            functions, {one.function: (one.variable, one.outside) for one in counted}, self._calls_of(functions, told)
         )
 
-    def _calls_of(self, functions: frozenset[str]) -> frozenset[tuple[str, int]]:
-        """Where ``functions`` call or jump to others, where pragmas speak of sums."""
-        if not functions or not any(one.restrictions for one in self.index.files.values()):
+    def _calls_of(self, functions: frozenset[str], told: bool) -> frozenset[tuple[str, int]]:  # noqa: FBT001
+        """Where ``functions`` call or jump to others, where pragmas speak of sums or ``told`` asks for it."""
+        if not functions or not (told or any(one.restrictions for one in self.index.files.values())):
             return frozenset()
         image = self.request.image
         direct = ((one.address, one.branch_target) for one in self.request.instructions)
@@ -237,13 +231,20 @@ class Prepared:
         return frozenset(found)
 
     def _loops(
-        self, facts: Sequence[BoundFact], parameters: Mapping[str, int], repeated: Collection[int]
+        self,
+        facts: Sequence[BoundFact],
+        parameters: Mapping[str, int],
+        repeated: Collection[int],
+        counted: Collection[CountedCalls],
     ) -> BoundedLoops:
-        """All loops, those of callees that are not expanded among them."""
+        """All loops, those of callees that are not expanded among them; without a fact by the calls in their rounds."""
         image, missing = self.request.image, open_loops(self.calls.of(self.values).values())
+        follow = partial(executed_nests, self.values, execution=self.constants, effect=self.calls.effect)
         try:
-            follow = partial(executed_nests, self.values, execution=self.constants, effect=self.calls.effect)
-            loops = bound_loops(image, self.values, facts, parameters, repeated, follow=follow)
+            bounded = partial(bound_loops, image, self.values, parameters=parameters, counted=repeated, follow=follow)
+            unexpanded = None if self.is_callee else lambda: self._unexpanded(counted, told=True)
+            known = Known(self.values, self.index, self.analysed, unexpanded)
+            loops = bounded_by_calls(bounded, facts, known, self.sites)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error

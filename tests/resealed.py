@@ -11,9 +11,9 @@ def reseal(document, file):
     file.write_text(json.dumps(document))
 
 
-def verified(folder, document, capsys):
-    """Exit code and output of `verify` in ``folder``, with its firmware.elf and facts.toml."""
+def verified(folder, document, capsys, *given):
+    """Exit code and output of `verify` in ``folder``, with its firmware.elf and what is ``given``, or facts.toml."""
     reseal(document, folder / "f.json")
-    code = main(["verify", "f.json", "--image", "firmware.elf", "--facts", "facts.toml"])
+    code = main(["verify", "f.json", "--image", "firmware.elf", *(given or ("--facts", "facts.toml"))])
     found = capsys.readouterr()
     return code, found.out + found.err

@@ -115,6 +115,51 @@ def restrictions(
             yield IdleFact(where, f"{error}; it is left out")
 
 
+def counted_calls(
+    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded, *, name: str, number: int
+) -> tuple[int, Restricted] | None:
+    """How often the function ``name`` is called at most by the source alone, and what says so; None where nothing does.
+
+    Args:
+        values: of the analysed code.
+        index: its sources.
+        analysed: the same code, and the image.
+        unexpanded: what is not in the graph: a sum would lack it.
+        name: of the function.
+        number: tells it from others.
+
+    Raises:
+        ImageError: damaged debug information.
+
+    *Soundness:* as said of the module. The function gives back nothing: compilers call it for what it does, and so
+    where the source calls it, while the call of a function for its value may come before the test of a loop. Calls that
+    are not expanded count where they stand in the graph; others do not, and need not.
+    """
+    places = _Places(values, index, analysed, unexpanded)
+    if name in unexpanded.counted or not index.function(name).is_void or places.may_be_equal(name):
+        return None
+    try:
+        most = places.most(name)
+    except _DroppedError:
+        return None
+    function, address = index.function(name), require_symbol(analysed.image, name).address
+    where = f"{function.file}:{function.first_line}"
+    text = (
+        f"in one call of the analysed function, {name} is called at most {most:,} times by the source and its pragmas"
+    )
+    points = values.graph.points
+    own = tuple(
+        (i, 1) for i in sorted(values.states) if points[i].block.address == points[i].function.address == address
+    )
+    counts = ((edge, sum(call.key.target == address for call in found.calls)) for edge, found in values.edges.items())
+    pragmas = sum(len(source.restrictions) for source in index.files.values())
+    constraint = LinearConstraint(
+        f"restriction:{2 * pragmas + number}", own, tuple(one for one in counts if one[1]), most
+    )
+    claim = FlowClaim(where, text, ((address, 1),), (), most)
+    return most, Restricted((constraint,), (claim,), Assumption(f"rounds {where}", text, _CHECKED))
+
+
 def _lines(values: Values, analysed: Analysed) -> set[tuple[str, int]]:
     addresses = (one.address for i in values.states for one in values.graph.points[i].block.instructions)
     return {line for address in addresses if (line := analysed.image.lines.find(address))}
@@ -306,6 +351,20 @@ class _Places:
             if edge.target >= 0 and points[edge.target].block.address == address
         }
         return any(name not in (called := self._called_at(site)) or not gone.isdisjoint(called) for site in sites)
+
+    def may_be_equal(self, name: str) -> bool:
+        """Whether some calls of the function ``name``, which gives back nothing, may be those of another one.
+
+        *Soundness:* as of `_may_be_another`; here any function that is called, gives back nothing and is not there may
+        have become one with it.
+        """
+        address, symbols = require_symbol(self._image, name).address, self._image.symbols
+        if any(one.is_function and one.address == address and one.name != name for one in symbols.values()):
+            return True
+        files = self.index.files.values()
+        called = {other for one in files for other, _ in one.calls}
+        functions = [one for each in files for one in each.functions if one.is_void and one.name in called - {name}]
+        return address not in self._of_clang and not all(self._is_apart(one.name) for one in functions)
 
     def _is_apart(self, name: str) -> bool:
         symbol = self._image.symbols.get(name)

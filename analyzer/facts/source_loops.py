@@ -274,8 +274,10 @@ def _function(file: str, node: Node, code: bytes) -> SourceFunction:
     variables = tuple(
         text_of(each) for part in walk(node) if part.type in DECLARATIONS for each in declared_names(part)
     )
-    first, last = first_line(node), last_line(node)
-    return SourceFunction(file, text, first, last, digest, frozenset(map(text_of, calls)), names, variables)
+    kind, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
+    is_void = text_of(kind) == "void" and declarator is not None and declarator.type == "function_declarator"
+    called, extent = frozenset(map(text_of, calls)), (first_line(node), last_line(node))
+    return SourceFunction(file, text, *extent, digest, called, names, variables, is_void)
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:

@@ -69,7 +69,7 @@ class SourceFunction:
     """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas.
 
     ``calls`` are the names of what it calls, macros among them, ``names`` all that it speaks of, and ``variables`` what
-    it declares, parameters among them, as often as it does.
+    it declares, parameters among them, as often as it does. ``is_void`` tells that it gives back nothing.
     """
 
     file: str
@@ -80,6 +80,7 @@ class SourceFunction:
     calls: frozenset[str] = frozenset()
     names: frozenset[str] = frozenset()
     variables: tuple[str, ...] = ()
+    is_void: bool = False
 
 
 @dataclass(frozen=True, slots=True)

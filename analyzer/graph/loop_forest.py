@@ -62,6 +62,40 @@ def loop_forest(successors: Successors, entry: int, *, any_entries: bool = False
     return tuple(_ordered(successors, inside, frozenset({entry}), None, any_entries=any_entries))
 
 
+def tangled_parts(successors: Successors, entry: int) -> Sequence[tuple[tuple[int, ...], frozenset[int]]]:
+    """The loops with several entries, none in another one, by their entries.
+
+    Args:
+        successors: of each node.
+        entry: where every path starts.
+
+    Returns:
+        Of each its entries and all its nodes. There are none where `loop_forest` finds one entry of each loop.
+
+    *Soundness:* exact, but that loops within these are not looked at.
+    """
+    found: list[tuple[tuple[int, ...], frozenset[int]]] = []
+    todo: list[tuple[Successors, Collection[int], int, int | None]] = [
+        (successors, reachable(successors, entry), entry, None)
+    ]
+    while todo:
+        edges, inside, head, header = todo.pop()
+        kept = {node: [one for one in edges.get(node, ()) if one in inside and one != header] for node in inside}
+        components = strong_components(kept)
+        part_of = {node: place for place, members in enumerate(components) for node in members}
+        entered = {one for node, targets in kept.items() for one in targets if part_of[one] != part_of[node]}
+        for members in components:
+            some = next(iter(members))
+            if len(members) == 1 and some not in kept[some]:
+                continue
+            heads = sorted(node for node in members if node == head or node in entered)
+            if len(heads) > 1:
+                found.append((tuple(heads), members))
+            else:
+                todo.append((kept, members, heads[0], heads[0]))
+    return sorted(found)
+
+
 def _ordered(
     successors: Successors,
     inside: Collection[int],

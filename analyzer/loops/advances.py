@@ -2,15 +2,16 @@
 
 A compiler that threads jumps makes of one loop with an ``if`` several, in and beside each other, each of which counts
 on in the same register. What a round of the outer one adds is not constant, but positive, and the number stays in a
-range.
+range. So it is where a round adds a number that the loop does not change, and that is not known, or was read.
 
 Words: induction variable, loop bound (docs/explanation/glossary.md).
 
 *Soundness:* a symbol stands for what arrived where it was defined last, in the current round: for one of the terms that
-edges bring, each another symbol of the loop and a constant. Where no such sum wraps around, the number at the end of a
-round is that at its start and the constants on the way between them, which is a path through the symbols. So it grows
-by the least path's sum at least; below a least sum of 1 nothing is said, nor where a cycle of symbols has one below 0.
-Symbols are left out that an edge within the loop kills other than where they are defined.
+edges bring, each another symbol of the loop and a number with a range, where the edge is taken. Where no such sum wraps
+around, the number at the end of a round is that at its start and the numbers on the way between them, which is a path
+through the symbols. So it grows by the least path's sum at least; below a least sum of 1 nothing is said, nor where a
+cycle of symbols has one below 0. Symbols are left out that an edge within the loop kills other than where they are
+defined.
 """
 
 from __future__ import annotations
@@ -26,11 +27,12 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import defined_at
 from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.terms import Terms
 
 _MOST_SYMBOLS = 32
 
-_Sum = tuple[Term, int]
-"""A symbol and what is added to it."""
+_Sum = tuple[Term, int, int]
+"""A symbol, and the least and most that is added to it."""
 
 
 def most_advances(values: Values, shape: LoopShape, killed: Mapping[Edge, frozenset[Term]]) -> int | None:
@@ -114,12 +116,12 @@ def _sums_of(
         for edge in edges:
             state = values.edges[edge].state
             term = state.read(place)
-            sums = None if term is None or edge.source not in shape.loop.nodes else list(_sums(state, term))
+            sums = None if term is None or edge.source not in shape.loop.nodes else list(_sums(state, term, symbol))
             if sums is None or None in sums:
                 return None
             parts.update(each for each in sums if each is not None)
         found[one] = parts
-        for other, _ in parts:
+        for other, *_ in parts:
             if other == symbol:
                 continue
             match values.terms[other].arguments:
@@ -132,31 +134,46 @@ def _sums_of(
     return found
 
 
-def _sums(state: State, term: Term) -> Iterator[_Sum | None]:
-    """What ``term`` may be: a symbol and a constant whose sum does not wrap around; None for anything else."""
+def _sums(state: State, term: Term, first: Term) -> Iterator[_Sum | None]:
+    """What ``term`` may be: a symbol and numbers whose sum does not wrap around; None for anything else.
+
+    Of several symbols ``first`` is taken, or one that a loop changes; of the rest it is known where it may lie.
+    """
     terms, todo = state.terms, [(term, 0)]
     while todo:
         one, added = todo.pop()
         form = terms.linear(one)
         part, factor = next(iter(form.coefficients.items()), (one, 0))
-        value = state.value(part)
-        if value.is_bottom:
-            yield None
-            continue
-        low, high = value.signed_range()
         added += signed(form.bits, form.constant)
-        limit = 1 << form.bits - 1
-        if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:
-            yield None
-        elif terms[part].opcode == "GAMMA":
+        if len(form.coefficients) == 1 and factor == 1 and terms[part].opcode == "GAMMA":
             condition, *parts = terms.operands(part)
             decided = state.value(condition)
             chosen = [parts[1 - decided.value]] if decided.is_constant else parts
             todo += [(each, added) for each in chosen]
-        elif terms[part].opcode != "symbol" or low + added < -limit or high + added >= limit:
-            yield None
         else:
-            yield part, added
+            yield _sum(state, form.coefficients, (added, form.bits), first)
+
+
+def _sum(state: State, coefficients: Mapping[Term, int], added: tuple[int, int], first: Term) -> _Sum | None:
+    """A sum of terms with factors and ``added``, a number and its bits, as one of them and what is added to it."""
+    terms, (number, bits) = state.terms, added
+    limit = 1 << bits - 1
+    moved = [part for part, factor in coefficients.items() if factor == 1 and _is_moved(terms, part)]
+    is_number = all(state.base(part) is Base.NUMBER and not state.value(part).is_bottom for part in coefficients)
+    if not is_number or not moved:
+        return None
+    symbol = first if first in moved else moved[0]
+    low = high = number
+    for part, factor in coefficients.items():
+        if part != symbol:
+            ends = [signed(bits, factor) * end for end in state.value(part).signed_range()]
+            low, high = low + min(ends), high + max(ends)
+    least, most = state.value(symbol).signed_range()
+    return None if least + low < -limit or most + high >= limit else (symbol, low, high)
+
+
+def _is_moved(terms: Terms, part: Term) -> bool:
+    return terms[part].opcode == "symbol" and terms[part].arguments[:1] == ("phi",)
 
 
 def _least(sums: Mapping[Term, Collection[_Sum]], symbol: Term, sign: int) -> int | None:
@@ -165,7 +182,7 @@ def _least(sums: Mapping[Term, Collection[_Sum]], symbol: Term, sign: int) -> in
     for _ in range(len(sums) + 1):
         changed = False
         for one, parts in sums.items():
-            reached = [least[other] + sign * added for other, added in parts if other in least]
+            reached = [least[other] + min(sign * low, sign * high) for other, low, high in parts if other in least]
             if reached and min(reached) < least.get(one, min(reached) + 1):
                 least[one] = min(reached)
                 changed = True

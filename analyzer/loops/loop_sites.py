@@ -7,7 +7,7 @@ Words: flow fact, context (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
@@ -65,9 +65,8 @@ def own_points(values: Values, shape: LoopShape) -> list[Point]:
 
 
 def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
-    points = values.graph.points
     header = header_point(values, shapes[0])
-    latches = {_decides(points[edge.source].block, image) for shape in shapes for edge in shape.back_edges}
+    latches = {_decides(block, image) for shape in shapes for block in _latches(values, shape)}
     own, tests = set[int](), set[int]()
     for shape in shapes:
         inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
@@ -91,6 +90,16 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         inlining=inlining,
         test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
     )
+
+
+def _latches(values: Values, shape: LoopShape) -> Iterator[Block]:
+    """The blocks of the loop's own function that go back to its header, by themselves or behind their calls."""
+    header = header_point(values, shape)
+    sources = [values.graph.points[edge.source] for edge in shape.back_edges]
+    yield from (point.block for point in sources if point.context == header.context)
+    if any(point.context != header.context for point in sources):
+        blocks = (point.block for point in own_points(values, shape))
+        yield from (block for block in blocks if block.calls and block.falls_to == header.block.address)
 
 
 def _decides(block: Block, image: Image) -> int:

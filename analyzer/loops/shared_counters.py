@@ -21,6 +21,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -169,7 +170,7 @@ class _Web:
                 decided = state.value(condition)
                 if decided.is_constant:
                     todo.append((parts[1 - decided.value], added))
-                elif self._meets_at(edge.source, part):
+                elif self._meets_before(edge.source, part):
                     found.add((part, added))
                 else:
                     todo += [(each, added) for each in parts]
@@ -179,18 +180,47 @@ class _Web:
                 return None
         return found
 
-    def _meets_at(self, point: int, gamma: Term) -> bool:
-        """Whether ways meet at ``point`` that bring a place there what ``gamma`` chooses from.
+    def _meets_before(self, point: int, gamma: Term) -> bool:
+        """Whether ways meet at ``point``, or at one other point of the loop, that bring a place what ``gamma`` chooses.
 
-        *Soundness:* a place that holds it there holds what each of the ways brings.
+        *Soundness:* a place that holds it there holds what each of the ways brings; that it was defined there last is
+        asked of all that arrives (`follows_one`).
         """
+        if gamma not in self._gammas:
+            found = self._meeting(point, gamma)
+            if found is None:
+                others = [one for at in self._holding.get(gamma, ()) if (one := self._meeting(at, gamma)) is not None]
+                found = others[0] if len(others) == 1 else None
+            if found is None:
+                return False
+            self._gammas[gamma] = found
+        place = self._meeting(point, gamma)
+        return place is None or place == self._gammas[gamma]
+
+    @cached_property
+    def _holding(self) -> Mapping[Term, Collection[int]]:
+        """The points of the loop that hold each gamma node in some place."""
+        found: dict[Term, dict[int, None]] = {}
+        for point in sorted(self._into):
+            for term in self._values.states[point].locations.values() if point in self._values.states else ():
+                if self._terms[term].opcode == "GAMMA":
+                    found.setdefault(term, {})[point] = None
+        return found
+
+    def _meeting(self, point: int, gamma: Term) -> tuple[int, Location] | None:
+        """``point`` and a place that holds ``gamma`` there, if none of the ways there brings it.
+
+        *Soundness:* what ``point`` defines itself may be defined behind its beginning.
+        """
+        if point == self._shape.loop.header or point not in self._values.states:
+            return None
+        if any(self._defined_at(symbol) == point for symbol in self._terms.symbols(gamma)):
+            return None
         place = next((at for at, term in self._values.states[point].locations.items() if term == gamma), None)
-        if place is None or point == self._shape.loop.header:
-            return False
-        into = self._into.get(point, ())
-        if any(self._values.edges[edge].state.read(place) == gamma for edge in into):
-            return False
-        return self._gammas.setdefault(gamma, (point, place)) == (point, place)
+        if place is None:
+            return None
+        is_brought = any(self._values.edges[edge].state.read(place) == gamma for edge in self._into.get(point, ()))
+        return None if is_brought else (point, place)
 
     def _place(self, symbol: Term, first: Term) -> tuple[int, Location] | None:
         """The point that defines ``symbol``, and where what arrives there is held."""
@@ -212,7 +242,8 @@ class _Web:
         A worklist of its own: each node is looked at twice at most, which takes less than to order a loop's nodes.
 
         *Soundness:* a fixpoint; where ways meet that last defined different ones, it is none. What an edge kills
-        matters where it is still what was defined last behind it.
+        matters where it is still what was defined last behind it. Of a gamma node that is any symbol of it, which is
+        not defined anew, either: so it is the number that it was where its ways met.
         """
         defined = {place[0]: symbol for symbol in arrivals if (place := self._place(symbol, first))}
         latest: dict[int, Term | None] = {self._shape.loop.header: first}
@@ -226,8 +257,11 @@ class _Web:
                     latest[at] = new
                     todo.append(at)
         for point, symbol in latest.items():
+            own = frozenset() if symbol is None else self._terms.symbols(symbol)
             for edge in self._inside.get(point, ()):
-                if symbol in self._killed[edge] and latest[edge.target] == symbol != defined.get(edge.target):
+                is_left = latest[edge.target] == symbol != defined.get(edge.target)
+                is_new = any(one in self._killed[edge] or self._defined_at(one) == edge.target for one in own)
+                if is_left and is_new:
                     return False
         return all(
             part == latest.get(edge.source)

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.analyzer.loops.test_source_calls import NESTED
 from tests.resealed import verified
 from tests.support import image_of
 from wcet_probe.analyzer.facts.source_match import index_sources
@@ -51,6 +52,23 @@ def test_the_bound_of_a_loop_in_a_macro_by_the_fact_about_the_loop_around_it_is_
     code, text = verified(tmp_path, json.loads(shown.out.replace("facts.toml:7", "facts.toml:1")), capsys)
     assert code == 6
     assert f"speaks of the loop f+{offset}, and not of one within it on the same line" in text
+
+
+def test_how_often_the_sources_call_a_function_only_the_result_says(tmp_path, monkeypatch, capsys):
+    """Pragmas of several loops make that number; of a number that its author makes up, each bound would follow."""
+    monkeypatch.chdir(tmp_path)
+    nothing = "wcet_probe.analyzer.facts.binding.match_loops"
+    monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
+    source = NESTED.replace("WORK", "")
+    (tmp_path / "guest.c").write_text(source)
+    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    code, text = verified(tmp_path, document, capsys, "--source", ".")
+    assert code == 6
+    assert "calls add, in all 13 times" in text
+    document["bound"]["flow_claims"][0]["where"] = "guest.c:1"
+    assert verified(tmp_path, document, capsys, "--source", ".")[0] not in {0, 6}
 
 
 HIDDEN = {

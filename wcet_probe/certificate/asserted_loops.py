@@ -23,6 +23,7 @@ from wcet_probe.certificate.records import Graph, demand
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.model.image import Image
 
+_COUNTED = re.compile(r", (\w+) is called at most ([0-9,]+) times by the source and its pragmas$")
 _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 """A count of a source loop, divided by the iterations that a round of the binary loop is."""
 
@@ -82,6 +83,12 @@ class AssertedLoops:
         self.used[f"pragma {where}"] = None
         if file not in (self.asserted.sources or {}):
             self.open.append(f"that the pragma at {where} bounds the loop {name}: no source")
+            return
+        counted = _COUNTED.search(self.listed.get(f"rounds {where}", ""))
+        if counted is not None and counted[2].replace(",", "") == str(loop["expression"]):
+            # Pragmas of several loops make that number; only the result says so.
+            self.used[f"rounds {where}"] = None
+            self.open.append(f"that each round of the loop {name} calls {counted[1]}, in all {counted[2]} times")
             return
         most = pragma_at(self.asserted, str(where))
         own = self._undivided(loop, where, {most})

@@ -3,7 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, dominators, loop_forest, loops_of, reachable
+from wcet_probe.analyzer.graph.loop_forest import (
+    IrreducibleError,
+    dominators,
+    loop_forest,
+    loops_of,
+    reachable,
+    tangled_parts,
+)
 
 GRAPHS = st.integers(2, 8).flatmap(
     lambda n: st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n).map(
@@ -57,3 +64,20 @@ def test_every_cycle_passes_a_header_and_headers_are_the_only_entries(graph):
                     assert target == loop.header
     for node in inside - headers:
         assert all(node not in reached(graph, target, without=headers) for target in graph[node])
+
+
+@given(GRAPHS)
+def test_loops_with_several_entries_are_told_all_at_once(graph):
+    found = tangled_parts(graph, 0)
+    first = []
+    try:
+        loop_forest(graph, 0)
+    except IrreducibleError as error:
+        first = [(error.entries, error.members)]
+    assert {*first} <= {*found}
+    assert bool(first) == bool(found)
+    for number, (entries, members) in enumerate(found):
+        assert len(entries) > 1
+        assert {*entries} <= members
+        assert all(members.isdisjoint(others) for _, others in found[:number])
+        assert all(node in reached(graph, target) for node in members for target in members)

@@ -43,20 +43,38 @@ STANDING = IN_EACH_OTHER.replace("#1\n    b 3f", "#0\n    b 3f")
 GOING_ROUND = IN_EACH_OTHER.replace("#1\n    b 3f", "#2\n    b 3f")
 """The end may be jumped over, and the register wraps around."""
 
+BY_A_NUMBER = """
+    and r2, r0, #3
+    adds r2, r2, #1
+    movs r3, #0
+1:  adds r3, r3, r2
+    tst r1, r3
+    it ne
+    addne r3, r3, r2
+    cmp r3, #60
+    bcc 1b
+    bx lr
+"""
+"""By how much a round moves the register is known as a range only."""
+
+BY_NOTHING = BY_A_NUMBER.replace("adds r2, r2, #1", "nop")
+OVER_ITS_END = BY_A_NUMBER.replace("bcc", "bne")
+BY_A_CHANGED_NUMBER = BY_A_NUMBER.replace("    cmp", "    subs r2, r2, #1\n    cmp")
+
 
 def guest(text):
     return guest_of(assembler({"f": text}, load_target("cortex-m4")), load_target("cortex-m4"))
 
 
-@pytest.mark.parametrize(("text", "most"), [(IN_EACH_OTHER, 60), (DOWNWARDS, 56)])
+@pytest.mark.parametrize(("text", "most"), [(IN_EACH_OTHER, 60), (DOWNWARDS, 56), (BY_A_NUMBER, 60)])
 def test_a_number_that_moves_on_ends_the_loop(text, most):
     proof = proved(guest(text), "f")
     assert max(loop.max for loop in proof.bound.loops) == most
-    for first, second in ((0, 0), (1, 1), (0xFFFFFFFF, 0), (0, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (6, 9)):
+    for first, second in ((0, 0), (1, 1), (0xFFFFFFFF, 0), (0, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (6, 9), (3, 0)):
         attack(proof, first, second)
 
 
-@pytest.mark.parametrize("text", [BACK_AND_FORTH, STANDING, GOING_ROUND])
+@pytest.mark.parametrize("text", [BACK_AND_FORTH, STANDING, GOING_ROUND, BY_NOTHING, OVER_ITS_END, BY_A_CHANGED_NUMBER])
 def test_a_number_that_need_not_move_on_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")

@@ -70,3 +70,13 @@ def test_each_loop_of_the_binary_is_told_once_with_the_one_around_it():
     assert (inner.outer, outer.outer) == (outer.header_address, None)
     assert inner.latches == (inner.header_address + 2,)
     assert not set(inner.own) & set(outer.own)
+
+
+def test_a_loop_that_goes_on_behind_a_call_goes_back_at_the_call():
+    """Without optimisation a call stands right before the test: its line, not that of the callee's return, is meant."""
+    target = load_target("cortex-m4")
+    text = "push {r4, lr}\nmovs r4, #9\nb 2f\n1: subs r4, r4, #1\nbl g\n2: cmp r4, #0\nbne 1b\npop {r4, pc}"
+    proof = proved(guest_of(assembler({"f": text, "g": "bx lr"}, target), target), "f")
+    (site,) = analysed_code(proof.guest.image, proof.values).sites
+    assert (site.offset, site.latches) == (12, (site.header_address - 4,))
+    assert [one.max for one in proof.bound.loops] == [10]
