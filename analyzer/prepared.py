@@ -453,7 +453,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     is_known = request.initial is not None and request.initial.content
     if stage.prepared.calls.of(stage.prepared.values) or is_known:
         return stage.certificate(instructions, ()), stage.certificate(cycles)
-    ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
+    ranges = argument_ranges(request.facts, request.entry, request.image, stage.parameters)
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.control import argument_place, argument_range
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
@@ -304,7 +304,7 @@ class _Guest:
         """The facts that say where control goes, as far as the bound rests on them."""
         taken = {assumption.id for assumption in self.found.bound.assumptions}
         facts = self.found.facts
-        places = [*(one.where for one in facts.recursions), *(one.where for one in facts.calls)]
+        places = [one.where for kind in (facts.recursions, facts.calls, facts.through) for one in kind]
         return tuple(where for where in places if f"fact {where}" in taken)
 
     def _check_function(self, name: str) -> None:
@@ -313,22 +313,36 @@ class _Guest:
 
     def _check_arguments(self, text: str, registers: Mapping[str, int]) -> None:
         """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""
-        first = 3 if self.target.isa is Isa.POWERPC else 0
         for fact in self.argument_facts():
-            register = fact.register if fact.index is None else f"r{first + fact.index}"
-            value = registers.get(str(register))
+            name = str(fact.register) if fact.index is None else f"argument {fact.index}"
+            value = self._argument(fact, name, text, registers)
             if value is None:
                 continue
             low, high = self.range_of(fact)
             signed = value - (1 << 32) if low < 0 and value >> 31 else value
             if not low <= signed <= high:
-                name = register if fact.index is None else f"argument {fact.index}"
+                told = f"{low} to {high}" if fact.points_to is None else f"that it points to {fact.points_to}, {low:#x}"
+                shown = signed if fact.points_to is None else f"{value:#x}"
                 raise ContradictionError(
-                    f"CONTRADICTED: {name} is {signed} in {text}, against the fact {fact.where}, which says "
-                    f"{low} to {high}; correct the fact, or the call."
+                    f"CONTRADICTED: {name} is {shown} in {text}, against the fact {fact.where}, which says {told}; "
+                    "correct the fact, or the call."
                 )
             place = f"fact {fact.where}"
             self.argument_checks[place] = self.argument_checks.get(place, 0) + 1
+
+    def _argument(self, fact: ArgumentFact, name: str, text: str, registers: Mapping[str, int]) -> int | None:
+        """What the call is given in the argument; None of a register that the call says nothing of."""
+        place = argument_place(fact, self.target.isa)
+        if isinstance(place, str):
+            return registers.get(place)
+        pointer = registers.get("r1" if self.target.isa is Isa.POWERPC else "r13", registers.get("sp"))
+        if pointer is None:
+            raise UsageError(
+                f"{name} of {text} is on the stack, and the fact {fact.where} speaks of it: let a function of the "
+                "firmware make the call, and run that."
+            )
+        order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
+        return int.from_bytes(self.machine.memory.read(pointer + place, 4), order)
 
     def argument_facts(self) -> list[ArgumentFact]:
         """The facts about arguments of the entry."""
@@ -336,8 +350,7 @@ class _Guest:
 
     def range_of(self, fact: ArgumentFact) -> tuple[int, int]:
         """Least and greatest value that ``fact`` declares."""
-        parameters = self.found.bound.parameters
-        return evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+        return argument_range(fact, self.found.image, self.found.bound.parameters)
 
 
 def argument_index(fact: ArgumentFact, target: Target) -> int | None:
