@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 
 from elftools.dwarf.die import DIE
+from elftools.dwarf.dwarf_expr import DWARFExprParser
 from elftools.elf.elffile import ELFFile
 
 from wcet_probe.build.image import DAMAGED, dwarf_of, live_functions, name_of, type_of
@@ -22,7 +23,7 @@ from wcet_probe.model.image import Image
 
 _KEPT = 8
 _WORD_BYTES = 4
-_OP_ADDRESS = 0x03
+_OP_ADDRESS, _OP_ADDRESS_INDEX = 0x03, 0xA1
 _STRUCTURES = frozenset({"DW_TAG_structure_type", "DW_TAG_union_type", "DW_TAG_class_type"})
 _DEEPEST = 6
 _MOST_MEMBERS = 2_000
@@ -179,10 +180,10 @@ def field_offset(image: Image, symbol: str, path: str) -> int:
     return offset
 
 
-def structure_parameters(image: Image, function: str) -> tuple[str, ...]:
-    """The structures that the parameters of ``function`` point to, in order; an empty text for one that does not.
+def pointer_parameters(image: Image, function: str) -> tuple[tuple[str, bool], ...]:
+    """What parameters of ``function`` point to, in order: the name of a structure, or empty; and whether it is code.
 
-    Nothing is told of a function with a parameter that is no word, of which there may be several, or none.
+    Nothing is told of a function with a parameter that is more than a word, as that changes where the others are.
 
     Raises:
         ImageError: damaged debug information.
@@ -192,13 +193,19 @@ def structure_parameters(image: Image, function: str) -> tuple[str, ...]:
         entries = live_functions(dwarf_of(file), image, {function}) if file.has_dwarf_info() else iter(())
         entry = next(entries, None)
         found = [one for one in entry.iter_children() if one.tag == "DW_TAG_formal_parameter"] if entry else []
-        types = [type_of(one) for one in found]
-        if any(kind is None or (_size_of(kind) or _WORD_BYTES) > _WORD_BYTES for kind in types):
+        types = [type_of(_declared(one)) for one in found]
+        if any(kind is None or (_size_of(kind) or 0) > _WORD_BYTES for kind in types):
             return ()
         names = _typedefs(file)
-        return tuple(_pointed(kind, names)[0] if kind is not None else "" for kind in types)
+        return tuple(_pointed(kind, names) for kind in types if kind is not None)
     except DAMAGED as error:
         raise _damaged(error) from error
+
+
+def _declared(entry: DIE) -> DIE:
+    """What a parameter of a function's concrete copy is a copy of."""
+    is_copy = "DW_AT_abstract_origin" in entry.attributes
+    return entry.get_DIE_from_attribute("DW_AT_abstract_origin") if is_copy else entry
 
 
 def _damaged(error: Exception) -> ImageError:
@@ -269,11 +276,16 @@ def _variables(image: Same[Image]) -> Mapping[int, DIE]:
 
 
 def _address_of(entry: DIE) -> int | None:
+    """Where a variable is that has one place for all time (DWARF 5, §2.5.1.1 and §2.6.1.1.2)."""
     location = entry.attributes.get("DW_AT_location")
     operations = location.value if location is not None else None
-    if not isinstance(operations, list) or len(operations) != 1 + _WORD_BYTES or operations[0] != _OP_ADDRESS:
+    if not isinstance(operations, list) or not operations or operations[0] not in {_OP_ADDRESS, _OP_ADDRESS_INDEX}:
         return None
-    return int.from_bytes(bytes(operations[1:]), "little" if entry.cu.structs.little_endian else "big")
+    parsed = DWARFExprParser(entry.cu.structs).parse_expr(operations)
+    if len(parsed) != 1:
+        return None
+    (number,) = parsed[0].args
+    return int(entry.dwarfinfo.get_addr(entry.cu, number) if operations[0] == _OP_ADDRESS_INDEX else number)
 
 
 def _members(structure: DIE) -> Iterator[tuple[str, int, DIE]]:
