@@ -23,6 +23,7 @@ from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import (
     asserted_pointers,
+    followed_words,
 )
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
@@ -457,6 +458,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
+    arguments |= followed_words(request.facts, request.image, stage.parameters)
     keeps = bool(stage.prepared.values.saving)
     found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps)
     code = Code(request.image, {one.address: one for one in request.instructions})

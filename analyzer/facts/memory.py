@@ -26,6 +26,9 @@ from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
 from wcet_probe.certificate.names import Objects as AssertedObjects
 from wcet_probe.certificate.names import Pointers as AssertedPointers
+from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.state import STATIC
+from wcet_probe.certificate.state import Place as CheckedPlace
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.induction import PROVED_CHECK
@@ -214,6 +217,15 @@ def word_claims(words: Sequence[WordFact], image: Image, parameters: Mapping[str
             raise UsageError(f"{fact.where}: {found[address].where} speaks of {fact.place} too; leave one of them out.")
         found[address] = WordClaim(fact.where, address, low, high)
     return tuple(found.values())
+
+
+def followed_words(facts: Facts, image: Image, parameters: Mapping[str, int]) -> dict[CheckedPlace, Value]:
+    """What the checker knows of words at entry: what those point to whose place is told by a number.
+
+    *Soundness:* what is said of each load of a word before it is written holds at entry.
+    """
+    told = [fact for fact in facts.words if fact.points_to is not None and not fact.field]
+    return {STATIC + one.address: number(one.low) for one in word_claims(told, image, parameters)}
 
 
 def _word_address(fact: WordFact, image: Image, parameters: Mapping[str, int]) -> int:

@@ -270,9 +270,20 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
         code = () if text else _code(trial.asked, header)
-        trial.missing.append(OpenFact(title, table, text, head, code))
+        if not _is_told(trial, table, where):
+            trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
+
+
+def _is_told(trial: _Trial, table: tuple[str, ...], where: str) -> bool:
+    """Whether the very fact is noted as missing already, for another copy of its loop; then it is of this one, too."""
+    for number, one in enumerate(trial.missing):
+        if one.lines == table:
+            head, _, rest = one.title.rpartition(", ")
+            trial.missing[number] = replace(one, title=f"{head} and {where.removeprefix('the loop at ')}, {rest}")
+            return True
+    return False
 
 
 def _code(asked: BoundRequest, address: int) -> tuple[str, ...]:
@@ -370,9 +381,15 @@ def _and_more(places: Sequence[str]) -> str:
 def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: str) -> bool:
     """Have the calls at ``places`` go to a small function that returns, if one of the smallest does."""
     small = sorted((f for f in trial.asked.image.functions if f.size_bytes), key=lambda f: (f.size_bytes, f.name))
-    for function in sorted(small[:_MOST_STAND_INS], key=lambda f: f.name != trial.stand_in):
+    stand_ins = sorted(small[:_MOST_STAND_INS], key=lambda f: f.name != trial.stand_in)
+    # What the file has in members may be too much to look at: then they, too, go to the small function.
+    for function, is_small in ((function, is_small) for function in stand_ins for is_small in (False, True)):
+        if is_small and not trial.told.through:
+            continue
         facts = tuple(CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256) for place, sha256 in places)
         told = replace(trial.told, calls=(*trial.told.calls, *facts))
+        if is_small:
+            told = replace(told, through=tuple(replace(one, targets=(function.name,)) for one in told.through))
         try:
             trial.found = prepare(trial.request(told), remembered=trial.remembered)
         except AnalysisError as error:
