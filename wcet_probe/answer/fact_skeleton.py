@@ -42,6 +42,8 @@ _NOT_LOOKED_AT = "not looked at, as it would take too long: ask again with these
 _MOST_ROUNDS = 64
 _MOST_VISITS = 12_000
 """Blocks that are executed to find what else is missing where a bound was asked for: some 20 CPU seconds."""
+_MOST_VISITS_OF_FACTS = 2 * _MOST_VISITS
+"""The same where the facts are asked for: with those that it finds, the question is asked again."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
 _MOST_LISTED = 5
@@ -122,7 +124,10 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     Raises:
         UsageError: there is no such function, or a fact that is there is wrong.
     """
-    trial = _looked(_Trial(asked, remember(asked.image, asked.target)), progress)
+    known = remember(asked.image, asked.target)
+    known.left = _MOST_VISITS_OF_FACTS
+    trial = _looked(_Trial(asked, known), progress)
+    known.left = None
     candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
     candidates += pointees(asked) if trial.missing else ()
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)

@@ -246,7 +246,7 @@ class _Guest:
         """
         bound, machine = self.found.bound, self.machine
         registers = reached.registers if reached else machine.entry_registers(arguments)
-        self._check_arguments(text, registers)
+        self._check_arguments(text, registers, is_reached=reached is not None)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
         before = machine.memory.snapshot()
         self.held += 1
@@ -311,11 +311,17 @@ class _Guest:
         if not any(function.name == name for function in self.found.image.functions):
             raise unknown_name("function", name, (function.name for function in self.found.image.functions))
 
-    def _check_arguments(self, text: str, registers: Mapping[str, int]) -> None:
+    def _check_arguments(self, text: str, registers: Mapping[str, int], *, is_reached: bool) -> None:
         """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""
         for fact in self.argument_facts():
             name = str(fact.register) if fact.index is None else f"argument {fact.index}"
-            value = self._argument(fact, name, text, registers)
+            place = argument_place(fact, self.target.isa)
+            if isinstance(place, int) and not is_reached:
+                raise UsageError(
+                    f"{name} of {text} is on the stack, and the fact {fact.where} speaks of it: let a function of the "
+                    "firmware make the call, and run that."
+                )
+            value = registers.get(place) if isinstance(place, str) else self._of_stack(registers, place)
             if value is None:
                 continue
             low, high = self.range_of(fact)
@@ -327,22 +333,14 @@ class _Guest:
                     f"CONTRADICTED: {name} is {shown} in {text}, against the fact {fact.where}, which says {told}; "
                     "correct the fact, or the call."
                 )
-            place = f"fact {fact.where}"
-            self.argument_checks[place] = self.argument_checks.get(place, 0) + 1
+            name = f"fact {fact.where}"
+            self.argument_checks[name] = self.argument_checks.get(name, 0) + 1
 
-    def _argument(self, fact: ArgumentFact, name: str, text: str, registers: Mapping[str, int]) -> int | None:
-        """What the call is given in the argument; None of a register that the call says nothing of."""
-        place = argument_place(fact, self.target.isa)
-        if isinstance(place, str):
-            return registers.get(place)
-        pointer = registers.get("r1" if self.target.isa is Isa.POWERPC else "r13", registers.get("sp"))
-        if pointer is None:
-            raise UsageError(
-                f"{name} of {text} is on the stack, and the fact {fact.where} speaks of it: let a function of the "
-                "firmware make the call, and run that."
-            )
+    def _of_stack(self, registers: Mapping[str, int], offset: int) -> int:
+        """The word that lies so far from the stack pointer."""
+        pointer = registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
         order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
-        return int.from_bytes(self.machine.memory.read(pointer + place, 4), order)
+        return int.from_bytes(self.machine.memory.read(pointer + offset, 4), order)
 
     def argument_facts(self) -> list[ArgumentFact]:
         """The facts about arguments of the entry."""
