@@ -49,7 +49,11 @@ def test_pytest_goes_into_every_folder_of_tests(pytestconfig):
     ("module", "files"),
     [
         ("capstone", "wcet_probe/isa/decode.py"),
-        ("elftools", "wcet_probe/build/build_attributes.py wcet_probe/build/compilers.py wcet_probe/build/image.py"),
+        (
+            "elftools",
+            "wcet_probe/build/build_attributes.py wcet_probe/build/compilers.py wcet_probe/build/debug_types.py "
+            "wcet_probe/build/image.py",
+        ),
         ("highspy", "analyzer/ipet/solver.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/pcode/lift.py"),
