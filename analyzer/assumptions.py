@@ -10,7 +10,12 @@ from __future__ import annotations
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.domains.strided_interval import StridedInterval
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import alignment_assumptions, memory_assumptions
+from wcet_probe.analyzer.facts.memory import (
+    alignment_assumptions,
+    memory_assumptions,
+    used_words,
+    word_assumptions,
+)
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.result import Values
@@ -74,8 +79,9 @@ def assumptions(
         assumed.append(Assumption("alignment", text, "every emulated run"))
     if target.dcache:
         assumed += memory_assumptions(facts)
-    elif target.unaligned:
-        assumed += alignment_assumptions(facts)
+    else:
+        assumed += alignment_assumptions(facts) if target.unaligned else ()
+        assumed += word_assumptions(used_words(facts, has_cache=False))
     on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
     if ((target.dcache or target.unaligned) and on_stack) or tells_stack_alignment(values.terms):
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"

@@ -27,7 +27,8 @@ from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, reg
 from wcet_probe.analyzer.dcache.misses import data_misses
 from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
 from wcet_probe.analyzer.facts.binding import parameter_values
-from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
+from wcet_probe.analyzer.facts.call_fields import through_assumptions
+from wcet_probe.analyzer.facts.memory import pointer_facts, used_words, word_claims
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
@@ -143,7 +144,9 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
-        words=word_claims(request.facts, request.image, stage.parameters) if request.target.dcache else (),
+        words=word_claims(
+            used_words(request.facts, has_cache=request.target.dcache is not None), request.image, stage.parameters
+        ),
         idle_facts=(
             *stage.loops.idle,
             *stage.asserted.idle,
@@ -189,6 +192,13 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
             stage.prepared.data.lines,
         ),
         *assumed_data(stage.request),
+        *through_assumptions(
+            stage.request.facts,
+            stage.request.image,
+            stage.request.instructions,
+            stage.request.sources,
+            stage.prepared.analysed.functions,
+        ),
         *stage.loops.assumptions,
         *stage.asserted.assumptions,
     )

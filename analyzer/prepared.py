@@ -24,6 +24,7 @@ from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import (
     asserted_pointers,
+    followed_words,
 )
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
@@ -455,10 +456,11 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     is_known = request.initial is not None and request.initial.content
     if stage.prepared.calls.of(stage.prepared.values) or is_known:
         return stage.certificate(instructions, ()), stage.certificate(cycles)
-    ranges = argument_ranges(request.facts, request.entry, request.target.isa, stage.parameters)
+    ranges = argument_ranges(request.facts, request.entry, request.image, stage.parameters)
     arguments: dict[Place, Value] = {
         name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
     }
+    arguments |= followed_words(request.facts, request.image, stage.parameters)
     keeps = bool(stage.prepared.values.saving)
     values, lines = stage.prepared.values, stage.prepared.data.lines
     listed = {one.id for one in assumptions(request.facts, request.image, request.target, values, lines)}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.call_summaries import CallSummaries, has_summaries, resolved_callees
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
-from wcet_probe.analyzer.facts.memory import word_ranges
+from wcet_probe.analyzer.facts.memory import used_words, word_ranges
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
 from wcet_probe.analyzer.graph.node_splitting import reducible
@@ -127,11 +127,11 @@ def _values_with(
     request, lifter, index = work.request, work.lifter, work.index
     image = request.image
     depths = recursion_depths(request.facts, request.image, parameters, index)
-    asserted = asserted_targets(request.facts, request.image, request.instructions, index)
+    asserted = asserted_targets(request.facts, image, request.instructions, index, request.sources)
     indirect = dict(asserted)
-    arguments = argument_ranges(request.facts, request.entry, request.target.isa, parameters)
-    # Without caches nothing hangs on them, and each is one assumption more.
-    words = word_ranges(request.facts, image, parameters) if request.target.dcache else {}
+    arguments = argument_ranges(request.facts, request.entry, image, parameters)
+    # Without caches nothing hangs on ranges, and each is one assumption more.
+    words = word_ranges(used_words(request.facts, has_cache=request.target.dcache is not None), image, parameters)
     costs = work.costs
     sites, followed, unwinding = frozenset[int](), Followed(), dict[tuple[Context, int], int]()
     graph_of = partial(

@@ -8,12 +8,14 @@ Words: flow fact, context, control-flow reconstruction (docs/explanation/glossar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, check_place
+from wcet_probe.analyzer.facts.call_fields import targets_through_fields
 from wcet_probe.analyzer.facts.expressions import evaluate
-from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.facts.language import ArgumentFact, Facts, Pointee
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError
@@ -41,9 +43,15 @@ def recursion_depths(facts: Facts, image: Image, parameters: Mapping[str, int], 
 
 
 def asserted_targets(
-    facts: Facts, image: Image, instructions: Sequence[Instruction], index: SourceIndex
+    facts: Facts,
+    image: Image,
+    instructions: Sequence[Instruction],
+    index: SourceIndex,
+    sources: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[int, tuple[int, ...]]:
     """Targets of indirect branches and calls, by the address of the instruction.
+
+    A fact about one place goes before one about a member, whose calls are found in ``sources``.
 
     Raises:
         UsageError: a fact is wrong.
@@ -51,7 +59,7 @@ def asserted_targets(
     *Soundness:* as said of the module.
     """
     everything = Analysed(image, [function.name for function in image.functions], ())
-    asserted: dict[int, tuple[int, ...]] = {}
+    asserted = targets_through_fields(facts, image, instructions, sources)
     for fact in facts.calls:
         ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)
         targets = tuple(require_symbol(image, name).address for name in fact.targets)
@@ -61,26 +69,62 @@ def asserted_targets(
     return asserted
 
 
-def argument_ranges(facts: Facts, entry: str, isa: Isa, parameters: Mapping[str, int]) -> dict[str, StridedInterval]:
-    """The ranges of registers in which ``entry`` is given arguments that facts speak of.
+def argument_ranges(
+    facts: Facts, entry: str, image: Image, parameters: Mapping[str, int]
+) -> dict[str | int, StridedInterval]:
+    """The ranges of what ``entry`` is given in arguments that facts speak of, by `argument_place`.
 
     Raises:
-        UsageError: a range is empty, or an argument on the stack.
+        UsageError: a range is empty.
+        ImageError: there is no such symbol.
 
     *Soundness:* as said of the module.
     """
-    first, most = (3, 8) if isa is Isa.POWERPC else (0, 4)
-    ranges: dict[str, StridedInterval] = {}
+    ranges: dict[str | int, StridedInterval] = {}
     for fact in facts.arguments:
         if fact.function == entry:
-            if fact.index is not None and fact.index >= most:
-                raise UsageError(
-                    f"{fact.where}: argument {fact.index} is on the stack, those up to {most - 1} are in registers; "
-                    "leave the fact out, and bound the loops that need it."
-                )
-            register = fact.register if fact.index is None else f"r{first + fact.index}"
-            low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
-            if low > high:
-                raise UsageError(f"{fact.where}: the least value, {low}, is above the greatest, {high}; correct one.")
-            ranges[str(register)] = strided.between(32, low, high)
+            ranges[argument_place(fact, image.isa)] = strided.between(32, *argument_range(fact, image, parameters))
     return ranges
+
+
+def argument_place(fact: ArgumentFact, isa: Isa) -> str | int:
+    """The register that holds the argument, by name; of one on the stack its offset from the stack pointer at entry.
+
+    Arguments are words: one of 64 bits is two of them. (AAPCS32, §6.5; Power Architecture 32-bit ABI Supplement 1.0,
+    §3.2.3: behind the back chain and the word for the link register.)
+    """
+    if fact.index is None:
+        return str(fact.register)
+    first, most, behind = (3, 8, 8) if isa is Isa.POWERPC else (0, 4, 0)
+    return f"r{first + fact.index}" if fact.index < most else behind + 4 * (fact.index - most)
+
+
+def argument_range(fact: ArgumentFact, image: Image, parameters: Mapping[str, int]) -> tuple[int, int]:
+    """Least and greatest value that ``fact`` tells.
+
+    Raises:
+        UsageError: the range is empty.
+        ImageError: there is no such symbol.
+
+    *Soundness:* as said of the module.
+    """
+    if fact.points_to is not None:
+        address = address_of(fact.points_to, image)
+        return address, address
+    low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+    if low > high:
+        raise UsageError(f"{fact.where}: the least value, {low}, is above the greatest, {high}; correct one.")
+    return low, high
+
+
+def address_of(pointee: Pointee, image: Image) -> int:
+    """What a pointer to ``pointee`` holds: of a Thumb function its address and the bit that tells so.
+
+    Raises:
+        ImageError: there is no such symbol.
+
+    *Soundness:* exact.
+    """
+    symbol = require_symbol(image, pointee.symbol)
+    is_thumb = symbol.is_function and image.isa is Isa.THUMB
+    return symbol.address + pointee.offset + is_thumb

@@ -28,8 +28,10 @@ from wcet_probe.analyzer.facts.language import (
     Lemma,
     LoopFact,
     Place,
+    Pointee,
     PointerFact,
     RecursionFact,
+    ThroughFact,
     Visit,
     WordFact,
 )
@@ -48,6 +50,9 @@ _KINDS_OF_TERMS: Mapping[str, Literal["branch", "loop", "point", "then"]] = {
 }
 _VISITS: Mapping[str, Visit] = {"first": "first", "again": "again"}
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_POINTEE = re.compile(r"([\w.$]+)(?:\s*\+\s*(0x[0-9a-fA-F]+|[0-9]+))?")
+_MEMBER = re.compile(r"\w+(?:\.\w+)+")
+_FIELD = re.compile(r"\w+(?:\[[0-9]+\])*(?:\.\w+(?:\[[0-9]+\])*)*")
 _Value = TypeVar("_Value")
 
 
@@ -84,13 +89,14 @@ def parse_facts(file: str, text: str) -> Facts:
             entry.finish()
         return tuple(found)
 
-    calls = entries("calls", lambda e: _given_bound(e, file) if e.has("bound_by") else _calls(e))
+    calls = entries("calls", lambda e: _calls(e, file))
     return Facts(
         file=shown,
         loops=entries("loop", _loop),
         arguments=entries("argument", _argument),
         recursions=entries("recursion", _recursion),
         calls=tuple(one for one in calls if isinstance(one, CallsFact)),
+        through=tuple(one for one in calls if isinstance(one, ThroughFact)),
         given=tuple(one for one in calls if isinstance(one, GivenBoundFact)),
         infeasible=entries(
             "infeasible", lambda e: InfeasibleFact(e.where, e.place("point", "line", "offset"), *_reason(e))
@@ -210,14 +216,17 @@ def _recursion(entry: _Entry) -> RecursionFact:
     return RecursionFact(entry.where, place, depth, calls, *_reason(entry))
 
 
-def _calls(entry: _Entry) -> CallsFact | GivenBoundFact:
+def _calls(entry: _Entry, file: str) -> CallsFact | GivenBoundFact | ThroughFact:
+    """Of a document, a path that is not absolute is one from the folder of the file of facts."""
+    if entry.has("bound_by"):
+        document = str(PurePath(file).parent / entry.text("bound_by"))
+        return GivenBoundFact(entry.where, entry.text("function"), document, entry.text("because"))
+    if entry.has("through"):
+        through = entry.text("through")
+        if not _MEMBER.fullmatch(through):
+            raise entry.error("through", f"cannot be {through!r}; name a structure and its member, 'lfs_config.read'")
+        return ThroughFact(entry.where, through, entry.texts("targets"), entry.text("because"))
     return CallsFact(entry.where, entry.place("line", "offset"), entry.texts("targets"), *_reason(entry))
-
-
-def _given_bound(entry: _Entry, file: str) -> CallsFact | GivenBoundFact:
-    """A path that is not absolute is one from the folder of the file of facts."""
-    document = str(PurePath(file).parent / entry.text("bound_by"))
-    return GivenBoundFact(entry.where, entry.text("function"), document, entry.text("because"))
 
 
 def _reason(entry: _Entry) -> tuple[str, str]:
@@ -245,15 +254,31 @@ def _loop(entry: _Entry) -> LoopFact:
 def _argument(entry: _Entry) -> ArgumentFact:
     if len(entry.has("index", "register")) != 1:
         raise entry.error("index", "give exactly one of index and register")
+    points_to = _points_to(entry)
     return ArgumentFact(
         where=entry.where,
         function=entry.text("function"),
         index=entry.number("index") if entry.has("index") else None,
         register=entry.text("register") if entry.has("register") else None,
-        minimum=entry.expression("min"),
-        maximum=entry.expression("max"),
+        minimum=entry.expression("min") if points_to is None else parse("0"),
+        maximum=entry.expression("max") if points_to is None else parse("0"),
         because=entry.text("because"),
+        points_to=points_to,
     )
+
+
+def _points_to(entry: _Entry) -> Pointee | None:
+    if not entry.has("points_to"):
+        return None
+    if given := entry.has("min", "max"):
+        raise entry.error("points_to", f"leave it out, or {' and '.join(given)}")
+    found = _POINTEE.fullmatch(entry.text("points_to"))
+    if found is None:
+        raise entry.error(
+            "points_to",
+            f"cannot be {entry.text('points_to')!r}; name a function or an object, 'table' or 'table + 8'",
+        )
+    return Pointee(found[1], int(found[2] or "0", 0))
 
 
 def _flow(entry: _Entry) -> FlowFact:
@@ -331,13 +356,21 @@ def _visit(entry: _Entry) -> Visit:
 
 
 def _word(entry: _Entry) -> WordFact:
+    if len(entry.has("offset", "field")) > 1:
+        raise entry.error("field", "leave it out, or the offset")
+    field = entry.text("field") if entry.has("field") else ""
+    if field and not _FIELD.fullmatch(field):
+        raise entry.error("field", f"cannot be {field!r}; name a member, as 'read', 'rcache.buffer' or 'way[2].next'")
+    points_to = _points_to(entry)
     return WordFact(
         where=entry.where,
         symbol=entry.text("symbol"),
         offset=entry.expression("offset") if entry.has("offset") else parse("0"),
         minimum=entry.expression("min") if entry.has("min") else parse("0"),
-        maximum=entry.expression("max"),
+        maximum=entry.expression("max") if points_to is None else parse("0"),
         because=entry.text("because"),
+        field=field,
+        points_to=points_to,
     )
 
 

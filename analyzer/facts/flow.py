@@ -440,7 +440,10 @@ def other_assumptions(facts: Facts, entry: str, analysed: Analysed) -> Iterator[
     for argument in facts.arguments:
         if argument.function == entry:
             name = argument.register if argument.index is None else f"argument {argument.index}"
-            text = f"{name} is {argument.minimum} to {argument.maximum} at entry: {argument.because}"
+            is_what = f"is {argument.minimum} to {argument.maximum}"
+            if argument.points_to is not None:
+                is_what = f"points to {argument.points_to}"
+            text = f"{name} {is_what} at entry: {argument.because}"
             yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
     for recursion in facts.recursions:
         if recursion.place.function in analysed.functions:

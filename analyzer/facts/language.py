@@ -62,8 +62,22 @@ class LoopFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Pointee:
+    """What a pointer points to: ``offset`` bytes behind the start of the object or function ``symbol``."""
+
+    symbol: str
+    offset: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.symbol} + {self.offset:#x}" if self.offset else self.symbol
+
+
+@dataclass(frozen=True, slots=True)
 class ArgumentFact:
-    """The range of an argument at the analysed entry: its ``index`` from 0, or the ``register`` that holds it."""
+    """What an argument at the analysed entry is: its ``index`` from 0, or the ``register`` that holds it.
+
+    It is a number from ``minimum`` to ``maximum``, or the address of ``points_to``, for which these two mean nothing.
+    """
 
     where: str
     function: str
@@ -72,6 +86,7 @@ class ArgumentFact:
     minimum: Expression
     maximum: Expression
     because: str
+    points_to: Pointee | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,16 @@ class CallsFact:
     targets: tuple[str, ...]
     because: str
     sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughFact:
+    """The functions that calls through a member of a structure can reach: ``through`` is ``STRUCTURE.MEMBER``."""
+
+    where: str
+    through: str
+    targets: tuple[str, ...]
+    because: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +219,11 @@ class PointerFact:
 
 @dataclass(frozen=True, slots=True)
 class WordFact:
-    """The word of four bytes at ``offset`` of ``symbol`` is from ``minimum`` to ``maximum`` whenever it is loaded."""
+    """The word of four bytes at ``offset`` of ``symbol`` is from ``minimum`` to ``maximum`` whenever it is loaded.
+
+    With ``field`` it is that member of the object, as the debug information has it, and ``offset`` means nothing. With
+    ``points_to`` it is that address, and ``minimum`` and ``maximum`` mean nothing.
+    """
 
     where: str
     symbol: str
@@ -202,6 +231,13 @@ class WordFact:
     minimum: Expression
     maximum: Expression
     because: str
+    field: str = ""
+    points_to: Pointee | None = None
+
+    @property
+    def place(self) -> str:
+        """The word, in words."""
+        return f"{self.symbol}.{self.field}" if self.field else f"{self.symbol} + {self.offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +264,7 @@ class Facts:
     arguments: tuple[ArgumentFact, ...] = ()
     recursions: tuple[RecursionFact, ...] = ()
     calls: tuple[CallsFact, ...] = ()
+    through: tuple[ThroughFact, ...] = ()
     given: tuple[GivenBoundFact, ...] = ()
     infeasible: tuple[InfeasibleFact, ...] = ()
     flows: tuple[FlowFact, ...] = ()
@@ -256,6 +293,7 @@ def merged_facts(parts: Sequence[Facts]) -> Facts:
         arguments=tuple(each for part in parts for each in part.arguments),
         recursions=tuple(each for part in parts for each in part.recursions),
         calls=tuple(each for part in parts for each in part.calls),
+        through=tuple(each for part in parts for each in part.through),
         given=tuple(each for part in parts for each in part.given),
         infeasible=tuple(each for part in parts for each in part.infeasible),
         flows=tuple(each for part in parts for each in part.flows),

@@ -8,22 +8,27 @@ cross-checked run is held against.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, check_place
+from wcet_probe.analyzer.facts.control import address_of
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
-from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit
+from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit, WordFact
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
 from wcet_probe.certificate.names import Objects as AssertedObjects
 from wcet_probe.certificate.names import Pointers as AssertedPointers
+from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.state import STATIC
+from wcet_probe.certificate.state import Place as CheckedPlace
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.induction import PROVED_CHECK
@@ -166,35 +171,71 @@ def asserted_pointers(
     return pointers_of(found, image, sources)
 
 
-def word_ranges(facts: Facts, image: Image, parameters: Mapping[str, int]) -> Mapping[int, StridedInterval]:
-    """What ``facts`` say of words, by address.
+def used_words(facts: Facts, *, has_cache: bool) -> tuple[WordFact, ...]:
+    """The facts about words that values rest on: ranges only behind a data cache, what a word points to everywhere.
+
+    *Soundness:* these are the facts that are told as assumptions, and that runs are held against.
+    """
+    return tuple(fact for fact in facts.words if has_cache or fact.points_to is not None)
+
+
+def word_ranges(
+    words: Sequence[WordFact], image: Image, parameters: Mapping[str, int]
+) -> Mapping[int, StridedInterval]:
+    """What facts say of words, by address.
 
     Raises:
-        UsageError: there is no such symbol, or a range is empty.
+        UsageError: there is no such member, two facts speak of one word, or a range is empty.
+        ImageError: there is no such symbol.
 
     *Soundness:* as said of the module.
     """
-    found = {}
-    for fact in facts.words:
-        address = require_symbol(image, fact.symbol).address + evaluate(fact.offset, parameters)
-        low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
-        if not 0 <= low <= high < 1 << 8 * _WORD_BYTES:
-            raise UsageError(f"{fact.where}: {low} to {high} is no range of a word; correct min or max.")
-        found[address] = strided.between(8 * _WORD_BYTES, low, high)
-    return found
+    return {
+        claim.address: strided.between(8 * _WORD_BYTES, claim.low, claim.high)
+        for claim in word_claims(words, image, parameters)
+    }
 
 
-def word_claims(facts: Facts, image: Image, parameters: Mapping[str, int]) -> tuple[WordClaim, ...]:
-    """What ``facts`` say of words, for runs.
+def word_claims(words: Sequence[WordFact], image: Image, parameters: Mapping[str, int]) -> tuple[WordClaim, ...]:
+    """What facts say of words, for runs.
 
     Raises:
-        UsageError: as ``word_ranges``.
+        UsageError, ImageError: as ``word_ranges``.
 
     *Soundness:* these are the ranges that the values were analysed with.
     """
-    ranges = {address: word.unsigned_range() for address, word in word_ranges(facts, image, parameters).items()}
-    places = (require_symbol(image, fact.symbol).address + evaluate(fact.offset, parameters) for fact in facts.words)
-    return tuple(WordClaim(fact.where, at, *ranges[at]) for fact, at in zip(facts.words, places, strict=True))
+    found: dict[int, WordClaim] = {}
+    for fact in words:
+        address = _word_address(fact, image, parameters)
+        if fact.points_to is not None:
+            low = high = address_of(fact.points_to, image)
+        else:
+            low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+        if not 0 <= low <= high < 1 << 8 * _WORD_BYTES:
+            raise UsageError(f"{fact.where}: {low} to {high} is no range of a word; correct min or max.")
+        if address in found:
+            raise UsageError(f"{fact.where}: {found[address].where} speaks of {fact.place} too; leave one of them out.")
+        found[address] = WordClaim(fact.where, address, low, high)
+    return tuple(found.values())
+
+
+def followed_words(facts: Facts, image: Image, parameters: Mapping[str, int]) -> dict[CheckedPlace, Value]:
+    """What the checker knows of words at entry: what those point to whose place is told by a number.
+
+    *Soundness:* what is said of each load of a word before it is written holds at entry.
+    """
+    told = [fact for fact in facts.words if fact.points_to is not None and not fact.field]
+    return {STATIC + one.address: number(one.low) for one in word_claims(told, image, parameters)}
+
+
+def _word_address(fact: WordFact, image: Image, parameters: Mapping[str, int]) -> int:
+    start = require_symbol(image, fact.symbol).address
+    if not fact.field:
+        return start + evaluate(fact.offset, parameters)
+    try:
+        return start + field_offset(image, fact.symbol, fact.field)
+    except UsageError as error:
+        raise UsageError(f"{fact.where}: [[word]] key field: {error}") from error
 
 
 def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
@@ -204,8 +245,17 @@ def memory_assumptions(facts: Facts) -> Iterator[Assumption]:
     """
     for pointer in facts.pointers:
         yield from pointer_assumptions(pointer)
-    for word in facts.words:
-        text = f"the word at {word.symbol} + {word.offset} is {word.minimum} to {word.maximum}: {word.because}"
+    yield from word_assumptions(used_words(facts, has_cache=True))
+
+
+def word_assumptions(words: Iterable[WordFact]) -> Iterator[Assumption]:
+    """What the facts ``words`` take as given.
+
+    *Soundness:* each fact is told.
+    """
+    for word in words:
+        is_what = f"is {word.minimum} to {word.maximum}" if word.points_to is None else f"points to {word.points_to}"
+        text = f"the word at {word.place} {is_what}: {word.because}"
         yield Assumption(f"fact {word.where}", text, "every emulated run holds each load of the word against it")
 
 

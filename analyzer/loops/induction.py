@@ -51,7 +51,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     image: Image,
     lifter: Lifter,
     graph: Supergraph,
-    arguments: Mapping[str, StridedInterval],
+    arguments: Mapping[str | int, StridedInterval],
     words: Mapping[int, StridedInterval],
     callees: Callees | None = None,
     called: CallKey | None = None,

@@ -99,6 +99,8 @@ def _origins(image: Image, values: Values, count: Count) -> Iterator[tuple[int |
     arguments = _ARGUMENTS.get(image.isa, range(4))
     for symbol in sorted({symbol for part, _ in count.distance[0] for symbol in values.terms.symbols(part)}):
         match values.terms[symbol].arguments:
+            case ("in", Location("stack") as location):
+                yield None, f"the word of the stack at {location.offset} from the stack pointer at entry"
             case ("in", Location() as location):
                 name = registers.get(location, "a register")
                 number = int(name[1:]) if name[0] == "r" and name[1:].isdecimal() else -1

@@ -62,7 +62,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     image: Image,
     lifter: Lifter,
     graph: Supergraph,
-    arguments: Mapping[str, StridedInterval],
+    arguments: Mapping[str | int, StridedInterval],
     words: Mapping[int, StridedInterval] = MappingProxyType({}),
     ranges: Mapping[int, Sequence[SymbolRange]] = MappingProxyType({}),
     rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),
@@ -78,7 +78,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         image: the binary.
         lifter: lifter of the image.
         graph: of the entry function.
-        arguments: what the caller guarantees of registers at entry, by name.
+        arguments: what the caller guarantees of registers at entry, by name, and of words of the stack, by offset.
         words: what flow facts say of words of memory, by address.
         ranges: what is proved of symbols, by the point at whose entry it holds.
         rounds: the counters of a loop, by source and target of the edges that leave it.
@@ -120,7 +120,7 @@ class _Analysis:
         image: Image,
         lifter: Lifter,
         graph: Supergraph,
-        arguments: Mapping[str, StridedInterval],
+        arguments: Mapping[str | int, StridedInterval],
         memory: Memory,
         ranges: Mapping[int, Sequence[SymbolRange]],
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]],
@@ -183,16 +183,16 @@ class _Analysis:
         points = self._graph.points
         return {(points[index].context, points[index].block.address): found[index] for index in sorted(found)}
 
-    def _entry_state(self, arguments: Mapping[str, StridedInterval], pointers: Iterable[Location]) -> State:
+    def _entry_state(self, arguments: Mapping[str | int, StridedInterval], pointers: Iterable[Location]) -> State:
         state = State(self._terms, big_endian=self._lifter.big_endian)
         for register in pointers:
             symbol = self._terms.symbol(("in", register), 8 * register.size_bytes)
             state.set_location(register, symbol)
             state.set_base(symbol, Base.ANY)
         for name, value in arguments.items():
-            register = self._registers[name]
-            symbol = self._terms.symbol(("in", register), 32)
-            state.set_location(register, symbol)
+            place = Location("stack", name, 4) if isinstance(name, int) else self._registers[name]
+            symbol = self._terms.symbol(("in", place), 32)
+            state.set_location(place, symbol)
             state.set_known(symbol, value)
         symbol = self._terms.symbol(("stack pointer",), 32)
         state.set_location(self._stack_pointer, symbol)

@@ -57,7 +57,7 @@ class RememberedValues:
         image: Image,
         lifter: Lifter,
         graph: Supergraph,
-        arguments: Mapping[str, StridedInterval],
+        arguments: Mapping[str | int, StridedInterval],
         words: Mapping[int, StridedInterval] = MappingProxyType({}),
         ranges: Mapping[int, Sequence[SymbolRange]] = MappingProxyType({}),
         rounds: Mapping[tuple[int, int], Sequence[SymbolSteps]] = MappingProxyType({}),

@@ -233,3 +233,26 @@ def test_what_would_take_too_long_is_not_looked_at_and_that_is_said(tool, monkey
     assert "the targets of the indirect branch or call at walk" in error
     assert "1 fact is missing:" in error or "facts are missing:" in error
     assert "and what comes behind: not looked at, as it would take too long: ask again with these facts" in error
+
+
+COPIES = """\
+int *volatile where;
+static inline __attribute__((always_inline)) int sum_of(const int *p)
+{
+    int sum = 0;
+    while (*p)
+        sum += *p++;
+    return sum;
+}
+int f(int n) { return sum_of(where) - sum_of(where + n); }
+"""
+
+
+def test_copies_of_a_loop_need_one_fact(tool):
+    write(COPIES, "cortex-m4")
+    code, text, _ = tool("facts", "f.elf", "--entry", "f")
+    assert code == ExitCode.OK
+    assert text.count("[[loop]]") == 1
+    assert re.search(r"# the loop at f\+0x\w+ \(guest\.c:\d\) and f\+0x\w+ \(guest\.c:\d\), the loop of sum_of", text)
+    Path("facts.toml").write_text(filled(text), "utf-8")
+    assert tool("bound", "f.elf", "--entry", "f", "--facts", "facts.toml")[0] == ExitCode.OK

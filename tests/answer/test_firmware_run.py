@@ -262,13 +262,12 @@ def test_an_argument_is_held_wherever_registers_have_it(tmp_path, monkeypatch, c
         "return s + b + c + d + f; }\n__attribute__((noinline)) int more(int n) { return six(1, 2, 3, 4, n, 5) + 1; }\n"
     ).replace("int six", "__attribute__((noinline, optnone)) int six")
     Path("facts.toml").write_text(ARGUMENT.replace('"f"', '"six"').replace("index = 0", "index = 4"), "utf-8")
-    for target, code in (("mpc603e", ExitCode.CONTRADICTION), ("cortex-m4", ExitCode.USAGE)):
+    for target in ("mpc603e", "cortex-m4"):
         Path("guest.elf").write_bytes(image_of(source, load_target(target), ".c").elf)
         asked = ["bound", "guest.elf", "--entry", "six", "--target", target, "--facts", "facts.toml", "-q"]
-        assert main([*asked, "--run", "more(17)"]) == code
-    said = capsys.readouterr().err
-    assert "argument 4 is 17 in call 1 of six in more(17), against the fact facts.toml:1" in said
-    assert "facts.toml:1: argument 4 is on the stack" in said
+        assert main([*asked, "--run", "more(17)"]) == ExitCode.CONTRADICTION
+        said = capsys.readouterr().err
+        assert "argument 4 is 17 in call 1 of six in more(17), against the fact facts.toml:1" in said
 
 
 def test_a_function_that_calls_without_end_is_stopped(firmware, monkeypatch, capsys):

@@ -171,7 +171,7 @@ def test_a_line_table_covers_ranges():
     assert LineTable().find(0) is None
 
 
-@pytest.mark.parametrize("follow", [image_module._origin, image_module._type_of])
+@pytest.mark.parametrize("follow", [image_module._origin, image_module.type_of])
 def test_debug_information_in_a_circle_has_an_end(follow):
     entry = SimpleNamespace(tag="DW_TAG_typedef", attributes={"DW_AT_abstract_origin": 1, "DW_AT_type": 1})
     entry.get_DIE_from_attribute = lambda _: entry

@@ -224,7 +224,7 @@ def false_bound(name: str, role: str, heap_bytes: int, number: Number, setting: 
         lines = SymbolicBlocks(prepared.values, cache_config, told)
         return replace(bound, accesses=tuple(access_ranges(prepared.values, lines)))
     if number.kind == "words":
-        return replace(bound, words=word_claims(facts, request.image, parameters))
+        return replace(bound, words=word_claims(facts.words, request.image, parameters))
     stage = replace(prepared, request=changed).bounded(request.parameters)
     loop_claims, flow_claims = merged_claims(stage.loops.claims), (*stage.loops.flow_claims, *stage.asserted.claims)
     return replace(bound, loop_claims=loop_claims, flow_claims=flow_claims)

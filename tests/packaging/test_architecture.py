@@ -45,11 +45,15 @@ def test_pytest_goes_into_every_folder_of_tests(pytestconfig):
     assert not [folder for folder in folders for pattern in patterns if fnmatch(folder, pattern)]
 
 
+READERS = ("build_attributes", "compilers", "debug_types", "image")
+"""What reads ELF files."""
+
+
 @pytest.mark.parametrize(
     ("module", "files"),
     [
         ("capstone", "wcet_probe/isa/decode.py"),
-        ("elftools", "wcet_probe/build/build_attributes.py wcet_probe/build/compilers.py wcet_probe/build/image.py"),
+        ("elftools", " ".join(f"wcet_probe/build/{one}.py" for one in READERS)),
         ("highspy", "analyzer/ipet/solver.py"),
         ("platformdirs", "wcet_probe/config.py"),
         ("pypcode", "analyzer/pcode/lift.py"),

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.call_summaries import has_summaries
 from wcet_probe.analyzer.facts.binding import code_sha256
+from wcet_probe.analyzer.facts.call_fields import field_sites
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import (
     ArgumentFact,
@@ -24,6 +25,7 @@ from wcet_probe.analyzer.facts.language import (
     Place,
     PointerFact,
     RecursionFact,
+    ThroughFact,
 )
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -31,6 +33,8 @@ from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
+from wcet_probe.answer.pointer_candidates import pointees
+from wcet_probe.build.debug_types import held_functions
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -39,8 +43,11 @@ _NOT_LOOKED_AT = "not looked at, as it would take too long: ask again with these
 _MOST_ROUNDS = 64
 _MOST_VISITS = 12_000
 """Blocks that are executed to find what else is missing where a bound was asked for: some 20 CPU seconds."""
+_MOST_VISITS_OF_FACTS = 2 * _MOST_VISITS
+"""The same where the facts are asked for: with those that it finds, the question is asked again."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
+_MOST_LISTED = 5
 _ARGUMENTS = 4
 _EXCERPT_INSTRUCTIONS = 6
 _MOST_TRIED = 2_000
@@ -118,8 +125,12 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     Raises:
         UsageError: there is no such function, or a fact that is there is wrong.
     """
-    trial = _looked(_Trial(asked, remember(asked.image, asked.target)), progress)
+    known = remember(asked.image, asked.target)
+    known.left = _MOST_VISITS_OF_FACTS
+    trial = _looked(_Trial(asked, known), progress)
+    known.left = None
     candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
+    candidates += pointees(asked) if trial.missing else ()
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
 
 
@@ -215,6 +226,7 @@ def _joined(one: Facts, other: Facts) -> Facts:
         arguments=(*one.arguments, *other.arguments),
         recursions=(*one.recursions, *other.recursions),
         calls=(*one.calls, *other.calls),
+        through=(*one.through, *other.through),
         pointers=(*one.pointers, *other.pointers),
     )
 
@@ -276,9 +288,20 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
         code = () if text else _code(trial.asked, header)
-        trial.missing.append(OpenFact(title, table, text, head, code))
+        if not _is_told(trial, table, where):
+            trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
+
+
+def _is_told(trial: _Trial, table: tuple[str, ...], where: str) -> bool:
+    """Whether the very fact is noted as missing already, for another copy of its loop; then it is of this one, too."""
+    for number, one in enumerate(trial.missing):
+        if one.lines == table:
+            head, _, rest = one.title.rpartition(", ")
+            trial.missing[number] = replace(one, title=f"{head} and {where.removeprefix('the loop at ')}, {rest}")
+            return True
+    return False
 
 
 def _code(asked: BoundRequest, address: int) -> tuple[str, ...]:
@@ -307,7 +330,10 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
     table: tuple[str, ...]
     if error.sites:
         places: list[tuple[Place, str]] = []
+        by_field = _through_fields(trial, error.sites)
         for site in error.sites:
+            if site in by_field:
+                continue
             function = image.function_at(site)
             if function is None:
                 trial.stopped = message
@@ -318,7 +344,7 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
             title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
             table = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
             trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
-        return _with_stand_in(trial, places, message)
+        return not places or _with_stand_in(trial, places, message)
     if found := _RECURSION.match(message):
         name, place = found[2], Place(found[2], offset=0)
         if any(fact.place.function == name for fact in trial.told.recursions):
@@ -339,12 +365,49 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
     return False
 
 
+def _through_fields(trial: _Trial, sites: Sequence[int]) -> set[int]:
+    """Those of ``sites`` that call through one member of a structure; it is noted as missing, and told for trial.
+
+    It goes for trial to what the image's objects hold there as the file has them. Where they hold nothing, each of the
+    sites is one by itself.
+    """
+    asked, found = trial.asked, set[int]()
+    members = field_sites(asked.image, asked.instructions, asked.sources)
+    for site in sites:
+        own = members.get(site, ())
+        held = held_functions(asked.image, own[0]) if len(own) == 1 else ()
+        if not held:
+            continue
+        found.add(site)
+        if any(one.through == own[0] for one in trial.told.through):
+            continue
+        every = [asked.image.location(place) for place, one in members.items() if one == own]
+        holders = ", ".join(f"{name} holds {function}" for name, function in held[:_MOST_LISTED])
+        title = f"where calls through {own[0]} go is not known ({_and_more(every)}); in the file, {holders}"
+        table = ("[[calls]]", f'through = "{own[0]}"', 'targets = ["?"]', 'because = "?"')
+        trial.missing.append(OpenFact(title, table))
+        fact = ThroughFact(_TRIAL, own[0], tuple(dict.fromkeys(function for _, function in held)), _TRIAL)
+        trial.told = replace(trial.told, through=(*trial.told.through, fact))
+    return found
+
+
+def _and_more(places: Sequence[str]) -> str:
+    more = len(places) - _MOST_LISTED
+    return ", ".join(places[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
 def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: str) -> bool:
     """Have the calls at ``places`` go to a small function that returns, if one of the smallest does."""
     small = sorted((f for f in trial.asked.image.functions if f.size_bytes), key=lambda f: (f.size_bytes, f.name))
-    for function in sorted(small[:_MOST_STAND_INS], key=lambda f: f.name != trial.stand_in):
+    stand_ins = sorted(small[:_MOST_STAND_INS], key=lambda f: f.name != trial.stand_in)
+    # What the file has in members may be too much to look at: then they, too, go to the small function.
+    for function, is_small in ((function, is_small) for function in stand_ins for is_small in (False, True)):
+        if is_small and not trial.told.through:
+            continue
         facts = tuple(CallsFact(_TRIAL, place, (function.name,), _TRIAL, sha256) for place, sha256 in places)
         told = replace(trial.told, calls=(*trial.told.calls, *facts))
+        if is_small:
+            told = replace(told, through=tuple(replace(one, targets=(function.name,)) for one in told.through))
         try:
             trial.found = prepare(trial.request(told), remembered=trial.remembered)
         except AnalysisError as error:
@@ -410,7 +473,7 @@ def skeleton_text(skeleton: Skeleton, target: str) -> str:
         shown.add(one.source)
         parts.append("\n".join([*about, *(f"{EXCERPT}{line}".rstrip() for line in source), *one.lines]) + "\n")
     if skeleton.candidates:
-        parts.append("# What would help, found by trial; take away the # where it is true.\n")
+        parts.append("# What would help; take away the # where it is true.\n")
     parts += [
         "\n".join([f"# {one.effect}", *(f"# {line}" for line in one.lines)]) + "\n" for one in skeleton.candidates
     ]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.control import argument_place, argument_range
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
 from wcet_probe.answer.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.answer.cross_check import Call, cross_check
@@ -247,7 +247,7 @@ class _Guest:
         """
         bound, machine, arguments = self.found.bound, self.machine, _whole(arguments)
         registers = reached.registers if reached else machine.entry_registers(arguments)
-        self._check_arguments(text, registers)
+        self._check_arguments(text, registers, is_reached=reached is not None)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
         before = machine.memory.snapshot()
         self.held += 1
@@ -309,31 +309,43 @@ class _Guest:
         """The facts that say where control goes, as far as the bound rests on them."""
         taken = {assumption.id for assumption in self.found.bound.assumptions}
         facts = self.found.facts
-        places = [*(one.where for one in facts.recursions), *(one.where for one in facts.calls)]
+        places = [one.where for kind in (facts.recursions, facts.calls, facts.through) for one in kind]
         return tuple(where for where in places if f"fact {where}" in taken)
 
     def _check_function(self, name: str) -> None:
         if not any(function.name == name for function in self.found.image.functions):
             raise unknown_name("function", name, (function.name for function in self.found.image.functions))
 
-    def _check_arguments(self, text: str, registers: Mapping[str, int]) -> None:
+    def _check_arguments(self, text: str, registers: Mapping[str, int], *, is_reached: bool) -> None:
         """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""
-        first = 3 if self.target.isa is Isa.POWERPC else 0
         for fact in self.argument_facts():
-            register = fact.register if fact.index is None else f"r{first + fact.index}"
-            value = registers.get(str(register))
+            name = str(fact.register) if fact.index is None else f"argument {fact.index}"
+            place = argument_place(fact, self.target.isa)
+            if isinstance(place, int) and not is_reached:
+                raise UsageError(
+                    f"{name} of {text} is on the stack, and the fact {fact.where} speaks of it: let a function of the "
+                    "firmware make the call, and run that."
+                )
+            value = registers.get(place) if isinstance(place, str) else self._of_stack(registers, place)
             if value is None:
                 continue
             low, high = self.range_of(fact)
             signed = value - (1 << 32) if low < 0 and value >> 31 else value
             if not low <= signed <= high:
-                name = register if fact.index is None else f"argument {fact.index}"
+                told = f"{low} to {high}" if fact.points_to is None else f"that it points to {fact.points_to}, {low:#x}"
+                shown = signed if fact.points_to is None else f"{value:#x}"
                 raise ContradictionError(
-                    f"CONTRADICTED: {name} is {signed} in {text}, against the fact {fact.where}, which says "
-                    f"{low} to {high}; correct the fact, or the call."
+                    f"CONTRADICTED: {name} is {shown} in {text}, against the fact {fact.where}, which says {told}; "
+                    "correct the fact, or the call."
                 )
-            place = f"fact {fact.where}"
-            self.argument_checks[place] = self.argument_checks.get(place, 0) + 1
+            name = f"fact {fact.where}"
+            self.argument_checks[name] = self.argument_checks.get(name, 0) + 1
+
+    def _of_stack(self, registers: Mapping[str, int], offset: int) -> int:
+        """The word that lies so far from the stack pointer."""
+        pointer = registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
+        order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
+        return int.from_bytes(self.machine.memory.read(pointer + offset, 4), order)
 
     def argument_facts(self) -> list[ArgumentFact]:
         """The facts about arguments of the entry."""
@@ -341,8 +353,7 @@ class _Guest:
 
     def range_of(self, fact: ArgumentFact) -> tuple[int, int]:
         """Least and greatest value that ``fact`` declares."""
-        parameters = self.found.bound.parameters
-        return evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
+        return argument_range(fact, self.found.image, self.found.bound.parameters)
 
 
 def argument_index(fact: ArgumentFact, target: Target) -> int | None:

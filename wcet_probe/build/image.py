@@ -109,7 +109,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
         dwarf = dwarf_of(file)
         found = _Variables(dwarf)
         for entry in live_functions(dwarf, image, functions):
-            found.add(entry, _name_of(entry), entry.offset)
+            found.add(entry, name_of(entry), entry.offset)
         return _LOCATIONS.setdefault(key, tuple(found.locations))
     except DAMAGED as error:
         message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
@@ -129,7 +129,7 @@ def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]
         while todo:
             entry = todo.pop()
             if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
-                counts[_name_of(entry)] += 1
+                counts[name_of(entry)] += 1
             todo += [child for child in entry.iter_children() if child.tag in _SCOPES]
     except DAMAGED as error:
         message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
@@ -152,7 +152,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
             line = entry.attributes.get("DW_AT_call_line") if entry.tag == "DW_TAG_inlined_subroutine" else None
             if line is not None:
                 place = _file_name(dwarf, entry, "DW_AT_call_file"), int(line.value)
-                found.append(InlinedCall(_name_of(entry), *place, depth, tuple(_code_of(dwarf, entry))))
+                found.append(InlinedCall(name_of(entry), *place, depth, tuple(_code_of(dwarf, entry))))
             inner = depth + (entry.tag == "DW_TAG_inlined_subroutine")
             todo += [(child, inner) for child in entry.iter_children() if child.tag in _SCOPES]
     except DAMAGED as error:
@@ -195,7 +195,7 @@ def live_functions(dwarf: DWARFInfo, image: Image, functions: Collection[str]) -
         for entry in unit.get_top_DIE().iter_children():
             start = entry.attributes.get("DW_AT_low_pc") if entry.tag == "DW_TAG_subprogram" else None
             symbol = image.function_at(int(start.value) & ~1) if start is not None else None
-            if symbol is not None and symbol.name in functions and symbol.name.partition(".")[0] == _name_of(entry):
+            if symbol is not None and symbol.name in functions and symbol.name.partition(".")[0] == name_of(entry):
                 yield entry
 
 
@@ -408,7 +408,8 @@ def _origin(entry: DIE) -> DIE:
     raise DWARFError("a copy is one of itself")
 
 
-def _name_of(entry: DIE) -> str:
+def name_of(entry: DIE) -> str:
+    """The name of ``entry``, or of what it is a copy of; empty where it has none."""
     named = _origin(entry).attributes.get("DW_AT_name")
     return _text(named.value) if named is not None else ""
 
@@ -426,7 +427,7 @@ class _Variables:
             if child.tag in {"DW_TAG_variable", "DW_TAG_formal_parameter"}:
                 self._add_variable(child, function, scope)
             elif child.tag == "DW_TAG_inlined_subroutine":
-                self.add(child, _name_of(child), child.offset)
+                self.add(child, name_of(child), child.offset)
             elif child.tag == "DW_TAG_lexical_block":
                 self.add(child, function, scope)
 
@@ -444,7 +445,7 @@ class _Variables:
                 operations = _operations(parser, one.loc_expr)
                 value, low, high = linear_location(operations), start + one.begin_offset, start + one.end_offset
                 if value is not None:
-                    place = (function, _name_of(entry), int(line.value), scope)
+                    place = (function, name_of(entry), int(line.value), scope)
                     self.locations.append(VariableLocation(*place, low, high, *value, unit_bytes))
 
 
@@ -468,15 +469,15 @@ _QUALIFIERS = frozenset(
 
 def _unit_bytes(entry: DIE) -> int | None:
     """Bytes of what the variable points to; 1 if it is a whole number, None if neither."""
-    kind = _type_of(entry)
+    kind = type_of(entry)
     if kind is None or kind.tag != "DW_TAG_pointer_type":
         return 1 if kind is not None and kind.tag in {"DW_TAG_base_type", "DW_TAG_enumeration_type"} else None
-    pointed = _type_of(kind)
+    pointed = type_of(kind)
     size = pointed.attributes.get("DW_AT_byte_size") if pointed is not None else None
     return int(size.value) if size is not None else None
 
 
-def _type_of(entry: DIE) -> DIE | None:
+def type_of(entry: DIE) -> DIE | None:
     """The type of ``entry`` without its names and qualifiers."""
     found = entry.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in entry.attributes else None
     for _ in range(_MOST_REFERENCES):

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
+from wcet_probe.certificate.asserted_arguments import told_at_entry
 from wcet_probe.certificate.asserted_loops import AssertedLoops
 from wcet_probe.certificate.asserted_proofs import asserted_proofs
 from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
@@ -23,8 +24,8 @@ from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
-from wcet_probe.certificate.loops import Json, value_of
-from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.loops import Json
+from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.saved_words import saving_stores
@@ -37,7 +38,7 @@ from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Target
 
 OK, OPEN = "ok", "not checked"
 _KINDS_OF_CONSTRAINTS = re.compile(
@@ -233,18 +234,14 @@ class _Check:
         return Finding("graph", OK, f"covers the code of the image, by inductive invariants: {count}")
 
     def _arguments(self) -> dict[Place, Value]:
-        """What facts say of registers at entry."""
-        first, most = (3, 8) if self._binary.image.isa is Isa.POWERPC else (0, 4)
+        """What facts say of registers and words at entry."""
         found: dict[Place, Value] = {}
-        for fact in self._binary.asserted.of("argument"):
-            if fact.content.get("function") == self._graph.entry_function:
-                index = fact.content.get("index")
-                demand(index is None or 0 <= int(index) < most, f"the argument at {fact.where} is in no register")
-                register = f"r{first + int(index)}" if index is not None else str(fact.content.get("register"))
-                low, high = (value_of(fact.expression(key), self._parameters) for key in ("min", "max"))
-                demand(0 <= low <= high < 1 << 32, f"the range at {fact.where} is none")
-                found[register] = number(low, high)
-                self._used[f"fact {fact.where}"] = None
+        binary = self._binary
+        for where, place, value in told_at_entry(
+            binary.asserted, self._graph.entry_function, binary.image, self._parameters
+        ):
+            found[place] = value
+            self._used[f"fact {where}"] = None
         return found
 
     # ----------------------------------------------------------------------------------------------------------- costs

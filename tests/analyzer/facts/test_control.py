@@ -1,5 +1,7 @@
 """What facts tell before the analysis begins: depths of recursion, targets of calls, ranges of arguments."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support import image_of
@@ -7,7 +9,7 @@ from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets,
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.isa.decode import decode
 from wcet_probe.model.target import Isa
 
@@ -72,31 +74,42 @@ ARGUMENT = '[[argument]]\nfunction = "dispatch"\nindex = {}\nmin = {}\nmax = {}'
 
 
 @pytest.mark.parametrize(("isa", "register"), [(Isa.POWERPC, "r4"), (Isa.THUMB, "r1"), (Isa.ARM, "r1")])
-def test_an_argument_is_in_the_register_of_the_convention(isa, register):
-    ranges = argument_ranges(facts_of(ARGUMENT.format(1, 2, '"n * 2"')), "dispatch", isa, {"n": 5})
+def test_an_argument_is_in_the_register_of_the_convention(image, isa, register):
+    ranges = argument_ranges(facts_of(ARGUMENT.format(1, 2, '"n * 2"')), "dispatch", replace(image, isa=isa), {"n": 5})
     assert {name: (one.low, one.low + one.stride * one.steps) for name, one in ranges.items()} == {register: (2, 10)}
 
 
-def test_an_argument_by_register_and_of_another_entry():
+def test_an_argument_by_register_and_of_another_entry(image):
     text = ARGUMENT.replace("index = {}", 'register = "r7"').format(1, 1)
-    (name,) = argument_ranges(facts_of(text), "dispatch", Isa.ARM, {})
+    (name,) = argument_ranges(facts_of(text), "dispatch", image, {})
     assert name == "r7"
-    assert argument_ranges(facts_of(text), "one", Isa.ARM, {}) == {}
+    assert argument_ranges(facts_of(text), "one", image, {}) == {}
+
+
+def test_an_empty_range_is_refused(image):
+    with pytest.raises(UsageError, match="the least value, 5, is above the greatest, 4; correct one"):
+        argument_ranges(facts_of(ARGUMENT.format(0, 5, 4)), "dispatch", image, {})
 
 
 @pytest.mark.parametrize(
-    ("isa", "index", "low", "high", "message"),
-    [
-        (Isa.THUMB, 4, 0, 1, "argument 4 is on the stack, those up to 3 are in registers; leave"),
-        (Isa.POWERPC, 8, 0, 1, "argument 8 is on the stack, those up to 7"),
-        (Isa.ARM, 0, 5, 4, "the least value, 5, is above the greatest, 4; correct one"),
-    ],
+    ("isa", "index", "place"),
+    [(Isa.THUMB, 3, "r3"), (Isa.THUMB, 4, 0), (Isa.ARM, 6, 8), (Isa.POWERPC, 7, "r10"), (Isa.POWERPC, 9, 12)],
 )
-def test_what_is_no_range_of_a_register_is_refused(isa, index, low, high, message):
-    with pytest.raises(UsageError, match=message):
-        argument_ranges(facts_of(ARGUMENT.format(index, low, high)), "dispatch", isa, {})
+def test_an_argument_behind_the_registers_is_a_word_of_the_stack(image, isa, index, place):
+    ranges = argument_ranges(facts_of(ARGUMENT.format(index, 0, 1)), "dispatch", replace(image, isa=isa), {})
+    assert list(ranges) == [place]
 
 
-@pytest.mark.parametrize(("isa", "most"), [(Isa.THUMB, 3), (Isa.POWERPC, 7)])
-def test_the_last_register_is_one(isa, most):
-    assert len(argument_ranges(facts_of(ARGUMENT.format(most, 0, 1)), "dispatch", isa, {})) == 1
+POINTER = '[[argument]]\nfunction = "dispatch"\nindex = 0\npoints_to = "{}"'
+
+
+def test_a_pointer_to_a_function_has_the_bit_that_tells_thumb(image):
+    ranges = argument_ranges(facts_of(POINTER.format("one")), "dispatch", image, {})
+    assert ranges["r0"].value == image.symbols["one"].address | 1
+    ranges = argument_ranges(facts_of(POINTER.format("chosen + 2")), "dispatch", image, {})
+    assert ranges["r0"].value == image.symbols["chosen"].address + 2
+
+
+def test_a_pointer_to_what_is_not_there_is_refused(image):
+    with pytest.raises(ImageError, match="'three'"):
+        argument_ranges(facts_of(POINTER.format("three")), "dispatch", image, {})

@@ -35,6 +35,11 @@ line = 1
 targets = ["g"]
 because = "so"
 
+[[calls]]
+through = "disk.read"
+targets = ["g"]
+because = "so"
+
 [[infeasible]]
 function = "f"
 line = 2

@@ -89,7 +89,7 @@ def test_pointer_facts_that_are_refused(facts, reason):
 
 def test_a_word_fact_bounds_what_is_loaded():
     facts = parse_facts("f.toml", f'[[word]]\nsymbol = "buf"\noffset = 4\nmin = 1\nmax = 12\n{BECAUSE}')
-    ((address, numbers),) = word_ranges(facts, guest().image, {"n": 3}).items()
+    ((address, numbers),) = word_ranges(facts.words, guest().image, {"n": 3}).items()
     assert address == guest().address("buf") + 4
     assert numbers == strided.between(32, 1, 12)
 

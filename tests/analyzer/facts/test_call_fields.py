@@ -1,0 +1,141 @@
+"""Calls through members of structures: one fact for all of them, which runs contradict where it is false."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import image_of
+from wcet_probe.analyzer.facts.call_fields import field_sites, targets_through_fields
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.cli.app import main
+from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.isa.decode import decode
+
+SOURCE = """\
+struct disk { int block; int (*read)(int); int (*sync)(void); };
+struct other { int block; int (*read)(int); };
+struct box { int (*first)(int); struct disk disk; };
+volatile int v;
+int disk_read(int n) { return n + v; }
+int slow_read(int n) { for (int i = 0; i < 9; i++) n ^= v; return n; }
+int disk_sync(void) { return v; }
+struct disk disk = { 512, disk_read, disk_sync };
+struct box box;
+__attribute__((noinline)) int fill(struct disk *d, int n)
+{
+    int sum = d->read(n);
+    return sum + (*d->read)(n + sum);
+}
+int tail(struct disk *d) { v = 1; return d->sync(); }
+int inner(struct box *b) { return b->disk.read(3) + 1; }
+int both(struct other *o) { return o->read(1) + 1; }
+void set(void) { disk.read = slow_read; }
+int good(void) { return fill(&disk, 1); }
+int bad(void) { set(); return fill(&disk, 1); }
+"""
+CORES = ("cortex-m4", "arm926ej-s", "mpc603e")
+READ = '[[calls]]\nthrough = "disk.read"\ntargets = ["disk_read"]\nbecause = "there is one disk"\n'
+SOURCES = {"guest.c": SOURCE}
+
+
+@pytest.fixture(scope="module", params=CORES)
+def image(request):
+    return image_of(SOURCE, load_target(request.param), ".c")
+
+
+def by_function(image, sites):
+    found = {}
+    for site, one in sites.items():
+        found.setdefault(image.function_at(site).name, []).append(one)
+    return found
+
+
+def test_calls_are_bound_to_the_member_by_its_place_and_its_name_in_the_source(image):
+    found = by_function(image, field_sites(image, decode(image), SOURCES))
+    assert found["fill"] == [("disk.read", "other.read")] * 2  # the two are at one place, and have one name
+    assert found["tail"] == [("disk.sync",)]
+    assert found["inner"] == [("disk.read",)]
+    assert found["both"] == [("disk.read", "other.read")]
+    assert field_sites(image, decode(image), {}) == {}
+    assert field_sites(image, decode(image), {"guest.c": SOURCE.replace("d->read", "CALL")}).keys() < set(
+        field_sites(image, decode(image), SOURCES)
+    )
+
+
+def test_a_call_that_may_be_through_either_of_two_members_waits_for_facts_about_both(image):
+    def targets(text):
+        return by_function(image, targets_through_fields(parse_facts("f.toml", text), image, decode(image), SOURCES))
+
+    read, slow = (image.symbols[name].address for name in ("disk_read", "slow_read"))
+    assert targets(READ) == {"inner": [(read,)]}
+    both = targets(READ + READ.replace("disk.read", "other.read").replace('"disk_read"', '"slow_read"'))
+    assert both == {name: [tuple(sorted((read, slow)))] * 2 for name in ("fill",)} | {
+        "inner": [(read,)],
+        "both": [tuple(sorted((read, slow)))],
+    }
+
+
+@pytest.mark.parametrize(
+    ("through", "message"),
+    [("disk.raed", "'disk.read'"), ("disk.block", "pointer to a function in a structure"), ("box.first", "no call is")],
+)
+def test_a_member_that_nobody_calls_through_is_refused(image, through, message):
+    facts = parse_facts("f.toml", READ.replace("disk.read", through))
+    with pytest.raises(UsageError, match=message):
+        targets_through_fields(facts, image, decode(image), SOURCES)
+
+
+# --------------------------------------------------------------------------------------------------------- end to end
+
+ONE = SOURCE.replace("struct other", "struct another").replace("o->read", "o->load").replace(
+    "another { int block; int (*read)", "another { int block; int (*load)"
+)  # fmt: skip
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch, capsys):
+    """The tool in a folder with the program."""
+    monkeypatch.chdir(tmp_path)
+    Path("guest.c").write_text(ONE, "utf-8")
+    Path("f.toml").write_text(READ, "utf-8")
+
+    def ask(target, *words):
+        Path("f.elf").write_bytes(image_of(ONE, load_target(target), ".c").elf)
+        code = main([words[0], "f.elf", "--target", target, *words[1:], "-q"])
+        return code, *capsys.readouterr()
+
+    return ask
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", CORES)
+def test_one_fact_bounds_all_calls_through_a_member_and_lists_them(tool, target):
+    code, text, _ = tool(target, "bound", "--entry", "fill", "--facts", "f.toml", "--run", "good()", "--why")
+    assert code == ExitCode.OK
+    flat = " ".join(text.split())
+    assert "calls through disk.read, which are those at fill+0x" in flat
+    assert flat.count("(guest.c:12)") >= 1
+    assert "go only to disk_read: there is one disk" in flat
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", CORES)
+def test_a_run_that_calls_something_else_contradicts_the_fact(tool, target):
+    code, _, error = tool(target, "bound", "--entry", "fill", "--facts", "f.toml", "--run", "bad()")
+    assert code == ExitCode.CONTRADICTION
+    assert "f.toml:1" in error
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", CORES)
+def test_the_missing_facts_name_the_member_once_and_what_the_file_has_in_it(tool, target):
+    code, text, _ = tool(target, "facts", "--entry", "fill")
+    assert code == ExitCode.OK
+    assert text.count("[[calls]]") == 1
+    assert 'through = "disk.read"\ntargets = ["?"]' in text
+    assert "in the file, disk holds disk_read" in text
+    assert '# function = "fill"\n# index = 0\n# points_to = "disk"' in text
+    assert "sha256" not in text
