@@ -74,7 +74,8 @@ class Analysed:
         data = data_misses(values, target, pointers)
         data = with_unaligned_accesses(data, values, target, pointers, self.prepared.costs)
         stage = replace(self.prepared, request=request, data=data).bounded({})
-        return stage.solved("cycles").solution.certified
+        stages = [stage] if stage.prepared.counted is None else [stage, stage.counting()]
+        return min(one.solved("cycles").solution.certified for one in stages)
 
     def machine(self, target: Target) -> Machine:
         return replace(self.guest, target=target).machine()
