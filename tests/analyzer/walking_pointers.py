@@ -7,14 +7,20 @@ import random
 TABLE_WORDS = 4096
 
 
-def walking(seed: int) -> str:
-    """A file with a function ``f`` of one argument; its tables are large enough for all that it walks."""
-    draw = random.Random(seed)
+def walking(seed: int, functions: int = 0) -> str:
+    """A file with a function ``f`` of one argument, or so many of them, ``f0`` and on, and tables that they walk."""
+    head = f"unsigned a[{TABLE_WORDS}], out[64];"
+    if not functions:
+        return "\n".join((head, _function(random.Random(seed), "f")))
+    parts = (_function(random.Random(f"{seed} {number}"), f"f{number}") for number in range(functions))
+    return "\n".join((head, *parts))
+
+
+def _function(draw: random.Random, name_of_it: str) -> str:
     pointers = [f"p{number}" for number in range(draw.randrange(1, 4))]
     starts = {name: 1024 + 4 * draw.randrange(512) for name in pointers}
     lines = [
-        f"unsigned a[{TABLE_WORDS}], out[64];",
-        "unsigned f(unsigned n) {",
+        f"unsigned {name_of_it}(unsigned n) {{",
         "unsigned s = n, b[16]; b[n & 15] = n;",
     ]
     lines += [f"unsigned *{name} = a + {start};" for name, start in starts.items()]
