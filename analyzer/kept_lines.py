@@ -3,7 +3,8 @@
 Of the caches between calls nothing is known (`call_summaries`), so that each fetch and each access would miss. But all
 lines that the call may fetch or access are known as a set: of the code those of all blocks, of the data its footprint
 (`dcache.footprints`), callees' among them. In the sets of the cache that surely keep all of theirs, each line misses
-once; so everything is charged as a hit, and each such line once in the call.
+once; so everything is charged as a hit, and each such line once in the call. Where the data
+is too much, the stack alone may be kept, and accesses elsewhere are strays.
 
 Words: footprint, line, persistence, summary (docs/explanation/glossary.md).
 
@@ -28,6 +29,7 @@ from wcet_probe.analyzer.dcache.footprints import (
     kept_lines,
     kept_ways,
     moved,
+    of_stack,
     united,
 )
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles
@@ -43,11 +45,19 @@ from wcet_probe.model.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """All lines that a call may fetch and access, data from its stack pointer at entry; ``strays`` are its own."""
+    """All lines that a call may fetch and access, data from its stack pointer at entry.
+
+    ``strays`` are its own, and those ``elsewhere`` its accesses that are not to the stack, strays among them.
+    """
 
     code: frozenset[int]
     data: DataFootprint
     strays: Strays = frozenset()
+    elsewhere: Strays = frozenset()
+
+    def strays_of(self, kept: Kept) -> Strays:
+        """Its own accesses that are strays where lines are ``kept``."""
+        return self.elsewhere if kept.is_stack_only else self.strays
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +67,12 @@ class Kept:
     Attributes:
         code: by number, those of the instruction cache: all that the call fetches of their sets.
         data: those of data, if all are but for strays; else None.
+        is_stack_only: whether accesses that are not to the stack are all strays.
     """
 
     code: frozenset[int]
     data: KeptLines | None
+    is_stack_only: bool = False
 
 
 def own_footprint(values: Values, target: Target, extent_of: Callable[[Access], Extent | None]) -> Footprint:
@@ -74,10 +86,9 @@ def own_footprint(values: Values, target: Target, extent_of: Callable[[Access], 
     if target.icache is not None:
         for index in values.states:
             code.update(fetched_lines(values.graph.points[index].block.instructions, target.icache.line_bytes))
-    data, strays = NOTHING, frozenset[tuple[int, int]]()
-    if target.dcache is not None:
-        data, strays = data_footprint(values, target.dcache, extent_of)
-    return Footprint(frozenset(code), data, strays)
+    if target.dcache is None:
+        return Footprint(frozenset(code), NOTHING)
+    return Footprint(frozenset(code), *data_footprint(values, target.dcache, extent_of))
 
 
 def with_callees(own: Footprint, callees: Iterable[tuple[Footprint | None, int | None]]) -> Footprint | None:
@@ -91,7 +102,7 @@ def with_callees(own: Footprint, callees: Iterable[tuple[Footprint | None, int |
             return None
         code |= callee.code
         data.append(moved(callee.data, offset))
-    return Footprint(frozenset(code), united(data), own.strays)
+    return Footprint(frozenset(code), united(data), own.strays, own.elsewhere)
 
 
 def kept_of(footprint: Footprint | None, target: Target) -> Kept | None:
@@ -106,8 +117,13 @@ def kept_of(footprint: Footprint | None, target: Target) -> Kept | None:
         sets = target.icache.sets
         lines, ways = Counter(number % sets for number in footprint.code), kept_ways(target.icache)
         code = frozenset(number for number in footprint.code if lines[number % sets] <= ways)
-    data = None if target.dcache is None else kept_lines(footprint.data, target.dcache)
-    return None if not code and data is None else Kept(code, data)
+    data, is_stack_only = None, False
+    if target.dcache is not None:
+        data = kept_lines(footprint.data, target.dcache)
+        if data is None:
+            data = kept_lines(of_stack(footprint.data), target.dcache)
+            is_stack_only = data is not None
+    return None if not code and data is None else Kept(code, data, is_stack_only)
 
 
 def other_fetch_misses(values: Values, target: Target, kept: Kept) -> FetchMisses:

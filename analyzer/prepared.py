@@ -184,7 +184,7 @@ class Prepared:
         if kept.code:
             fetches = other_fetch_misses(self.values, self.request.target, kept)
         if kept.data is not None and self.hits is not None and self.footprint is not None:
-            data = self.hits(kept.data, self.footprint.strays)
+            data = self.hits(kept.data, self.footprint.strays_of(kept))
         return replace(self, fetches=fetches, data=data, kept=kept)
 
     def bounded(self, given: Mapping[str, int], repeated: Collection[int] = ()) -> Bounded:
@@ -244,7 +244,7 @@ class Prepared:
         )
         found = with_callees(own_footprint(values, target, extents.of), callees)
         kept, data, counted = kept_of(found, target), self.data, None
-        if found is not None and kept is not None and kept.data is not None and data.counting is not None:
+        if found and kept and kept.data is not None and not kept.is_stack_only and data.counting is not None:
             counting = data.counting(kept.data, found.strays)
             data, counted = (data, counting) if found.data.has_strays else (counting, None)
         return replace(self, footprint=found, data=data, counted=counted)

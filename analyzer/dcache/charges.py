@@ -14,7 +14,7 @@ All of the table is in the cache once it was read, whatever is read: four misses
 ...     for (unsigned i = 0; i < 9; i++) { sum = sum * 5 + table[n >> 27]; n = n * 7 + sum; }
 ...     return sum;
 ... }''')
->>> found, strays = data_footprint(table.values, table.lines.places.config)
+>>> found, strays, _ = data_footprint(table.values, table.lines.places.config)
 >>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays)
 >>> [(one.constant, one.auxiliaries) for one in counted.constraints if one.name == KEPT]
 [(4, (('miss:kept', 1),))]

@@ -25,7 +25,7 @@ The index is known by its range: the load may be to any of four lines, in sets o
 ... unsigned table[32] __attribute__((aligned(32)));
 ... unsigned f(unsigned i) { return table[i & 31] + table[i >> 27]; }''')
 >>> config = table.lines.places.config
->>> found, strays = data_footprint(table.values, config)
+>>> found, strays, _ = data_footprint(table.values, config)
 >>> len(found.numbers), len(strays), kept_lines(found, config)
 (4, 0, KeptLines(number=4, in_a_set=1, strays_for_each=2))
 
@@ -34,7 +34,7 @@ An argument may point anywhere. Two strays to a set, at least, evict one line of
 >>> table = example('''
 ... unsigned table[32] __attribute__((aligned(32)));
 ... unsigned f(unsigned *index) { return table[*index & 31]; }''')
->>> found, strays = data_footprint(table.values, config)
+>>> found, strays, _ = data_footprint(table.values, config)
 >>> len(found.numbers), len(strays)
 (4, 1)
 """
@@ -92,8 +92,10 @@ ANYWHERE = DataFootprint(None)
 
 def data_footprint(
     values: Values, config: CacheConfig, extent_of: Callable[[Access], Extent | None] = lambda _: None
-) -> tuple[DataFootprint, Strays]:
-    """The lines that the points of ``values`` may access, and their strays; calls that are not expanded apart.
+) -> tuple[DataFootprint, Strays, Strays]:
+    """The lines that the points of ``values`` may access, their strays, and the accesses that are not to the stack.
+
+    Calls that are not expanded apart.
 
     Args:
         values: accesses by point.
@@ -105,6 +107,7 @@ def data_footprint(
     most_bytes = config.sets * config.ways * config.line_bytes
     spans: dict[Base, set[tuple[int, int]]] = {Base.NUMBER: set(), Base.STACK: set()}
     strays: set[tuple[int, int]] = set()
+    elsewhere: set[tuple[int, int]] = set()
     for point, own in values.accesses.items():
         for access in own:
             if access.offset.is_bottom:
@@ -115,6 +118,8 @@ def data_footprint(
             if found is None or found.high - found.low >= most_bytes:
                 strays.add((point, access.instruction_address))
             else:
+                if found.base is Base.NUMBER:
+                    elsewhere.add((point, access.instruction_address))
                 spans[found.base].add((found.low, found.high + access.size_bytes))
     numbers = {
         number
@@ -123,7 +128,14 @@ def data_footprint(
     }
     stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
     static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
-    return united([static, *stack]), frozenset(strays)
+    return united([static, *stack]), frozenset(strays), frozenset(strays | elsewhere)
+
+
+def of_stack(footprint: DataFootprint) -> DataFootprint:
+    """The part of ``footprint`` on the stack, with all other accesses as strays."""
+    if footprint.numbers is None:
+        return footprint
+    return footprint._replace(numbers=frozenset(), has_strays=footprint.has_strays or bool(footprint.numbers))
 
 
 def _extent(access: Access) -> Extent | None:

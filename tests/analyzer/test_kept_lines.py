@@ -76,6 +76,13 @@ def test_lines_of_code_are_kept_in_the_sets_that_have_no_more_than_ways():
     assert kept.code == frozenset({2, 3, 6, 7})
     assert kept.data == KeptLines(4, 2, 3)
     assert kept_of(Footprint(frozenset({0, 4, 8}), ANYWHERE), target) is None
+    large = Footprint(
+        CODE, DataFootprint(frozenset(range(320)), (-32, 0)), frozenset({(0, 4)}), frozenset({(0, 4), (0, 8)})
+    )
+    kept_on_stack = kept_of(large, target)
+    assert (kept_on_stack.data, kept_on_stack.is_stack_only) == (KeptLines(2, 1, 4), True)
+    assert large.strays_of(kept_on_stack) == large.elsewhere
+    assert large.strays_of(kept) == large.strays
     assert kept_of(None, target) is None
     target.unified_cache = True
     assert kept_of(Footprint(CODE, DATA), target) is None

@@ -18,6 +18,7 @@ from wcet_probe.analyzer.dcache.footprints import (
     kept_lines,
     kept_ways,
     moved,
+    of_stack,
     united,
 )
 from wcet_probe.analyzer.dcache.pointer_extents import Extent
@@ -47,7 +48,7 @@ def access(base, offset, size_bytes=4, address=0x100):
 
 def of(*accesses, extent_of=lambda _: None, config=None):
     values = SimpleNamespace(accesses={0: accesses})
-    return data_footprint(values, config or cache_config(line_bytes=LINE), extent_of)
+    return data_footprint(values, config or cache_config(line_bytes=LINE), extent_of)[:2]
 
 
 def fills(config, initial, draw, footprint, *, strays, accesses):
@@ -154,6 +155,21 @@ def test_footprints_of_callees_are_told_from_the_callers_stack_pointer():
     assert both == DataFootprint(frozenset({1, 2}), (-132, 0))
     assert united([both, ANYWHERE]) == ANYWHERE
     assert kept_lines(ANYWHERE, cache_config()) is None
+
+
+def test_all_that_is_not_on_the_stack_may_be_a_stray():
+    values = SimpleNamespace(
+        accesses={
+            0: (
+                access(Base.NUMBER, strided.constant(32, 0)),
+                access(Base.STACK, strided.constant(32, -4), address=0x104),
+            )
+        }
+    )
+    found, strays, elsewhere = data_footprint(values, cache_config(line_bytes=LINE))
+    assert (strays, elsewhere) == (frozenset(), {(0, 0x100)})
+    assert of_stack(found) == DataFootprint(frozenset(), (-4, 0), has_strays=True)
+    assert of_stack(ANYWHERE) == ANYWHERE
 
 
 def test_the_stack_may_begin_anywhere_in_a_line():
