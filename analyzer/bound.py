@@ -25,6 +25,7 @@ from wcet_probe.analyzer.call_summaries import (
     merged_claims,
     merged_loops,
 )
+from wcet_probe.analyzer.certified import certificates
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
@@ -47,7 +48,6 @@ from wcet_probe.analyzer.prepared import (
     GivenBound,
     Prepared,
     Solved,
-    certificates,
     infeasible_constraint,
     stack_pointer,
 )
