@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache, partial
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
+    CallCost,
     CallSummaries,
     CallSummary,
     every_access_misses,
@@ -23,8 +25,10 @@ from wcet_probe.analyzer.call_summaries import (
     merged_claims,
     merged_loops,
 )
+from wcet_probe.analyzer.certified import certificates
+from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
-from wcet_probe.analyzer.dcache.misses import data_misses
+from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.call_fields import through_assumptions
@@ -36,6 +40,7 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
 from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
+from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.analyzer.loops.loop_sites import analysed_code
 from wcet_probe.analyzer.prepared import (
@@ -44,8 +49,8 @@ from wcet_probe.analyzer.prepared import (
     GivenBound,
     Prepared,
     Solved,
-    certificates,
     infeasible_constraint,
+    stack_pointer,
 )
 from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
@@ -66,7 +71,6 @@ from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol
 from wcet_probe.model.proof import Assumption, Bound, IdleFact, SavingStore, TypeBound
-from wcet_probe.model.target import Isa
 
 
 def prove(
@@ -114,7 +118,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     initial = request.initial.content if request.initial else ()
     progress("solving the flow problem")
     stage = prepared.bounded(request.parameters)
-    instructions, cycles = stage.solved("instructions"), stage.solved("cycles")
+    instructions, (charged, cycles) = stage.solved("instructions"), _solved_cycles(stage)
     values = prepared.values
     accesses = tuple(access_ranges(values, prepared.data.lines, prepared.data.classes))
     summaries = prepared.calls.of(values)
@@ -140,7 +144,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=loop_claims,
         flow_claims=tuple(claim for claim in flow_claims if untold.isdisjoint(claim.loops)),
-        certify=cache(lambda: certificates(request, stage, instructions, cycles)),
+        certify=cache(lambda: certificates(request, charged, instructions, cycles)),
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
@@ -159,6 +163,21 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
+
+
+def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
+    """What is charged in cycles and its solution, the better of two where lines may be counted for the whole call.
+
+    That strays evict few lines the checker cannot follow: it is used where calls are not expanded, or tells much.
+    """
+    cycles, prepared = stage.solved("cycles"), stage.prepared
+    kept, is_summarised = kept_of(prepared.footprint, prepared.request.target), has_summaries(prepared.values)
+    if kept is None or not (is_summarised or prepared.counted is not None):
+        return stage, cycles
+    better = stage.keeping(kept) if is_summarised else stage.counting()
+    keeping = better.solved("cycles")
+    most = cycles.solution.certified if is_summarised else cycles.solution.certified * _MUCH
+    return (better, keeping) if keeping.solution.certified < most else (stage, cycles)
 
 
 def _saving_stores(prepared: Prepared) -> tuple[SavingStore, ...]:
@@ -265,6 +284,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             work.calls.counted.add(target)
 
 
+_MUCH = Fraction(9, 10)
 _NOT_COUNTED = (
     "the number of all its calls is told, and holds for calls that are not expanded: nothing can be run then, nor told "
     "by facts of the kinds flow, infeasible, total, pointer, word and lemma; leave those out, or give max_depth"
@@ -301,9 +321,15 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
         data = data_misses(values, request.target, asserted)
+    bare = data
+
+    def hits(kept: KeptLines, strays: Strays) -> DataMisses:
+        found = without_misses(values, request.target, bare, kept, strays)
+        return with_unaligned_accesses(found, values, request.target, asserted, work.costs)
+
     data = with_unaligned_accesses(data, values, request.target, asserted, work.costs)
     parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, work.constants
-    return Prepared(*parts, is_callee=called is not None)
+    return Prepared(*parts, is_callee=called is not None, hits=hits)
 
 
 def _summary(work: ProofWork, key: CallKey, progress: Callable[[str], None]) -> CallSummary:
@@ -349,7 +375,20 @@ def _summary(work: ProofWork, key: CallKey, progress: Callable[[str], None]) -> 
         indirect=values.indirect,
         open_loops=missing,
         analysed=prepared.analysed,
+        footprint=stage.prepared.footprint if stage else None,
+        keeping=_keeping(stage, solved["cycles"].solution.certified) if stage else None,
     )
+
+
+def _keeping(stage: Bounded, most: int) -> Callable[[Kept], CallCost]:
+    """What a callee costs beside the misses on lines that are kept, at ``most``."""
+
+    @cache
+    def cost(kept: Kept) -> CallCost:
+        solved = stage.keeping(kept).solved("cycles", counted=False)
+        return CallCost(min(most, solved.solution.certified))
+
+    return cost
 
 
 def _given(work: ProofWork, key: CallKey, given: GivenBound, progress: Callable[[str], None]) -> CallSummary:
@@ -397,7 +436,7 @@ def _effect(work: ProofWork, values: Values) -> Effect:
         [one.state for edge, one in values.edges.items() if edge.target == EXIT],
         (access for own in values.accesses.values() for access in own),
         (call for one in values.edges.values() for call in one.calls),
-        values.registers["r1" if work.request.target.isa is Isa.POWERPC else "r13"],
+        stack_pointer(values, work.request.target),
         escapes=values.stack_escapes,
         saving=frozenset(address for address, _ in values.saving),
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
@@ -25,6 +26,7 @@ from wcet_probe.analyzer.graph.returning import returning_functions
 from wcet_probe.analyzer.graph.supergraph import Edge, Supergraph
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import Unit
+from wcet_probe.analyzer.kept_lines import Footprint, Kept
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.recursive_calls import TreeCost
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, plain_call
@@ -55,6 +57,9 @@ class CallSummary:
         indirect: targets of its indirect branches and calls, by their address.
         trees: of a function that calls itself, what its calls cost in each unit; ``most`` is then of a call from
             outside, beside what each execution costs. Else empty.
+        footprint: the lines that it fetches and accesses; None where nothing is known of them.
+        keeping: what it costs in cycles beside the misses on lines that are kept; None where nothing better is known
+            than ``most``.
     """
 
     effect: Effect
@@ -68,6 +73,21 @@ class CallSummary:
     analysed: Analysed | None = None
     indirect: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     trees: Mapping[Unit, TreeCost] = field(default_factory=dict)
+    footprint: Footprint | None = None
+    keeping: Callable[[Kept], CallCost] | None = field(default=None, compare=False, repr=False)
+
+    def cost(self, unit: Unit, kept: Kept | None) -> CallCost:
+        """What a call costs where lines are ``kept``, their misses apart."""
+        if kept is not None and unit == "cycles" and self.keeping is not None:
+            return self.keeping(kept)
+        return CallCost(self.most[unit], self.trees[unit].each if self.trees else 0)
+
+
+class CallCost(NamedTuple):
+    """Cost of a call; of a function that calls itself, beside ``each`` of its executions."""
+
+    most: int
+    each: int = 0
 
 
 class WiderKeyError(Exception):

@@ -8,32 +8,27 @@ solution of it is a bound. What is prepared is told by `bound`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
     open_loops,
 )
+from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.misses import DataMisses
+from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
-from wcet_probe.analyzer.facts.control import argument_ranges
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.memory import (
-    asserted_pointers,
-    followed_words,
-)
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.icache.fetches import FetchMisses
-from wcet_probe.analyzer.ipet.annotated import CountedMisses, cache_annotations
+from wcet_probe.analyzer.ipet.annotated import CountedMisses
 from wcet_probe.analyzer.ipet.certificate import certificate
-from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, fetch_cycles, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import (
     LinearConstraint,
@@ -52,8 +47,15 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
-from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
-from wcet_probe.analyzer.ipet.record_lines import annotation_lines
+from wcet_probe.analyzer.kept_lines import (
+    Footprint,
+    Kept,
+    kept_misses,
+    kept_of,
+    other_fetch_misses,
+    own_footprint,
+    with_callees,
+)
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
@@ -61,14 +63,12 @@ from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_calls import Known, bounded_by_calls
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
+from wcet_probe.analyzer.values.call_effects import stack_offset
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.certificate.coverage import Code, cover
-from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.certificate.saved_words import saving_stores
-from wcet_probe.certificate.state import Place
-from wcet_probe.errors import AnalysisError, VerificationError
+from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
@@ -79,7 +79,7 @@ from wcet_probe.model.proof import (
     PathBlock,
     TypeBound,
 )
-from wcet_probe.model.target import Target
+from wcet_probe.model.target import Isa, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,12 @@ class BoundRequest:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What no parameter of loop bounds changes: values, infeasible pairs, fetches, loops of binary and source."""
+    """What no parameter of loop bounds changes: values, infeasible pairs, fetches, loops of binary and source.
+
+    ``hits`` are data accesses that miss on no line that is kept, ``footprint`` is all lines of the call, and ``kept``
+    are those of them that are not evicted, if their misses are counted for the whole call. ``counted`` is ``data`` with
+    misses counted for the whole call though there are strays, where no calls are left unexpanded.
+    """
 
     request: BoundRequest
     values: Values
@@ -155,6 +160,22 @@ class Prepared:
     costs: Costs
     constants: ConstantExecution
     is_callee: bool = False
+    hits: Callable[[KeptLines, Strays], DataMisses] | None = None
+    footprint: Footprint | None = None
+    kept: Kept | None = None
+    counted: DataMisses | None = None
+
+    def keeping(self, kept: Kept) -> Prepared:
+        """The same where lines are ``kept``, with their misses counted for the whole call, not where they take place.
+
+        *Soundness:* as said of `kept_lines`; what is not kept is charged as before.
+        """
+        fetches, data = self.fetches, self.data
+        if kept.code:
+            fetches = other_fetch_misses(self.values, self.request.target, kept)
+        if kept.data is not None and self.hits is not None and self.footprint is not None:
+            data = self.hits(kept.data, self.footprint.strays_of(kept))
+        return replace(self, fetches=fetches, data=data, kept=kept)
 
     def bounded(self, given: Mapping[str, int], repeated: Collection[int] = ()) -> Bounded:
         """All loops bounded but those ``repeated``, by address, with ``given`` for the parameters of the run.
@@ -187,7 +208,29 @@ class Prepared:
             if one.variable not in limited:
                 why = "; ".join(idle.why for idle in asserted.idle)
                 raise UnboundedRecursionError(self.request.image.location(one.address), one.function, why)
-        return Bounded(self, parameters, loops, asserted, counted)
+        return Bounded(self._with_footprint(loops), parameters, loops, asserted, counted)
+
+    def _with_footprint(self, loops: BoundedLoops) -> Prepared:
+        """The same with the lines of the call, as far as the bounds of its ``loops`` tell them.
+
+        *Soundness:* as said of `dcache.footprints` and `dcache.pointer_extents`.
+        """
+        values, target = self.values, self.request.target
+        if target.unified_cache or (target.icache is None and target.dcache is None):
+            return self
+        extents = PointerExtents(values, {one.header: one.max_header for one in loops.flow})
+        pointer = stack_pointer(values, target)
+        callees = (
+            (callee.footprint, stack_offset(one.state, pointer))
+            for edge, one in values.edges.items()
+            for callee in self.calls.on(values, edge)
+        )
+        found = with_callees(own_footprint(values, target, extents.of), callees)
+        kept, data, counted = kept_of(found, target), self.data, None
+        if found and kept and kept.data is not None and not kept.is_stack_only and data.counting is not None:
+            counting = data.counting(kept.data, found.strays)
+            data, counted = (data, counting) if found.data.has_strays else (counting, None)
+        return replace(self, footprint=found, data=data, counted=counted)
 
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""
@@ -261,6 +304,11 @@ class Prepared:
         return tuple({site.header_address: site for site in sites}.values())
 
 
+def stack_pointer(values: Values, target: Target) -> Location:
+    """The register."""
+    return values.registers["r1" if target.isa is Isa.POWERPC else "r13"]
+
+
 def infeasible_constraint(number: int, infeasible_pair: InfeasiblePair) -> LinearConstraint:
     """At most one of two edges for each pass of the header, or in the call."""
     edges = tuple((edge, 1) for edge in dict.fromkeys((infeasible_pair.first, infeasible_pair.second)))
@@ -302,6 +350,15 @@ class Bounded:
         """What is to be proved."""
         return self.prepared.request
 
+    def keeping(self, kept: Kept) -> Bounded:
+        """As `Prepared.keeping`."""
+        return replace(self, prepared=self.prepared.keeping(kept))
+
+    def counting(self) -> Bounded:
+        """The same with misses of data counted for the whole call, where they can be."""
+        prepared = self.prepared
+        return replace(self, prepared=replace(prepared, data=prepared.counted or prepared.data))
+
     def solved(self, unit: Unit, *, counted: bool = True) -> Solved:
         """The flow problem in ``unit`` and its solution; see `flow_system.solve` for ``counted``.
 
@@ -331,16 +388,27 @@ class Bounded:
         """Calls of functions by themselves, at what each costs."""
         summaries = self.prepared.calls.of(self.prepared.values)
         for one in self.trees:
-            own = (summary.trees[unit].each for key, summary in summaries.items() if key.target == one.address)
+            kept = self.prepared.kept
+            own = (summary.cost(unit, kept).each for key, summary in summaries.items() if key.target == one.address)
             yield AuxiliaryVariable(one.variable, max(own))
 
     def _shared_misses(self) -> tuple[tuple[AuxiliaryVariable, ...], tuple[LinearConstraint, ...]]:
         """Misses that are limited over several blocks."""
         data, fetches = self.prepared.data, self.prepared.fetches
         fill = fetch_cycles(1, self.request.target)
-        auxiliaries = (*data.auxiliaries, *(AuxiliaryVariable(name, fill) for name in fetches.auxiliaries))
+        kept = (
+            ()
+            if self.prepared.kept is None or self.prepared.is_callee
+            else (tuple(kept_misses(self.prepared.kept, self.request.target)))
+        )
+        auxiliaries = (
+            *data.auxiliaries,
+            *(AuxiliaryVariable(name, fill) for name in fetches.auxiliaries),
+            *(auxiliary for auxiliary, _ in kept),
+        )
         return auxiliaries, (
             *data.constraints,
+            *(constraint for _, constraint in kept),
             *(constraint for constraints in fetches.auxiliaries.values() for constraint in constraints),
         )
 
@@ -358,7 +426,8 @@ class Bounded:
         return block_cycles(block, costs) + waiting
 
     def _edge_cost(self, edge: Edge, unit: Unit, costs: Costs) -> int:
-        called = max((one.most[unit] for one in self.prepared.calls.on(self.prepared.values, edge)), default=0)
+        calls, kept = self.prepared.calls.on(self.prepared.values, edge), self.prepared.kept
+        called = max((one.cost(unit, kept).most for one in calls), default=0)
         if unit == "instructions":
             return called
         misses = self.prepared.fetches.edges.get(edge, 0)
@@ -445,58 +514,3 @@ class Bounded:
 
 def _place(point: Point) -> tuple[int, str, int]:
     return point.block.address, point.function.name, point.block.end_address
-
-
-def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
-    """The certificates, with the records that let the checker follow the code, the caches and what is aligned.
-
-    The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
-    there where memory is known at entry.
-    """
-    is_known = request.initial is not None and request.initial.content
-    if stage.prepared.calls.of(stage.prepared.values) or is_known:
-        return stage.certificate(instructions, ()), stage.certificate(cycles)
-    ranges = argument_ranges(request.facts, request.entry, request.image, stage.parameters)
-    arguments: dict[Place, Value] = {
-        name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
-    }
-    arguments |= followed_words(request.facts, request.image, stage.parameters)
-    keeps = bool(stage.prepared.values.saving)
-    values, lines = stage.prepared.values, stage.prepared.data.lines
-    listed = {one.id for one in assumptions(request.facts, request.image, request.target, values, lines)}
-    told = {"is_separate": "stack-separation" in listed}
-    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps, **told)
-    code = Code(request.image, {one.address: one for one in request.instructions})
-    graph = flow_graph(instructions.problem, found.excluded)
-    is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
-    try:
-        saving = saving_stores(code.image, code.instructions) if keeps else {}
-        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving, **told)
-    except VerificationError:
-        unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
-        return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
-    pairs = FollowedPairs(code, graph, found.invariants, coverage)
-    instructions = _by_followed_pairs(instructions, pairs)
-    if not is_traced:
-        cycles = _by_followed_pairs(cycles, pairs)
-        return stage.certificate(instructions, found.lines()), stage.certificate(cycles)
-    assumed = lines.assumed if lines else frozenset[int]()
-    annotated = cache_annotations(
-        cycles.problem,
-        cycles.solution,
-        replace(pairs, graph=flow_graph(cycles.problem, found.excluded)),
-        costs={one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)},
-        target=request.target,
-        asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
-        counted=stage.counted(),
-        crosses_no_line=assumed.__contains__,
-    )
-    cycles = Solved(annotated.problem, annotated.solution)
-    return stage.certificate(instructions, found.lines()), stage.certificate(
-        cycles, annotation_lines(annotated.annotations)
-    )
-
-
-def _by_followed_pairs(solved: Solved, pairs: FollowedPairs) -> Solved:
-    found = followed_solution(solved.problem, solved.solution, pairs.unfollowed)
-    return solved if found is None else replace(solved, solution=found)

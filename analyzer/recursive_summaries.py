@@ -10,10 +10,13 @@ depth, so by induction over the depth each call does what was supposed. Of the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
-from wcet_probe.analyzer.call_summaries import CallSummaries, CallSummary, WiderKeyError
+from wcet_probe.analyzer.call_summaries import CallCost, CallSummaries, CallSummary, WiderKeyError
+from wcet_probe.analyzer.dcache.footprints import ANYWHERE
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, edge_name, point_name
+from wcet_probe.analyzer.kept_lines import Footprint, Kept
 from wcet_probe.analyzer.loops.bounds import no_bound
 from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.recursive_calls import tail_calls, tree_cost
@@ -60,15 +63,24 @@ def counted_summary(  # noqa: PLR0917  the function, and how its parts are prove
         values = prepared.values
         names = {index: point_name(values.graph.points[index]) for index in sorted(values.states)}
         inside = [one.edge for one in values.edges.values() for call in one.calls if call.key.target == key.target]
-        trees = {
-            unit: tree_cost(
-                stage.problem(unit),
-                {edge_name(names, edge) for edge in inside},
-                {edge_name(names, edge) for edge in _back_edges(values, repeated)},
-                expected,
-            )
-            for unit in UNITS
-        }
+        ways = (
+            {edge_name(names, edge) for edge in inside},
+            {edge_name(names, edge) for edge in _back_edges(values, repeated)},
+            expected,
+        )
+        trees = {unit: tree_cost(stage.problem(unit), *ways) for unit in UNITS}
+
+        itself = calls.supposed[key.target]
+
+        @cache
+        def keeping(kept: Kept) -> CallCost:
+            calls.supposed[key.target] = itself  # its calls of itself cost nothing here, either
+            try:
+                tree = tree_cost(stage.keeping(kept).problem("cycles"), *ways)
+            finally:
+                calls.supposed.pop(key.target)
+            return CallCost(tree.first, tree.each)
+
         by_type = [
             loop
             for loop in stage.loops.by_type
@@ -89,6 +101,8 @@ def counted_summary(  # noqa: PLR0917  the function, and how its parts are prove
             deciding=registers,
             analysed=prepared.analysed,
             trees=trees,
+            footprint=stage.prepared.footprint,
+            keeping=keeping,
         )
     finally:
         calls.supposed.pop(key.target, None)
@@ -105,7 +119,8 @@ def _settled(
     wanted = key._replace(below=key.pointers)
     inner = supposed(wanted)
     for number in range(_MOST_ROUNDS):
-        summary = CallSummary(inner, dict.fromkeys(UNITS, 0), (), (), (), frozenset(), registers)
+        itself = Footprint(frozenset(), ANYWHERE)
+        summary = CallSummary(inner, dict.fromkeys(UNITS, 0), (), (), (), frozenset(), registers, footprint=itself)
         calls.supposed[key.target] = wanted, summary
         try:
             prepared = analysed(wanted)

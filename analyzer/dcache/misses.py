@@ -40,7 +40,7 @@ The loop's node is new in each round (point 3): a fill of 209 cycles each time. 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
@@ -48,6 +48,8 @@ from typing import NamedTuple
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
+from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints
+from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
 from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
@@ -82,6 +84,8 @@ class DataMisses:
         counted: of each access of a point, in order, the address of its instruction (None: a fetch), and the auxiliary
             variable that its misses are counted by; None where each is charged.
         classes: of addresses, where there is no cache and it costs that an access is unaligned; else None.
+        counting: the same where it is known that no lines but some are accessed, and none of them is evicted then, but
+            for strays and by them (`footprints`); None where that changes nothing.
     """
 
     points: Mapping[int, int]
@@ -91,6 +95,7 @@ class DataMisses:
     lines: SymbolicBlocks | None
     counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
     classes: AddressClasses | None = None
+    counting: Callable[[KeptLines, Strays], DataMisses] | None = field(default=None, compare=False, repr=False)
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -120,7 +125,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     allocated, refetches = allocated_lines(values, named, analysis), Refetches(config.sets, config.line_bytes)
     costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
     left = _left(values, steps)
-    sharing: dict[int, list[tuple[_Step, _Counted | None]]] = {}
+    sharing: dict[int, list[tuple[_Step, _Counted | None, bool]]] = {}
     for point, own in steps.items():
         is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
@@ -128,20 +133,42 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
                 found = costs.add_fetch(point, step, verdict)
             else:
                 found = costs.add(point, step.line, step.access, verdict, is_resident=is_resident)
-            sharing.setdefault(point, []).append((step, found))
+            is_charged = found is None and step.access is not None and step.line.fills and not verdict.is_hit
+            sharing.setdefault(point, []).append((step, found, is_charged))
             is_resident = _stays_resident(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
-            place.misses[point] += lines.groups[group].most_lines(granules, config.line_bytes)
+            most = lines.groups[group].most_lines({granule for granule, _ in granules}, config.line_bytes)
+            place.add(point, {address for _, address in granules}, most)
     names = costs.variable_names()
-    counted = {
-        point: tuple(
-            (step.access.instruction_address if step.access else None, names.get(own) if own is not None else None)
-            for step, own in each
-        )
-        for point, each in sharing.items()
-    }
-    return replace(costs.result(lines), counted=counted)
+
+    def result(kept: KeptLines | None, strays: Strays) -> DataMisses:
+        passing = Counter((point, access.instruction_address) for point in steps for access in lines.accesses(point))
+        by_strays = {
+            names.get(own)
+            for point, each in sharing.items()
+            for step, own, _ in each
+            if step.access is not None and own is not None and (point, step.access.instruction_address) in strays
+        }
+        bounds = None if kept is None else KeptMisses(kept, {one: passing[one] for one in strays}, by_strays)
+        apart = KEPT if kept is not None else None
+        counted = {
+            point: tuple(
+                (
+                    step.access.instruction_address if step.access else None,
+                    names.get(own)
+                    if own is not None
+                    else apart
+                    if is_charged and step.access and (point, step.access.instruction_address) not in strays
+                    else None,
+                )
+                for step, own, is_charged in each
+            )
+            for point, each in sharing.items()
+        }
+        return replace(costs.with_kept(bounds).result(lines), counted=counted)
+
+    return replace(result(None, frozenset()), counting=None if target.unified_cache or costs.is_visited else result)
 
 
 _Counted = Shared | Objects | LineChanges | Refetched
@@ -201,22 +228,6 @@ def _steps(
 
 
 @dataclass(slots=True)
-class _Charge:
-    """Cycles and misses by point, and granules of accesses that are persistent in a block only, by point and group."""
-
-    cycles: Counter[int] = field(default_factory=Counter)
-    misses: Counter[int] = field(default_factory=Counter)
-    local: dict[tuple[int, int], set[int]] = field(default_factory=dict)
-
-    def total(self, fill_cycles: int) -> Mapping[int, int]:
-        """Cycles by point, a miss being a fill."""
-        cycles = Counter(self.cycles)
-        for point, count in self.misses.items():
-            cycles[point] += count * fill_cycles
-        return cycles
-
-
-@dataclass(slots=True)
 class _Costs:
     """What was found of the accesses so far.
 
@@ -227,6 +238,7 @@ class _Costs:
         pointers: what flow facts say.
         allocated: as `allocated_before` has it.
         refetches: fetches that may miss each time.
+        kept: the lines that may be accessed, if none of them is evicted then but by strays (`footprints`); else None.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         first_touches: how many there are in each execution of a point.
@@ -248,8 +260,9 @@ class _Costs:
     pointers: PointerFacts
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]]
     refetches: Refetches
-    inside: _Charge = field(default_factory=_Charge)
-    leaving: _Charge = field(default_factory=_Charge)
+    kept: KeptMisses | None = None
+    inside: Charge = field(default_factory=Charge)
+    leaving: Charge = field(default_factory=Charge)
     first_touches: Counter[int] = field(default_factory=Counter)
     asserted: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
@@ -289,15 +302,15 @@ class _Costs:
                 point, Shared(line if verdict.is_persistent else None, traversed=traversed, objects=objects)
             )
         if line is None:
-            charge.misses[point] += 1
+            charge.add(point, (access.instruction_address,))
         elif verdict.is_persistent:
             is_refilled = traversed is not None and self._is_refilled(traversed) and not touch
             shared = Shared(line, traversed=traversed if is_refilled else None, touch=touch, is_refilled=is_refilled)
             return self._share(point, shared)
         elif verdict.is_persistent_in_block and not touch:
-            charge.local.setdefault((point, line.group), set()).add(line.granule)
+            charge.local.setdefault((point, line.group), set()).add((line.granule, access.instruction_address))
         else:
-            charge.misses[point] += 1
+            charge.add(point, (access.instruction_address,))
             self.asserted[point] += touch is not None
         return None
 
@@ -391,6 +404,9 @@ class _Costs:
             constraints += counted_constraints(f"miss:changes:{number}", points, changes.most)
         others = shared.written.keys() | set(shared.modified)
         names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - others)
+        if self.kept is not None:
+            constraints += kept_constraints(self.inside, self.leaving, self.values.edges, names, self.kept)
+            names.append(KEPT)
         refetched = list(self.refetches.names().values())
         evicting = [*names, *refetched]
         constraints += (self._refill_constraint(one, shared.accesses, evicting) for one in shared.refills)
@@ -413,6 +429,16 @@ class _Costs:
         return DataMisses(
             self.inside.total(fill), self.leaving.total(fill), tuple(auxiliaries), tuple(constraints), lines
         )
+
+    @property
+    def is_visited(self) -> bool:
+        """Whether facts tell which accesses find lines as they were."""
+        return bool(+self.asserted) or any(key.touch for key in self.shared)
+
+    def with_kept(self, kept: KeptMisses | None) -> _Costs:
+        """A copy, in which some lines may be accessed and none of them is evicted then."""
+        inside, leaving = self.inside.copied(), self.leaving.copied()
+        return replace(self, kept=kept, inside=inside, leaving=leaving, single_stores=Counter(self.single_stores))
 
     def _refill_constraint(
         self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]
@@ -478,9 +504,5 @@ class _Costs:
         self, name: str, misses: Mapping[int, int], auxiliaries: Iterable[str], limited: Iterable[tuple[str, int]]
     ) -> LinearConstraint:
         """What is ``limited`` is no more than ``misses`` at points, where points are left, and ``auxiliaries``."""
-        return LinearConstraint(
-            name,
-            tuple((point, -count) for point, count in sorted(misses.items())),
-            tuple((edge, -self.leaving.misses[edge.source]) for edge in self.values.edges if edge.way != "fall"),
-            auxiliaries=(*limited, *((auxiliary, -1) for auxiliary in auxiliaries)),
-        )
+        all_of_them = (*limited, *((auxiliary, -1) for auxiliary in auxiliaries))
+        return fills(name, misses, self.leaving.misses, self.values.edges, all_of_them)

@@ -66,7 +66,13 @@ def with_unaligned_accesses(
             longer = unaligned_cycles(target.unaligned, timing_class, access.size_bytes, *known).most
             if longer:
                 points[point] = points.get(point, 0) + longer * (1 + waiting_cycles(access, target))
-    return replace(data, points=points, classes=None if data.lines else classes)
+    counting = data.counting
+    return replace(
+        data,
+        points=points,
+        classes=None if data.lines else classes,
+        counting=counting and (lambda *kept: with_unaligned_accesses(counting(*kept), values, target, pointers, costs)),
+    )
 
 
 def _class_of(access: Access, classes: AddressClasses, asserted: Asserted) -> Congruence:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.analyzer.walking_pointers import walking
 from tests.end_to_end.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from tests.kernel_suite import KERNELS, SOURCES, Kernel
 from tests.kernel_suite import guest as kernel_guest
@@ -74,7 +75,8 @@ class Analysed:
         data = data_misses(values, target, pointers)
         data = with_unaligned_accesses(data, values, target, pointers, self.prepared.costs)
         stage = replace(self.prepared, request=request, data=data).bounded({})
-        return stage.solved("cycles").solution.certified
+        stages = [stage] if stage.prepared.counted is None else [stage, stage.counting()]
+        return min(one.solved("cycles").solution.certified for one in stages)
 
     def machine(self, target: Target) -> Machine:
         return replace(self.guest, target=target).machine()
@@ -121,14 +123,22 @@ def provable(seed: int, target: str, written: Callable[[int, int], str] = source
             yield one
 
 
-def search(seed: int, target: str, caches: int, runs: int, written: Callable[[int, int], str] = source) -> int:
+def search(
+    seed: int,
+    target: str,
+    caches: int,
+    runs: int,
+    written: Callable[[int, int], str] = source,
+    *,
+    cache_of: Callable[[random.Random], str] = any_cache,
+) -> int:
     """Runs of random functions with random caches, none above its bound."""
     draw, done = random.Random(f"caches {target} {seed}"), 0
     found = list(provable(seed, target, written))
     for one in found:
         others = [draw.choice(found).entry]
         for _ in range(caches):
-            done += check(one, any_cache(draw), [arguments(draw) for _ in range(runs)], others)
+            done += check(one, cache_of(draw), [arguments(draw) for _ in range(runs)], others)
     return done
 
 
@@ -143,6 +153,27 @@ def test_random_programs_stay_within_their_bounds(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_programs_stay_within_their_bounds(target, seed):
     search(seed, target, 25, 4)
+
+
+def roomy_cache(draw: random.Random) -> str:
+    """A cache that most functions fit into, as far as the policy keeps lines."""
+    sets, ways, line = draw.choice((32, 64, 128)), draw.choice((1, 2, 4, 8)), draw.choice((16, 32))
+    policy, write, allocate = draw.choice(POLICIES), draw.choice(("back", "through")), draw.choice(("yes", "no"))
+    return f"d:sets={sets},ways={ways},line={line},policy={policy},write={write},allocate={allocate},seed=1"
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", TARGETS)
+def test_programs_that_fit_into_the_cache_stay_within_their_bounds(target):
+    assert search(11, target, 3, 2, cache_of=roomy_cache) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("written", [source, walking])
+@pytest.mark.parametrize("seed", range(400, 430))
+@pytest.mark.parametrize("target", TARGETS)
+def test_many_programs_that_fit_into_the_cache_stay_within_their_bounds(target, seed, written):
+    search(seed, target, 12, 4, written, cache_of=roomy_cache)
 
 
 UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7", "cortex-m4")

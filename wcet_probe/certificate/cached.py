@@ -42,6 +42,7 @@ _CACHE_REGISTERS = (
 _LEMMAS = (
     (re.compile(r"miss.*:(traversal|sweep).*"), "lines of a strided traversal"),
     (re.compile(r"miss:(objects|changes):.*"), "lines that facts count"),
+    (re.compile(r"miss:kept.*"), "all lines of the call"),
     (re.compile(r"miss:.*:(first|again).*"), "visits that facts tell of"),
     (re.compile(r"(write|modified):.*"), "stores that fill nothing"),
     (re.compile(r"write-backs.*"), "write-backs"),

@@ -1,0 +1,79 @@
+"""Certificates of a solved proof, with records that let the checker follow the code, the caches and alignments.
+
+Words: certificate (docs/explanation/glossary.md).
+
+*Soundness:* none is claimed; the checker tests what they say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from wcet_probe.analyzer.assumptions import assumptions
+from wcet_probe.analyzer.facts.control import argument_ranges
+from wcet_probe.analyzer.facts.memory import asserted_pointers, followed_words
+from wcet_probe.analyzer.ipet.annotated import cache_annotations
+from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
+from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
+from wcet_probe.analyzer.ipet.record_lines import annotation_lines
+from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Solved
+from wcet_probe.certificate.coverage import Code, cover
+from wcet_probe.certificate.numbers import Value, number
+from wcet_probe.certificate.saved_words import saving_stores
+from wcet_probe.certificate.state import Place
+from wcet_probe.errors import VerificationError
+
+
+def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cycles: Solved) -> tuple[str, str]:
+    """The certificates, with the records that let the checker follow the code, the caches and what is aligned.
+
+    The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
+    there where memory is known at entry.
+    """
+    is_known = request.initial is not None and request.initial.content
+    if stage.prepared.calls.of(stage.prepared.values) or is_known:
+        return stage.certificate(instructions, ()), stage.certificate(cycles)
+    ranges = argument_ranges(request.facts, request.entry, request.image, stage.parameters)
+    arguments: dict[Place, Value] = {
+        name: number(one.low, one.low + one.stride * one.steps, one.stride or 1) for name, one in ranges.items()
+    }
+    arguments |= followed_words(request.facts, request.image, stage.parameters)
+    keeps = bool(stage.prepared.values.saving)
+    values, lines = stage.prepared.values, stage.prepared.data.lines
+    listed = {one.id for one in assumptions(request.facts, request.image, request.target, values, lines)}
+    told = {"is_separate": "stack-separation" in listed}
+    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps, **told)
+    code = Code(request.image, {one.address: one for one in request.instructions})
+    graph = flow_graph(instructions.problem, found.excluded)
+    is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
+    try:
+        saving = saving_stores(code.image, code.instructions) if keeps else {}
+        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving, **told)
+    except VerificationError:
+        unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
+        return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
+    pairs = FollowedPairs(code, graph, found.invariants, coverage)
+    instructions = _by_followed_pairs(instructions, pairs)
+    if not is_traced:
+        cycles = _by_followed_pairs(cycles, pairs)
+        return stage.certificate(instructions, found.lines()), stage.certificate(cycles)
+    assumed = lines.assumed if lines else frozenset[int]()
+    annotated = cache_annotations(
+        cycles.problem,
+        cycles.solution,
+        replace(pairs, graph=flow_graph(cycles.problem, found.excluded)),
+        costs={one.address: cost for one, cost in zip(request.instructions, request.costs, strict=True)},
+        target=request.target,
+        asserted=asserted_pointers(request.facts, stage.parameters, request.image, request.sources),
+        counted=stage.counted(),
+        crosses_no_line=assumed.__contains__,
+    )
+    cycles = Solved(annotated.problem, annotated.solution)
+    return stage.certificate(instructions, found.lines()), stage.certificate(
+        cycles, annotation_lines(annotated.annotations)
+    )
+
+
+def _by_followed_pairs(solved: Solved, pairs: FollowedPairs) -> Solved:
+    found = followed_solution(solved.problem, solved.solution, pairs.unfollowed)
+    return solved if found is None else replace(solved, solution=found)

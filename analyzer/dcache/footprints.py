@@ -1,0 +1,193 @@
+"""The data footprint of a call: all lines that it may access, and whether a cache keeps each of them once it is in.
+
+Where no more lines may be accessed in a set than the replacement policy surely keeps, no line of that set is evicted
+after the call has accessed it. If that is so of all sets, the call misses at most once for each line, whatever paths it
+takes and however little is known of what a single access goes to. Some accesses may go anywhere: *strays*. Each of them
+takes a little of that away.
+
+Words: footprint, line, persistence (docs/explanation/glossary.md).
+
+*Soundness:* each access but the strays goes to one of the lines of the footprint: those of all addresses that it may
+have. Addresses of the stack are told by their distance from the stack pointer at entry, whatever that is; they are
+neighbours, so that consecutive lines are in consecutive sets. A line is evicted only after as many other lines of its
+set were accessed since it was, as an LRU set has ways whose content is always in the real one
+(`cache_sets.effective_ways`), k of them. First-in first-out keeps as many lines as it has ways, without strays: were a
+line filled twice, take the first such fill; since the line's first fill each other line of its set was filled once at
+most, and there are fewer of them than it takes to evict the line.
+
+With strays: of m lines of the footprint in a set, m <= k, one misses again only if k others were accessed since it
+was, m - 1 of them of the footprint at most, so k - m + 1 or more strays went to the set in that time. Of one line these
+times do not overlap; so each stray counts for at most m misses, each of which takes k - m + 1 of them.
+
+The index is known by its range: the load may be to any of four lines, in sets of their own.
+
+>>> table = example('''
+... unsigned table[32] __attribute__((aligned(32)));
+... unsigned f(unsigned i) { return table[i & 31] + table[i >> 27]; }''')
+>>> config = table.lines.places.config
+>>> found, strays, _ = data_footprint(table.values, config)
+>>> len(found.numbers), len(strays), kept_lines(found, config)
+(4, 0, KeptLines(number=4, in_a_set=1, strays_for_each=2))
+
+An argument may point anywhere. Two strays to a set, at least, evict one line of it:
+
+>>> table = example('''
+... unsigned table[32] __attribute__((aligned(32)));
+... unsigned f(unsigned *index) { return table[*index & 31]; }''')
+>>> found, strays, _ = data_footprint(table.values, config)
+>>> len(found.numbers), len(strays)
+(4, 1)
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from wcet_probe.analyzer.dcache.pointer_extents import Extent
+from wcet_probe.analyzer.domains.cache_sets import effective_ways
+from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.result import Values
+from wcet_probe.model.target import CacheConfig, Replacement
+
+Strays = frozenset[tuple[int, int]]
+"""Points and addresses of the instructions with accesses that may be anywhere."""
+
+
+class DataFootprint(NamedTuple):
+    """The lines that a call may access, strays apart.
+
+    Attributes:
+        numbers: those of known addresses, as address / line bytes; None where some access may be anywhere, and is not
+            charged as a stray.
+        stack: first byte and end of what may be accessed of the stack, from the stack pointer at entry; None for
+            nothing.
+        has_strays: whether there are other accesses, which are charged apart.
+    """
+
+    numbers: frozenset[int] | None
+    stack: tuple[int, int] | None = None
+    has_strays: bool = False
+
+
+class KeptLines(NamedTuple):
+    """Lines of a footprint that fits into the cache.
+
+    Attributes:
+        number: how many there are.
+        in_a_set: most of them in one set.
+        strays_for_each: the least number of strays that evict one.
+    """
+
+    number: int
+    in_a_set: int
+    strays_for_each: int
+
+
+NOTHING = DataFootprint(frozenset())
+ANYWHERE = DataFootprint(None)
+
+
+def data_footprint(
+    values: Values, config: CacheConfig, extent_of: Callable[[Access], Extent | None] = lambda _: None
+) -> tuple[DataFootprint, Strays, Strays]:
+    """The lines that the points of ``values`` may access, their strays, and the accesses that are not to the stack.
+
+    Calls that are not expanded apart.
+
+    Args:
+        values: accesses by point.
+        config: the cache.
+        extent_of: where an access may begin of which the values tell no range that fits into the cache.
+
+    *Soundness:* as said of the module.
+    """
+    most_bytes = config.sets * config.ways * config.line_bytes
+    spans: dict[Base, set[tuple[int, int]]] = {Base.NUMBER: set(), Base.STACK: set()}
+    strays: set[tuple[int, int]] = set()
+    elsewhere: set[tuple[int, int]] = set()
+    for point, own in values.accesses.items():
+        for access in own:
+            if access.offset.is_bottom:
+                continue  # it has no address, so it does not take place
+            found = _extent(access)
+            if found is None or found.high - found.low >= most_bytes:
+                found = extent_of(access)
+            if found is None or found.high - found.low >= most_bytes:
+                strays.add((point, access.instruction_address))
+            else:
+                if found.base is Base.NUMBER:
+                    elsewhere.add((point, access.instruction_address))
+                spans[found.base].add((found.low, found.high + access.size_bytes))
+    numbers = {
+        number
+        for low, end in spans[Base.NUMBER]
+        for number in range(low // config.line_bytes, (end - 1) // config.line_bytes + 1)
+    }
+    stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
+    static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
+    return united([static, *stack]), frozenset(strays), frozenset(strays | elsewhere)
+
+
+def of_stack(footprint: DataFootprint) -> DataFootprint:
+    """The part of ``footprint`` on the stack, with all other accesses as strays."""
+    if footprint.numbers is None:
+        return footprint
+    return footprint._replace(numbers=frozenset(), has_strays=footprint.has_strays or bool(footprint.numbers))
+
+
+def _extent(access: Access) -> Extent | None:
+    """Where an access may begin, as far as its range of values tells."""
+    if access.base is Base.NUMBER:
+        return Extent(Base.NUMBER, *access.offset.unsigned_range())
+    return Extent(Base.STACK, *access.offset.signed_range()) if access.base is Base.STACK else None
+
+
+def united(footprints: Iterable[DataFootprint]) -> DataFootprint:
+    """All lines of ``footprints``, which are told from one stack pointer.
+
+    *Soundness:* what lies between two parts of the stack counts as well.
+    """
+    numbers: set[int] = set()
+    stack: tuple[int, int] | None = None
+    has_strays = False
+    for one in footprints:
+        if one.numbers is None:
+            return ANYWHERE
+        numbers |= one.numbers
+        has_strays |= one.has_strays
+        if one.stack is not None:
+            stack = one.stack if stack is None else (min(stack[0], one.stack[0]), max(stack[1], one.stack[1]))
+    return DataFootprint(frozenset(numbers), stack, has_strays)
+
+
+def moved(footprint: DataFootprint, offset: int | None) -> DataFootprint:
+    """``footprint`` of a call where the stack pointer has moved by ``offset`` bytes; None if that is unknown."""
+    if footprint.stack is None:
+        return footprint
+    if offset is None:
+        return ANYWHERE
+    return footprint._replace(stack=(footprint.stack[0] + offset, footprint.stack[1] + offset))
+
+
+def kept_lines(footprint: DataFootprint, config: CacheConfig) -> KeptLines | None:
+    """The lines of ``footprint``, if none of them is evicted once it was accessed, but by strays; None if one may be.
+
+    *Soundness:* as said of the module. The lines of the stack may begin in any set, and its first byte anywhere in a
+    line.
+    """
+    if footprint.numbers is None:
+        return None
+    low, end = footprint.stack or (0, 0)
+    on_stack = (end - low + config.line_bytes - 2) // config.line_bytes + 1 if end > low else 0
+    by_set = Counter(number % config.sets for number in footprint.numbers)
+    most = max(by_set.values(), default=0) + -(-on_stack // config.sets)
+    ways = effective_ways(config).must if footprint.has_strays else kept_ways(config)
+    return KeptLines(len(footprint.numbers) + on_stack, most, ways - most + 1) if most <= ways else None
+
+
+def kept_ways(config: CacheConfig) -> int:
+    """How many lines of a set surely stay in the cache once they were accessed, if no others of the set are."""
+    return config.ways if config.replacement is Replacement.FIFO else effective_ways(config).must

@@ -1,0 +1,54 @@
+"""What is charged where it takes place, and what is counted for the whole call."""
+
+from __future__ import annotations
+
+from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints
+from wcet_probe.analyzer.dcache.footprints import KeptLines
+from wcet_probe.analyzer.graph.supergraph import Edge
+
+FALL, TAKEN = Edge(1, 2, "fall", None), Edge(1, 3, "taken", None)
+
+
+def charged(*misses):
+    place = Charge()
+    for point, address in misses:
+        place.add(point, (address,))
+    return place
+
+
+def test_without_strays_all_misses_are_counted_for_the_whole_call():
+    inside, leaving = charged((1, 0x10), (1, 0x14), (2, 0x20)), charged((1, 0x18))
+    kept = KeptMisses(KeptLines(5, 2, 3), {}, ())
+    executed, limit = kept_constraints(inside, leaving, (FALL, TAKEN), ("miss:0.0",), kept)
+    assert not +inside.misses
+    assert not +leaving.misses
+    assert executed.points == ((1, -2), (2, -1))
+    assert executed.edges == ((TAKEN, -1),)
+    assert executed.auxiliaries == ((KEPT, 1),)
+    assert (limit.points, limit.constant) == ((), 5)
+    assert limit.auxiliaries == (("miss:0.0", 1), (KEPT, 1))
+
+
+def test_strays_stay_charged_and_give_others_more_misses():
+    inside = charged((1, 0x10), (1, 0x14), (2, 0x20))
+    inside.add(2, (0x20, 0x14), 2)  # a line that they share in the block
+    kept = KeptMisses(KeptLines(5, 2, 3), {(1, 0x14): 1, (2, 0x20): 2}, {"miss:0.0", None})
+    executed, limit = kept_constraints(inside, Charge(), (FALL, TAKEN), ("miss:0.0", "miss:1.0"), kept)
+    assert +inside.misses == {1: 1, 2: 3}
+    assert executed.points == ((1, -1),)
+    assert limit.points == ((1, -2), (2, -4))
+    assert limit.constant == 15
+    assert limit.auxiliaries == (("miss:1.0", 3), (KEPT, 3))
+
+
+def test_a_copy_is_charged_for_itself():
+    inside = charged((1, 0x10))
+    copy = inside.copied()
+    copy.add(1, (0x10,))
+    assert (inside.misses[1], copy.misses[1]) == (1, 2)
+    assert copy.total(10) == {1: 20}
+
+
+def test_what_leaves_a_point_is_limited_where_it_is_left():
+    limit = fills("some", {2: 3}, {1: 4}, (FALL, TAKEN), (("x", 1),))
+    assert (limit.points, limit.edges, limit.auxiliaries) == (((2, -3),), ((TAKEN, -4),), (("x", 1),))
