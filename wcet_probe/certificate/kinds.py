@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: 0BSD
+"""What a word is made of: null, numbers, an address of the arena or of static data, each with its class modulo 2**n.
+
+A word is any of its *parts*. What a part is made of is asked of how it was computed, not of its value: `ARENA` is the
+arena's start plus numbers, `STATIC` an address of static data plus numbers, or a number that looks like one, unless it
+was loaded; `NEAR` is null plus a number, `MIXED` something of addresses that is none, and of `ANY` nothing is known.
+``given+8`` is an address of the arena that is so far behind the start of the block that the operation is given, and
+`PAYLOAD` one that is a constant, but not told, distance behind it. A part is *loaded* if a word is in it that was
+loaded from the arena, or from a place of static data that is computed: of these the lemmas speak.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import product
+from typing import NamedTuple
+
+from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, difference, either
+from wcet_probe.certificate.numbers import WORD
+
+NULL, NEAR, NUMBER, ARENA, STATIC, MIXED, UNKNOWN = "null", "near", "number", "arena", "static", "mixed", "any"
+GIVEN, PAYLOAD = "given", "payload"
+ZERO = Congruence(MOST_MODULUS, 0)
+_MOST_DISTANCE = 64
+_SMALL_MASK = 0xFFFF
+"""What a mask with none above keeps is a number: no memory lies below."""
+_KEEPING = WORD - 64
+"""A mask from here on clears a few of the lowest bits: what it keeps of an address is one."""
+_PART = re.compile(
+    r"(null|near|number|arena|static|mixed|any|payload|given[+-](?:0|[1-9][0-9]*))(\*?)"
+    r":([1-9][0-9]*):(0|[1-9][0-9]*):([or])([1-9][0-9]*):(0|[1-9][0-9]*)"
+)
+
+
+class Part(NamedTuple):
+    """Words that are made in one way.
+
+    Attributes:
+        kind: of what, see the module.
+        is_loaded: whether a word is in it that the lemmas speak of.
+        value: its class.
+        offset: what was added to the one unknown number that it is made of by sums; None where there are several.
+        root: the class of each of these; only where ``offset`` is None.
+    """
+
+    kind: str
+    is_loaded: bool
+    value: Congruence
+    offset: Congruence | None = ZERO
+    root: Congruence = UNALIGNED
+
+    @property
+    def roots(self) -> Congruence:
+        """The class of each number that it is the sum or difference of: loaded words, arguments and other results."""
+        return self.root if self.offset is None else difference(self.value, self.offset)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is made of no address."""
+        return self.kind in {NULL, NEAR, NUMBER}
+
+    @property
+    def is_arena(self) -> bool:
+        """Whether it is an address of the arena."""
+        return self.kind in {ARENA, PAYLOAD} or self.kind.startswith(GIVEN)
+
+    @property
+    def is_address(self) -> bool:
+        """Whether it is an address of the arena or of static data."""
+        return self.is_arena or self.kind == STATIC
+
+    @property
+    def may_be_number(self) -> bool:
+        """Whether it may be a number that looks like an address of static data."""
+        return self.kind == STATIC and not self.is_loaded
+
+
+Word = tuple[Part, ...]
+"""Parts of different kinds, in order; nothing: there is no such word."""
+ANYTHING: Word = (Part(UNKNOWN, False, UNALIGNED),)
+
+
+def word(parts: Iterable[Part]) -> Word:
+    """The words of ``parts``."""
+    found: dict[tuple[str, bool], Part] = {}
+    for part in parts:
+        if part.kind == UNKNOWN:
+            return ANYTHING
+        key = part.kind, part.is_loaded
+        found[key] = _joined(found[key], part) if key in found else part
+    return tuple(found[key] for key in sorted(found))
+
+
+def _joined(a: Part, b: Part) -> Part:
+    if a == b:
+        return a
+    value = either(a.value, b.value)
+    if a.offset is not None and a.offset == b.offset:
+        return a._replace(value=value)
+    return a._replace(value=value, offset=None, root=either(a.roots, b.roots))
+
+
+def within(one: Word, other: Word) -> bool:
+    """Whether all of ``one`` is in ``other``."""
+    return other == ANYTHING or word((*other, *one)) == other
+
+
+def new(parts: Word, *, is_loaded: bool) -> Word:
+    """``parts`` as what is loaded: a number of its own, and no distance from the block that is given any more."""
+    return word(
+        Part(
+            ARENA if part.is_arena else part.kind,
+            (part.is_loaded or is_loaded or part.kind == STATIC) and part.kind not in {NULL, NEAR, UNKNOWN},
+            part.value,
+        )
+        for part in parts
+    )
+
+
+def known_as(parts: Word, known: Congruence) -> Word:
+    """``parts``, of which ``known`` is known besides."""
+    return tuple(part._replace(value=max(part.value, known)) for part in parts)
+
+
+def followed(address: Word) -> Word:
+    """``address`` where something is accessed: *words-keep-their-kind* says that it is no null and no loaded number."""
+    return tuple(
+        part
+        for part in address
+        if part.kind not in {NULL, NEAR} and not (part.is_loaded and part.kind in {NUMBER, MIXED})
+    )
+
+
+# --------------------------------------------------------------------------------------------------------- computations
+
+
+def added(one: Word, other: Word, *, sign: int = 1, constant: int | None = None) -> Word:
+    """The sum, or for ``sign`` -1 the difference; ``constant`` is ``other`` if that is a known number, as signed."""
+    return one if constant == 0 else word(_added(a, b, sign, constant) for a, b in product(one, other))
+
+
+def _added(a: Part, b: Part, sign: int, constant: int | None) -> Part:
+    term = b.value if sign > 0 else difference(ZERO, b.value)
+    value = difference(a.value, difference(ZERO, term))
+    kind = _kind_of_sum(a, b, sign, None if constant is None else sign * constant)
+    is_loaded = (a.is_loaded or b.is_loaded) and kind not in {NULL, NEAR, UNKNOWN}
+    if constant is None:
+        return Part(kind, is_loaded, value, None, either(a.roots, b.roots))
+    offset = None if a.offset is None else difference(a.offset, difference(ZERO, term))
+    return Part(kind, is_loaded, value, offset, a.root)
+
+
+def _kind_of_sum(a: Part, b: Part, sign: int, constant: int | None) -> str:
+    no_address = UNKNOWN if a.may_be_number or b.may_be_number else MIXED
+    if {UNKNOWN, MIXED} & {a.kind, b.kind}:
+        return UNKNOWN if UNKNOWN in {a.kind, b.kind} else no_address
+    if a.is_number and b.is_number:
+        return NEAR if a.kind in {NULL, NEAR} or (sign > 0 and b.kind in {NULL, NEAR}) else NUMBER
+    if a.is_address and b.is_address:
+        return NUMBER if sign < 0 and a.is_arena == b.is_arena and no_address == MIXED else no_address
+    if a.is_number and sign < 0:
+        return no_address
+    address, number = (a, b) if a.is_address else (b, a)
+    if address.kind == STATIC:  # of a loaded one, a list's head, only what is behind it is an address
+        is_known = number.kind == NULL or (number is b and constant is not None and constant >= 0)
+        return STATIC if is_known or not address.is_loaded else MIXED
+    return _moved(address.kind, constant if number is b else None)
+
+
+def _moved(kind: str, constant: int | None) -> str:
+    """The kind of an address of the arena that a constant is added to; None: something else."""
+    if kind == ARENA or constant is None:
+        return ARENA
+    distance = int(kind.removeprefix(GIVEN)) + constant if kind != PAYLOAD else WORD
+    return PAYLOAD if distance > _MOST_DISTANCE else ARENA if distance < -_MOST_DISTANCE else f"{GIVEN}{distance:+d}"
+
+
+def masked(parts: Word, mask: int) -> Word:
+    """``parts`` without the bits that ``mask`` has not."""
+    return word(_masked(part, mask) for part in parts)
+
+
+def _masked(part: Part, mask: int) -> Part:
+    modulus, residue = part.value.modulus, part.value.residue & mask
+    cleared = Congruence(min(mask & -mask or MOST_MODULUS, MOST_MODULUS), 0)
+    value = max(Congruence(modulus, residue), cleared) if mask >= modulus else Congruence(MOST_MODULUS, residue)
+    if part.kind == NULL or (part.kind != UNKNOWN and mask == 0):
+        return Part(NULL, False, ZERO)
+    if mask <= _SMALL_MASK:
+        return Part(NUMBER, part.is_loaded, value)
+    if mask >= _KEEPING and part.kind != UNKNOWN:
+        return Part(ARENA if part.is_arena else part.kind, part.is_loaded, value)
+    return _made_of((part,), value)
+
+
+def computed(words: Iterable[Word], value: Congruence = UNALIGNED) -> Word:
+    """What is computed from ``words`` in a way that makes no address: *words-keep-their-kind*."""
+    return word(_made_of(parts, value) for parts in product(*words))
+
+
+def _made_of(parts: Iterable[Part], value: Congruence) -> Part:
+    """What is no address; of what is made of one that was not loaded nothing is told."""
+    own = tuple(parts)
+    is_loaded = any(part.is_loaded for part in own)
+    if all(part.is_number for part in own):
+        return Part(NEAR if any(part.kind == NEAR for part in own) else NUMBER, is_loaded, value)
+    if any(part.kind == UNKNOWN or (not part.is_loaded and not part.is_number) for part in own):
+        return ANYTHING[0]
+    return Part(MIXED, True, value)
+
+
+def scaled(parts: Word, factor: int) -> Word:
+    """Numbers times a constant; what else is no address. Facts about pointers speak of no multiples of numbers."""
+    times = min(factor & -factor or MOST_MODULUS, MOST_MODULUS)
+
+    def one(part: Part) -> Part:
+        modulus = min(part.value.modulus * times, MOST_MODULUS)
+        value = Congruence(modulus, part.value.residue * factor % modulus)
+        found = _made_of((part,), value)
+        return found._replace(offset=None, root=ZERO) if found.kind != UNKNOWN else found
+
+    return word(map(one, parts))
+
+
+def power_in(parts: Word) -> int:
+    """A power of two that divides all of ``parts``."""
+    return min((either(part.value, ZERO).modulus for part in parts), default=1)
+
+
+# ----------------------------------------------------------------------------------------------------------------- text
+
+
+def text_of(parts: Word) -> str:
+    """``parts`` as the records of a certificate have them."""
+    return " ".join(map(_text_of, parts))
+
+
+def _text_of(part: Part) -> str:
+    way, (modulus, residue) = ("r", part.root) if part.offset is None else ("o", part.offset)
+    return f"{part.kind}{'*' * part.is_loaded}:{part.value.modulus}:{part.value.residue}:{way}{modulus}:{residue}"
+
+
+def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
+    """The word that records have as ``text``.
+
+    Raises:
+        VerificationError: by ``demand``, there is no such word.
+    """
+    parts = []
+    for one in text.split():
+        match = _PART.fullmatch(one)
+        demand(match, f"{one} is no part of a word")
+        assert match is not None  # noqa: S101  (told above)
+        kind, star, *digits = match.groups()
+        demand(all(len(each) <= len(str(MOST_MODULUS)) for each in digits if each not in "or"), f"{one} is too large")
+        value, other = (_class_of(digits[:2], demand), _class_of(digits[3:], demand))
+        is_offset = digits[2] == "o"
+        parts.append(Part(kind, bool(star), value, other if is_offset else None, UNALIGNED if is_offset else other))
+    found = tuple(parts)
+    demand(found and word(found) == found, f"{text} is no word")
+    return found
+
+
+def _class_of(digits: list[str], demand: Callable[[object, str], None]) -> Congruence:
+    modulus, residue = map(int, digits)
+    is_class = modulus & modulus - 1 == 0 and residue < modulus <= MOST_MODULUS
+    demand(is_class, f"{residue} modulo {modulus} is no class")
+    return Congruence(modulus, residue)
