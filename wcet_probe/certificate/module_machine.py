@@ -1,0 +1,449 @@
+# SPDX-License-Identifier: 0BSD
+"""The checker's machine, as it follows besides of what words are made (`kinds`): a module's operations, one by one.
+
+What the cells of the allocator's memory hold is told from outside; a load gives what the cells tell that it may go to,
+and each store is handed on. Which word an access goes to is asked of its address: a number in the image's data, or,
+by *objects-apart*, what it is made of. The block that free is given belongs to the caller until the call: what is
+loaded at a constant distance behind its start may be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from functools import reduce
+from itertools import product
+from typing import NamedTuple
+
+from wcet_probe.certificate import powerpc
+from wcet_probe.certificate.computations import Computation, computation, mask_of
+from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, either, residue_of
+from wcet_probe.certificate.kinds import (
+    ANYTHING,
+    ARENA,
+    GIVEN,
+    NULL,
+    NUMBER,
+    PAYLOAD,
+    STATIC,
+    UNKNOWN,
+    ZERO,
+    Part,
+    Word,
+    added,
+    computed,
+    followed,
+    known_as,
+    masked,
+    new,
+    power_in,
+    scaled,
+    word,
+)
+from wcet_probe.certificate.machine import Machine, Outcome
+from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
+from wcet_probe.certificate.operands import NUMBER as DIGITS
+from wcet_probe.certificate.state import Comparison, Place, State
+from wcet_probe.model.image import Image, Segment
+from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
+from wcet_probe.model.target import Isa
+
+ARENA_BYTES = 64
+"""Words of the arena are told apart by their address modulo this."""
+_WORD_BYTES = 4
+_AROUND = 1 << 16
+"""So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
+REST = "static"
+"""The cell of all words of static data that have none of their own."""
+_NUMBER_WORD: Word = (Part(NUMBER, False, UNALIGNED),)
+_NO_NUMBER: Word = (Part(NUMBER, False, ZERO, ZERO),)
+
+
+def constant_word(image: Image, value: int) -> Word:
+    """The word ``value``: null, a number, an address of static data, or what nobody can tell from one of the code."""
+    known = Congruence(MOST_MODULUS, value % MOST_MODULUS)
+    if value == 0:
+        return (Part(NULL, False, known, known),)
+    ends = [(one.writable, one.address, one.address + one.size_bytes) for one in image.segments]
+    near = {writable for writable, low, high in ends if low - _AROUND <= value <= high + _AROUND}
+    inside = {writable for writable, low, high in ends if low <= value <= high}
+    kind = NUMBER if not near else STATIC if (inside or near) == {True} else UNKNOWN
+    return (Part(kind, False, known, known),)
+
+
+class Reached(NamedTuple):
+    """The cells that an access may go to.
+
+    Attributes:
+        cells: their names.
+        is_whole: whether it is surely one aligned word.
+        is_told: whether its place is known as a number.
+    """
+
+    cells: frozenset[str]
+    is_whole: bool
+    is_told: bool = False
+
+
+class Combined(NamedTuple):
+    """In the place of what flags compare: a bit of a condition field was computed from two others, of these fields."""
+
+    compute: Callable[[bool, bool], bool]
+    bit: int
+    operands: tuple[int, int]
+    fields: tuple[Comparison | None, Comparison | None]
+
+
+class Followed(NamedTuple):
+    """An access of the instruction at ``address``, and what is known of the numbers that its address is made of."""
+
+    address: int
+    roots: Congruence | None
+
+
+class ModuleMachine(Machine):
+    """A machine that follows what words are made of.
+
+    Attributes:
+        stored: is told of what is stored in a cell, and by which instruction.
+        followed: where accesses go, but for those to the stack and to places that are known as numbers.
+        unknown: instructions with a store of which nobody knows where it goes.
+    """
+
+    behind_nothing: Word = ANYTHING
+    """What is loaded by an address that is made of nothing that could be one."""
+
+    def __init__(
+        self, image: Image, cells: Mapping[str, Word], stored: Callable[[str, Word, int], None]
+    ) -> None:  # fmt: skip
+        """``cells`` tell what the allocator's memory holds; of a cell that is not told nothing is known."""
+        super().__init__(image)
+        self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
+        self._cells = cells
+        self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
+        self._before = State({})
+        self._instruction: Instruction | None = None
+        self._addresses: dict[int, tuple[Value, Word, Word]] = {}
+        self._transfers, self._is_told = 0, True
+        self._tests: dict[object, tuple[object, int]] = {}
+        self._unions: dict[object, tuple[object, object]] = {}
+
+    # -------------------------------------------------------------------------------------------------------- words
+
+    def word_in(self, state: State, place: Place) -> Word:
+        """What ``place`` holds."""
+        return self.narrowed(state.read(place), state.kinds.get(state.name(place), ANYTHING))
+
+    def narrowed(self, value: Value, parts: Word) -> Word:
+        """``parts``, which are known as ``value``, too."""
+        if value.may_be_stack or not value.is_number:
+            return ANYTHING
+        if value.is_constant:
+            return constant_word(self.image, value.low % WORD) if parts else ()
+        known = residue_of(value)
+        if parts == ANYTHING:
+            return (Part(NUMBER, False, known),) if unsigned(value).high < _AROUND else ANYTHING
+        return known_as(tuple(part for part in parts if part.kind != NULL or 0 in value.words()), known)
+
+    def learn(self, state: State) -> None:
+        """What is made of a word whose lowest bits were tested, and are zero."""
+        for one in list(state.flags.values()):
+            if isinstance(one.left, Combined):
+                _learn_bits(state, one.left, {relation for relation, _ in one.holding})
+        zero = {state.name(place) for place, value in state.values.items() if value == constant(0)}
+        zero |= {one.left for one in state.flags.values() if one.left_value == constant(0)}
+        for name in zero & self._tests.keys():
+            self._is_multiple(state, *self._tests[name])
+
+    def _is_multiple(self, state: State, name: object, bits: int) -> None:
+        for part in self._unions.get(name, ()):
+            self._is_multiple(state, part, bits)
+        if name in state.kinds and state.kinds[name] != ANYTHING:
+            state.kinds[name] = known_as(state.kinds[name], Congruence(1 << bits, 0))
+
+    # ------------------------------------------------------------------------------------------------------- memory
+
+    def address_of(self, access: Access, state: State, number_of_access: int = 0) -> Value:
+        """As a machine does; what an address is made of is an address from here on, and no null."""
+        value = Machine.address_of(self, access, state, number_of_access)
+        raw = self._address_word(access, state, number_of_access)
+        found = ANYTHING if value.may_be_stack else followed(self.narrowed(value, raw))
+        self._addresses.setdefault(number_of_access, (value, found, raw))
+        if access.base is not None and access.index is None and not (value.may_be_stack or value.is_constant):
+            own = self.word_in(state, access.base)
+            offset = self._displacement(access, number_of_access)
+            if own != ANYTHING:
+                kept = tuple(one for one in own if followed(self._moved((one,), offset)))
+                state.kinds[state.name(access.base)] = kept
+        return value
+
+    @staticmethod
+    def _displacement(access: Access, number_of_access: int) -> int:
+        return access.displacement + number_of_access * access.bytes_each
+
+    def _moved(self, parts: Word, offset: int) -> Word:
+        return added(parts, constant_word(self.image, offset % WORD), constant=offset) if offset else parts
+
+    def _address_word(self, access: Access, state: State, number_of_access: int) -> Word:
+        if access.align_mask != WORD - 1:
+            return ANYTHING
+        offset = self._displacement(access, number_of_access)
+        if access.base is None:
+            return constant_word(self.image, offset % WORD) if access.index is None else ANYTHING
+        found = self.word_in(state, access.base)
+        if access.index is not None:
+            index, value = self.word_in(state, access.index), state.read(access.index)
+            if access.shift is not Shift.LSL:
+                index = computed([index])
+            elif access.shift_bits:
+                index = scaled(index, 1 << access.shift_bits)
+            sign, known = -1 if access.subtract_index else 1, None
+            if access.shift is Shift.LSL and value.is_number and value.is_constant:
+                known = _signed(value.low << access.shift_bits)
+                index = constant_word(self.image, known % WORD)
+            base = state.read(access.base)
+            if known is None and sign > 0 and base.is_number and base.is_constant:
+                found, index, known = index, found, _signed(base.low)
+            found = added(found, index, sign=sign, constant=known)
+        return self._moved(found, offset)
+
+    def load(self, address: Value, size_bytes: int, state: State, *, is_signed: bool = False) -> tuple[Value, object]:
+        """As a machine does; what is loaded is told by the cells."""
+        made_of = self._next(address)
+        value, name = Machine.load(self, address, size_bytes, state, is_signed=is_signed)
+        if not self._is_of_stack(address, made_of) and name not in state.kinds:
+            state.kinds[name] = self._loaded(address, made_of, size_bytes)
+        return value, name
+
+    def _loaded(self, address: Value, made_of: Word, size_bytes: int) -> Word:
+        if size_bytes < _WORD_BYTES:
+            return _NUMBER_WORD
+        table = self.table(address, size_bytes)
+        if table is not None:
+            return word(part for one in table for part in constant_word(self.image, one))
+        reached = self._reached(address, made_of, size_bytes)
+        if not made_of and self._segment(address) is None:
+            return self.behind_nothing
+        if reached is None or not reached.is_whole or any(_is_payload(part) for part in made_of):
+            return ANYTHING
+        found = word(part for name in sorted(reached.cells) for part in self._cells.get(name, ANYTHING))
+        return new(found, is_loaded=not reached.is_told)
+
+    def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
+        """As a machine does; what is stored is told of each cell that it may go to."""
+        made_of = self._next(address)
+        stored = self.narrowed(value, state.kinds.get(name, ANYTHING))
+        Machine.store(self, address, size_bytes, value, name, state)
+        if self._is_of_stack(address, made_of):
+            return
+        reached = self._reached(address, made_of, size_bytes)
+        assert self._instruction is not None  # noqa: S101  (one is executed)
+        if reached is None:
+            self.unknown.append(self._instruction.address)
+            return
+        stored = new(stored, is_loaded=not reached.is_told) if reached.is_whole else ANYTHING
+        for cell in sorted(reached.cells):
+            self.stored(cell, stored, self._instruction.address)
+
+    def _next(self, address: Value) -> Word:
+        """What the address of the next transfer of this instruction is made of."""
+        known, found, _ = self._addresses.get(self._transfers, (None, ANYTHING, ANYTHING))
+        self._transfers += 1
+        return found if self._is_told and known == address else ANYTHING
+
+    def _is_of_stack(self, address: Value, made_of: Word) -> bool:
+        """Whether an access is to the stack; each that is not to a known place is noted."""
+        is_of_stack = address.base == "stack"
+        if not (address.is_constant if is_of_stack else self._segment(address)):
+            assert self._instruction is not None  # noqa: S101  (one is executed)
+            is_known = not is_of_stack and made_of and all(part.is_address for part in made_of)
+            roots = reduce(either, (part.roots for part in made_of)) if is_known else None
+            self.followed.append(Followed(self._instruction.address, roots))
+        return is_of_stack
+
+    def _segment(self, address: Value) -> Segment | None:
+        """The part of the image that an address, known as a number, is in."""
+        low, high, segments = address.low, address.high, self.image.segments
+        inside = (one for one in segments if one.address <= low and high < one.address + one.size_bytes)
+        return next(inside, None) if address.is_number else None
+
+    def _reached(self, address: Value, made_of: Word, size_bytes: int) -> Reached | None:
+        """The cells that an access may go to; None where nobody knows, and of what is not written."""
+        segment = self._segment(address)
+        if segment is not None:
+            is_inside = address.high + size_bytes <= segment.address + segment.size_bytes
+            if not (segment.writable and is_inside):
+                return None
+            return self._of_static(address.low, address.high, residue_of(address), size_bytes)
+        if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
+            return None
+        statics, arenas = (
+            [part.value for part in made_of if (part.kind == STATIC) == is_it] for is_it in (True, False)
+        )
+        each = [self._of_static(0, WORD, one, size_bytes) for one in statics]
+        each += [_of_arena(one, size_bytes) for one in arenas]
+        return Reached(frozenset().union(*(one.cells for one in each)), all(one.is_whole for one in each))
+
+    def _of_static(self, low: int, high: int, known: Congruence, size_bytes: int) -> Reached:
+        is_whole = _is_whole(known, size_bytes)
+        own = {
+            one
+            for one in self._exact
+            for first in range(one - size_bytes + 1, one + _WORD_BYTES)
+            if low <= first <= high and first % known.modulus == known.residue
+        }
+        is_one = is_whole and low == high and own == {low}
+        names = {f"{REST}:{one:#x}" for one in own} | (set() if is_one else {REST})
+        return Reached(frozenset(names), is_whole, is_one)
+
+    # ------------------------------------------------------------------------------------------------- instructions
+
+    def begin(self, instruction: Instruction, state: State) -> None:
+        """``instruction`` is executed next, in ``state``."""
+        Machine.begin(self, instruction, state)
+        self._instruction, self._before = instruction, state.copy()
+        self._addresses, self._transfers, self._is_told = {}, 0, True
+
+    def havoc(self, instruction: Instruction, state: State, stored: Collection[str] = ()) -> None:
+        """As a machine does; which of its accesses store is not followed, so that only numbers tell where these go."""
+        self._is_told = False
+        loads = [one for one in instruction.accesses if one.kind is not AccessKind.STORE]
+        self.followed += [Followed(instruction.address, None)] * len(loads)
+        Machine.havoc(self, instruction, state, stored)
+
+    def released(self, outcomes: list[Outcome], stack_pointer: str) -> list[Outcome]:
+        """As a machine does; what the instruction has computed is told by what it was computed from."""
+        for outcome in Machine.released(self, outcomes, stack_pointer):
+            state, instruction = outcome.state, self._instruction
+            assert instruction is not None  # noqa: S101  (it was executed)
+            if self.image.isa is Isa.POWERPC and not instruction.accesses:
+                self._combine(instruction, state)
+            for register in sorted(instruction.writes):
+                name = state.name(register)
+                is_old = isinstance(name, str | int) or name in self._before.names.values()
+                if name not in state.kinds and not is_old:
+                    state.kinds[name] = self._result(instruction, register, name)
+        return outcomes
+
+    def _combine(self, instruction: Instruction, state: State) -> None:
+        """Note of what a bit of a condition field was computed, where it is not known."""
+        encoding = self.encoding(instruction.address) or 0
+        compute = powerpc.CONDITION_BITS.get(encoding >> 1 & 0x3FF) if encoding >> 26 == 19 else None
+        bit, one, other = (encoding >> low & 31 for low in (21, 16, 11))
+        if compute is not None and f"cr{bit // 4}" not in state.flags:
+            fields = self._before.flags.get(f"cr{one // 4}"), self._before.flags.get(f"cr{other // 4}")
+            left = Combined(compute, bit, (one, other), fields)
+            state.flags[f"cr{bit // 4}"] = Comparison(left, TOP, None, TOP, is_signed=True)
+
+    def _result(self, instruction: Instruction, register: str, name: object) -> Word:
+        """What an instruction leaves in ``register``, which is called ``name``."""
+        if instruction.accesses:
+            is_first = self.image.isa is Isa.POWERPC or "!" in instruction.text
+            is_moved = is_first and "{" not in instruction.text and register == instruction.accesses[0].base
+            is_moved = is_moved and register not in instruction.loaded and self._is_told
+            return self._addresses[0][2] if is_moved and 0 in self._addresses else ANYTHING
+        found = computation(instruction, register)
+        if found is None:
+            words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
+            return computed(words) if words else ANYTHING
+        self._note(found, name)
+        return self._computed(found)
+
+    def _operand(self, text: str) -> _Operand:
+        """A register or a constant, and what it is if that is known, as a signed number."""
+        value = constant(int(text, 0)) if re.fullmatch(DIGITS, text) else self._before.read(text)
+        parts = constant_word(self.image, value.low) if re.fullmatch(DIGITS, text) else self.word_in(self._before, text)
+        if not (value.is_number and value.is_constant):
+            return parts, None
+        return parts, _signed(value.low)
+
+    def _note(self, found: Computation, name: object) -> None:
+        """Note that a result tells of the lowest bits of an operand, or unites the bits of two."""
+        own = self._before.name(found.operands[0])
+        mask = mask_of(found.name, found.operands[1:])
+        if mask is not None and mask & mask + 1 == 0 and 0 < mask < MOST_MODULUS:
+            self._tests[name] = own, mask.bit_length()
+        is_left = found.name in {"lsl", "slwi"} and re.fullmatch(DIGITS, found.operands[-1])
+        if is_left and 32 - 12 <= int(found.operands[-1], 0) < 32:
+            self._tests[name] = own, 32 - int(found.operands[-1], 0)
+        if found.name in {"or", "orr"} and not found.bits and not re.fullmatch(DIGITS, found.operands[-1]):
+            self._unions[name] = own, self._before.name(found.operands[-1])
+
+    def _computed(self, found: Computation) -> Word:
+        name, texts, shift, bits = found
+        each = [self._operand(text) for text in texts]
+        if bits:
+            last, _ = each[-1]
+            each[-1] = (scaled(last, 1 << bits) if shift == Shift.LSL.value else computed([last])), None
+        mask = mask_of(name, texts[1:])
+        if name in {"and", "bic"} and mask is None and len(each) == 2 and each[1][1] is not None:
+            mask = (each[1][1] if name == "and" else ~each[1][1]) % WORD
+        if mask is not None:
+            return masked(each[0][0], mask)
+        return _summed(name, each) or _multiplied(name, each) or computed([parts for parts, _ in each])
+
+
+_Operand = tuple[Word, int | None]
+"""What an operand is made of, and what it is if that is known, as a signed number."""
+
+
+def _summed(name: str, each: list[_Operand]) -> Word:
+    """A sum or difference; nothing of another computation."""
+    match name, each:
+        case ("add", [(a, int(known)), (b, None)]) | (("add" | "addi"), [(b, _), (a, known)]):
+            return added(b, a, constant=known)
+        case ("sub", [(a, _), (b, known)]) | (("rsb" | "subf" | "subfic"), [(b, known), (a, _)]):
+            return added(a, b, sign=-1, constant=known)
+        case ("neg", [(a, known)]):
+            return added(_NO_NUMBER, a, sign=-1, constant=known)
+    return ()
+
+
+def _multiplied(name: str, each: list[_Operand]) -> Word:
+    """A multiple, or what is shifted to the left; nothing of another computation."""
+    match name, each:
+        case (("lsl" | "slwi"), [(a, _), (_, int(known))]) if 0 <= known < 32:
+            return scaled(a, 1 << known)
+        case (("mul" | "mullw"), [(a, _), (_, int(known))]):
+            return scaled(a, known)
+        case (("lsl" | "slw" | "mul" | "mullw"), [(a, _), (b, _)]):
+            return computed([a, b], Congruence(power_in(a), 0))
+        case ("rlwinm", [(a, _), *_, (_, int(last))]) if 32 - 12 <= last < 32:
+            return computed([a], Congruence(1 << 31 - last, 0))
+    return ()
+
+
+def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
+    """What two bits tell of which another was computed, where that is known by the ``relations`` that hold."""
+    relation = powerpc.RELATIONS[combined.bit % 4] if combined.bit % 4 != 3 else ""
+    if relation not in {*relations, *map(opposite, relations)}:
+        return
+    found = relation in relations
+    pairs = [pair for pair in product((False, True), repeat=2) if combined.compute(*pair) == found]
+    for number, (operand, field) in enumerate(zip(combined.operands, combined.fields, strict=True)):
+        known = {pair[number] for pair in pairs}
+        if len(known) == 1 and field is not None and state.flags.get(f"cr{operand // 4}") == field:
+            told = powerpc.tested(state, operand, 8 * known.pop())
+            if told is not None:
+                state.values, state.flags = told.values, told.flags
+
+
+def _signed(value: int) -> int:
+    return (value + WORD // 2) % WORD - WORD // 2
+
+
+def _is_whole(known: Congruence, size_bytes: int) -> bool:
+    return size_bytes == _WORD_BYTES <= known.modulus and known.residue % _WORD_BYTES == 0
+
+
+def _of_arena(known: Congruence, size_bytes: int) -> Reached:
+    modulus = min(known.modulus, ARENA_BYTES)
+    first = range(known.residue % modulus, ARENA_BYTES, modulus)
+    places = {(one + byte) % ARENA_BYTES // _WORD_BYTES * _WORD_BYTES for one in first for byte in range(size_bytes)}
+    return Reached(frozenset(f"{ARENA}:{one}" for one in places), _is_whole(known, size_bytes))
+
+
+def _is_payload(part: Part) -> bool:
+    """Whether a word there may be one of the block that the operation is given."""
+    is_given = part.kind.startswith(GIVEN)
+    return part.kind == PAYLOAD or (is_given and int(part.kind.removeprefix(GIVEN)) > -_WORD_BYTES)
