@@ -21,8 +21,7 @@ from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.answer.proving import fact_parameters, operation_request
 from wcet_probe.build.program import Program
-from wcet_probe.certificate.asserted import read_asserted
-from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.asserted import parameters_of, read_asserted
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover
 from wcet_probe.certificate.kinds import ANYTHING, Word, new, text_of, word
 from wcet_probe.certificate.module import (
@@ -39,8 +38,9 @@ from wcet_probe.certificate.module import (
     wanted_of,
     ways_of,
 )
-from wcet_probe.certificate.module_machine import ARENA_BYTES, REST, Followed, ModuleMachine, Reached
+from wcet_probe.certificate.module_machine import REST, Followed, ModuleMachine, Reached
 from wcet_probe.certificate.records import read_records
+from wcet_probe.certificate.residues import MODULUS
 from wcet_probe.certificate.state import STATIC, Place, State
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
@@ -112,7 +112,7 @@ class _Seeing(ModuleMachine):
         super().__init__(image, {}, lambda *_: None)
         self._places = seen
 
-    def _of_static(self, low: int, high: int, known: Congruence, size_bytes: int) -> Reached:
+    def _of_static(self, low: int, high: int, known: int, size_bytes: int) -> Reached:
         if low == high and low % 4 == 0:
             self._places.add(low)
         return super()._of_static(low, high, known, size_bytes)
@@ -149,7 +149,7 @@ class _Search:
                 for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
                     pass
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
-        empty |= {f"arena:{place}" for place in range(0, ARENA_BYTES, 4)}
+        empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
         while True:
             self._iterate(sorted(empty))
             nothing = {name for name, parts in self.cells.items() if not parts}
@@ -214,7 +214,7 @@ def _document(
 ) -> Json:  # fmt: skip
     allocator, image = program.allocator, program.image
     asserted = read_asserted(allocator.facts, dict(allocator.sources))
-    parameters = fact_parameters(allocator, program.target, heap_bytes)
+    parameters = parameters_of(asserted, fact_parameters(allocator, program.target, heap_bytes), image)
     spoken_of = accesses_of(asserted, image, found.followed)
     facts = [
         {"where": fact.where, "accesses": len(spoken_of[fact.where])}

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: 0BSD
-"""What a word is made of: null, numbers, an address of the arena or of static data, each with its class modulo 2**n.
+"""What a word is made of: null, numbers, an address of the arena or of static data, each with residues modulo 64.
 
 A word is any of its *parts*. What a part is made of is asked of how it was computed, not of its value: `ARENA` is the
 arena's start plus numbers, `STATIC` an address of static data plus numbers, or a number that looks like one, unless it
-was loaded; `NEAR` is null plus a number, `MIXED` something of addresses that is none, and of `ANY` nothing is known.
-``given+8`` is an address of the arena that is so far behind the start of the block that the operation is given, and
-`PAYLOAD` one that is a constant, but not told, distance behind it. A part is *loaded* if a word is in it that was
-loaded from the arena, or from a place of static data that is computed: of these the lemmas speak.
+was loaded; `NEAR` is null plus a number, `MIXED` a sum of addresses that is none, and of `UNKNOWN` nothing is known.
+What is computed from an address by anything but sums and masks is a number. ``given+8`` is an address of the arena that
+is so far behind the start of the block that the operation is given, and `PAYLOAD` one that is a constant, but not told,
+distance behind it. A part is *loaded* if a word is in it that was loaded from the arena, or from a place of static data
+that is computed: of these the lemmas speak.
 """
 
 from __future__ import annotations
@@ -16,20 +17,33 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import NamedTuple
 
-from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, difference, either
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.numbers import WORD
+from wcet_probe.certificate.residues import (
+    ALL,
+    MODULUS,
+    added_up,
+    each,
+    members,
+    moved,
+    negated,
+    of_class,
+    residue,
+    scaled_by,
+    text_of_residues,
+)
 
 NULL, NEAR, NUMBER, ARENA, STATIC, MIXED, UNKNOWN = "null", "near", "number", "arena", "static", "mixed", "any"
 GIVEN, PAYLOAD = "given", "payload"
-ZERO = Congruence(MOST_MODULUS, 0)
 _MOST_DISTANCE = 64
 _SMALL_MASK = 0xFFFF
 """What a mask with none above keeps is a number: no memory lies below."""
-_KEEPING = WORD - 64
+_KEEPING = WORD - MODULUS
 """A mask from here on clears a few of the lowest bits: what it keeps of an address is one."""
+_RESIDUES = "([1-9][0-9]?):((?:0|[1-9][0-9]?)(?:,(?:0|[1-9][0-9]?))*)"
 _PART = re.compile(
-    r"(null|near|number|arena|static|mixed|any|payload|given[+-](?:0|[1-9][0-9]*))(\*?)"
-    r":([1-9][0-9]*):(0|[1-9][0-9]*):([or])([1-9][0-9]*):(0|[1-9][0-9]*)"
+    r"(null|near|number|arena|static|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
+    rf":{_RESIDUES}:(?:o(0|[1-9][0-9]?)|r{_RESIDUES})"
 )
 
 
@@ -39,21 +53,21 @@ class Part(NamedTuple):
     Attributes:
         kind: of what, see the module.
         is_loaded: whether a word is in it that the lemmas speak of.
-        value: its class.
+        value: its residues.
         offset: what was added to the one unknown number that it is made of by sums; None where there are several.
-        root: the class of each of these; only where ``offset`` is None.
+        root: the residues of each of these; only where ``offset`` is None.
     """
 
     kind: str
     is_loaded: bool
-    value: Congruence
-    offset: Congruence | None = ZERO
-    root: Congruence = UNALIGNED
+    value: int
+    offset: int | None = 0
+    root: int = ALL
 
     @property
-    def roots(self) -> Congruence:
-        """The class of each number that it is the sum or difference of: loaded words, arguments and other results."""
-        return self.root if self.offset is None else difference(self.value, self.offset)
+    def roots(self) -> int:
+        """Residues of each number that it is the sum or difference of: loaded words, arguments and other results."""
+        return self.root if self.offset is None else moved(self.value, -self.offset)
 
     @property
     def is_number(self) -> bool:
@@ -78,7 +92,7 @@ class Part(NamedTuple):
 
 Word = tuple[Part, ...]
 """Parts of different kinds, in order; nothing: there is no such word."""
-ANYTHING: Word = (Part(UNKNOWN, False, UNALIGNED),)
+ANYTHING: Word = (Part(UNKNOWN, False, ALL),)
 
 
 def word(parts: Iterable[Part]) -> Word:
@@ -95,10 +109,10 @@ def word(parts: Iterable[Part]) -> Word:
 def _joined(a: Part, b: Part) -> Part:
     if a == b:
         return a
-    value = either(a.value, b.value)
+    value = a.value | b.value
     if a.offset is not None and a.offset == b.offset:
         return a._replace(value=value)
-    return a._replace(value=value, offset=None, root=either(a.roots, b.roots))
+    return a._replace(value=value, offset=None, root=a.roots | b.roots)
 
 
 def within(one: Word, other: Word) -> bool:
@@ -118,9 +132,9 @@ def new(parts: Word, *, is_loaded: bool) -> Word:
     )
 
 
-def known_as(parts: Word, known: Congruence) -> Word:
-    """``parts``, of which ``known`` is known besides."""
-    return tuple(part._replace(value=max(part.value, known)) for part in parts)
+def known_as(parts: Word, known: int) -> Word:
+    """``parts``, of whose residues ``known`` is known besides."""
+    return tuple(part._replace(value=part.value & known) for part in parts if part.value & known)
 
 
 def followed(address: Word) -> Word:
@@ -141,13 +155,12 @@ def added(one: Word, other: Word, *, sign: int = 1, constant: int | None = None)
 
 
 def _added(a: Part, b: Part, sign: int, constant: int | None) -> Part:
-    term = b.value if sign > 0 else difference(ZERO, b.value)
-    value = difference(a.value, difference(ZERO, term))
+    value = added_up(a.value, b.value if sign > 0 else negated(b.value))
     kind = _kind_of_sum(a, b, sign, None if constant is None else sign * constant)
     is_loaded = (a.is_loaded or b.is_loaded) and kind not in {NULL, NEAR, UNKNOWN}
     if constant is None:
-        return Part(kind, is_loaded, value, None, either(a.roots, b.roots))
-    offset = None if a.offset is None else difference(a.offset, difference(ZERO, term))
+        return Part(kind, is_loaded, value, None, a.roots | b.roots)
+    offset = None if a.offset is None else (a.offset + sign * constant) % MODULUS
     return Part(kind, is_loaded, value, offset, a.root)
 
 
@@ -182,11 +195,9 @@ def masked(parts: Word, mask: int) -> Word:
 
 
 def _masked(part: Part, mask: int) -> Part:
-    modulus, residue = part.value.modulus, part.value.residue & mask
-    cleared = Congruence(min(mask & -mask or MOST_MODULUS, MOST_MODULUS), 0)
-    value = max(Congruence(modulus, residue), cleared) if mask >= modulus else Congruence(MOST_MODULUS, residue)
+    value = each(part.value, lambda one: one & mask)
     if part.kind == NULL or (part.kind != UNKNOWN and mask == 0):
-        return Part(NULL, False, ZERO)
+        return Part(NULL, False, residue(0))
     if mask <= _SMALL_MASK:
         return Part(NUMBER, part.is_loaded, value)
     if mask >= _KEEPING and part.kind != UNKNOWN:
@@ -194,38 +205,35 @@ def _masked(part: Part, mask: int) -> Part:
     return _made_of((part,), value)
 
 
-def computed(words: Iterable[Word], value: Congruence = UNALIGNED) -> Word:
-    """What is computed from ``words`` in a way that makes no address: *words-keep-their-kind*."""
+def united(parts: Word, bits: int) -> Word:
+    """``parts`` with ``bits`` set, which are no addresses any more."""
+    return word(_made_of((part,), each(part.value, lambda one: one | bits)) for part in parts)
+
+
+def computed(words: Iterable[Word], value: int = ALL) -> Word:
+    """What is computed from ``words`` in a way that makes no address: a number."""
     return word(_made_of(parts, value) for parts in product(*words))
 
 
-def _made_of(parts: Iterable[Part], value: Congruence) -> Part:
-    """What is no address; of what is made of one that was not loaded nothing is told."""
+def _made_of(parts: Iterable[Part], value: int) -> Part:
+    """A number; the lemmas speak of it only if they do of all addresses that it is made of."""
     own = tuple(parts)
-    is_loaded = any(part.is_loaded for part in own)
-    if all(part.is_number for part in own):
-        return Part(NEAR if any(part.kind == NEAR for part in own) else NUMBER, is_loaded, value)
-    if any(part.kind == UNKNOWN or (not part.is_loaded and not part.is_number) for part in own):
-        return ANYTHING[0]
-    return Part(MIXED, True, value)
+    is_told = all(part.is_number or (part.is_loaded and part.kind != UNKNOWN) for part in own)
+    if any(part.kind == NEAR for part in own) and all(part.is_number for part in own):
+        return Part(NEAR, False, value)
+    return Part(NUMBER, is_told and any(part.is_loaded for part in own), value)
 
 
 def scaled(parts: Word, factor: int) -> Word:
-    """Numbers times a constant; what else is no address. Facts about pointers speak of no multiples of numbers."""
-    times = min(factor & -factor or MOST_MODULUS, MOST_MODULUS)
-
-    def one(part: Part) -> Part:
-        modulus = min(part.value.modulus * times, MOST_MODULUS)
-        value = Congruence(modulus, part.value.residue * factor % modulus)
-        found = _made_of((part,), value)
-        return found._replace(offset=None, root=ZERO) if found.kind != UNKNOWN else found
-
-    return word(map(one, parts))
+    """Words times a constant, as numbers. Facts about pointers speak of no multiples of numbers."""
+    found = (_made_of((part,), scaled_by(part.value, factor)) for part in parts)
+    return word(part._replace(offset=None, root=residue(0)) for part in found)
 
 
-def power_in(parts: Word) -> int:
-    """A power of two that divides all of ``parts``."""
-    return min((either(part.value, ZERO).modulus for part in parts), default=1)
+def multiples(parts: Word) -> int:
+    """The residues of multiples of ``parts``."""
+    powers = [one & -one or MODULUS for part in parts for one in members(part.value)]
+    return of_class(Congruence(min(powers, default=1), 0))
 
 
 # ----------------------------------------------------------------------------------------------------------------- text
@@ -237,8 +245,8 @@ def text_of(parts: Word) -> str:
 
 
 def _text_of(part: Part) -> str:
-    way, (modulus, residue) = ("r", part.root) if part.offset is None else ("o", part.offset)
-    return f"{part.kind}{'*' * part.is_loaded}:{part.value.modulus}:{part.value.residue}:{way}{modulus}:{residue}"
+    way = f"r{text_of_residues(part.root)}" if part.offset is None else f"o{part.offset}"
+    return f"{part.kind}{'*' * part.is_loaded}:{text_of_residues(part.value)}:{way}"
 
 
 def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
@@ -252,18 +260,21 @@ def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
         match = _PART.fullmatch(one)
         demand(match, f"{one} is no part of a word")
         assert match is not None  # noqa: S101  (told above)
-        kind, star, *digits = match.groups()
-        demand(all(len(each) <= len(str(MOST_MODULUS)) for each in digits if each not in "or"), f"{one} is too large")
-        value, other = (_class_of(digits[:2], demand), _class_of(digits[3:], demand))
-        is_offset = digits[2] == "o"
-        parts.append(Part(kind, bool(star), value, other if is_offset else None, UNALIGNED if is_offset else other))
+        kind, star, modulus, own, offset, *root = match.groups()
+        known = _residues(int(modulus), own)
+        part = (
+            Part(kind, bool(star), known, int(offset))
+            if offset
+            else Part(kind, bool(star), known, None, _residues(int(root[0]), root[1]))
+        )
+        demand(_text_of(part) == one and int(offset or 0) < MODULUS, f"{one} is not how its part is written")
+        parts.append(part)
     found = tuple(parts)
     demand(found and word(found) == found, f"{text} is no word")
     return found
 
 
-def _class_of(digits: list[str], demand: Callable[[object, str], None]) -> Congruence:
-    modulus, residue = map(int, digits)
-    is_class = modulus & modulus - 1 == 0 and residue < modulus <= MOST_MODULUS
-    demand(is_class, f"{residue} modulo {modulus} is no class")
-    return Congruence(modulus, residue)
+def _residues(modulus: int, text: str) -> int:
+    """The residues that are those of ``text`` modulo ``modulus``."""
+    own = set(map(int, text.split(",")))
+    return sum(residue(one) for one in range(MODULUS) if one % modulus in own)

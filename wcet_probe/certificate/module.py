@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, NamedTuple
 
-from wcet_probe.certificate.asserted import Asserted, Fact, lines_of
+from wcet_probe.certificate.asserted import Asserted, Fact, lines_of, parameters_of
 from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.check import OK, OPEN, Binary, Finding
-from wcet_probe.certificate.congruences import UNALIGNED, Congruence, either
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
 from wcet_probe.certificate.flags import Flags, flags_of
 from wcet_probe.certificate.hashes import check_hashes
@@ -30,7 +30,6 @@ from wcet_probe.certificate.kinds import (
     NULL,
     NUMBER,
     STATIC,
-    ZERO,
     Part,
     Word,
     followed,
@@ -40,9 +39,10 @@ from wcet_probe.certificate.kinds import (
     word_of,
 )
 from wcet_probe.certificate.loops import value_of
-from wcet_probe.certificate.module_machine import ARENA_BYTES, REST, Followed, ModuleMachine, constant_word
+from wcet_probe.certificate.module_machine import REST, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, place_of, read_records
+from wcet_probe.certificate.residues import ALL, MODULUS, of_class, residue
 from wcet_probe.certificate.state import STATIC as STATIC_PLACES
 from wcet_probe.certificate.state import Place, State
 from wcet_probe.errors import VerificationError
@@ -54,7 +54,7 @@ ROLES = ("init", "malloc", "free")
 """The operations that the induction is over; the check of the heap is for tests, and no operation."""
 Json = Mapping[str, Any]
 _CELL = re.compile(rf"{ARENA}:(0|[1-9][0-9]?)|{REST}(?::0x([1-9a-f][0-9a-f]{{0,7}}))?")
-_UNKNOWN_NUMBER: Word = (Part(NUMBER, False, UNALIGNED),)
+_UNKNOWN_NUMBER: Word = (Part(NUMBER, False, ALL),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
     first, second = registers(image)
     if role == "free":
         return {first: word(part._replace(kind=f"{GIVEN}+0") if part.kind == ARENA else part for part in block)}
-    argument = (Part(ARENA, False, UNALIGNED),) if role == "init" else _UNKNOWN_NUMBER
+    argument = (Part(ARENA, False, ALL),) if role == "init" else _UNKNOWN_NUMBER
     return {first: argument, second: _UNKNOWN_NUMBER}
 
 
@@ -118,7 +118,7 @@ def returned(machine: ModuleMachine, state: State) -> Word:
     """What malloc returns: *heads-are-no-blocks*."""
     parts = followed(machine.word_in(state, registers(machine.image)[0]))
     blocks = new(tuple(part for part in parts if not (part.is_loaded and part.kind == STATIC)), is_loaded=False)
-    return word((*(part._replace(is_loaded=False) for part in blocks), Part(NULL, False, ZERO)))
+    return word((*(part._replace(is_loaded=False) for part in blocks), Part(NULL, False, residue(0))))
 
 
 def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
@@ -212,7 +212,7 @@ def wanted_of(fact: Fact, parameters: Mapping[str, int]) -> Congruence:
 
 def holds_at(wanted: Congruence, access: Followed) -> bool:
     """Whether the numbers that an address is made of are of the class ``wanted``."""
-    return access.roots is not None and either(wanted, access.roots) == wanted
+    return access.roots is not None and wanted.modulus <= MODULUS and access.roots & ~of_class(wanted) == 0
 
 
 # ---------------------------------------------------------------------------------------------------------------- check
@@ -253,7 +253,7 @@ class _Module:
             match = _CELL.fullmatch(name)
             demand(match, f"{name} is no cell")
             is_word = match and int(match[1] or match[2] or "0", 10 if match[1] else 16) % 4 == 0
-            demand(is_word and (not match or int(match[1] or 0) < ARENA_BYTES), f"the cell {name} is no word")
+            demand(is_word and (not match or int(match[1] or 0) < MODULUS), f"the cell {name} is no word")
         self._block = word_of(document["block"], demand)
         is_block = all(one.kind in {ARENA, NULL} and not one.is_loaded for one in self._block)
         demand(is_block, "what malloc returns is not said to be a block of the arena, or null")
@@ -354,7 +354,7 @@ class _Module:
         if told is None:
             return Finding(name, OPEN, "nothing is told of it")
         demand(told == len(accesses), f"the fact {fact.where} speaks of {len(accesses)} accesses, not of {told}")
-        wanted = wanted_of(fact, self._binary.parameters or {})
+        wanted = wanted_of(fact, parameters_of(self._binary.asserted, self._binary.parameters or {}, self._image))
         for one in accesses:
             demand(holds_at(wanted, one), f"the fact {fact.where} does not hold at {self._image.location(one.address)}")
         words = f"{told} accesses, by numbers that are {wanted.residue} modulo {wanted.modulus}"

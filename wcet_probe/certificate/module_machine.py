@@ -13,11 +13,12 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
 from itertools import product
+from operator import or_
 from typing import NamedTuple
 
 from wcet_probe.certificate import powerpc
 from wcet_probe.certificate.computations import Computation, computation, mask_of
-from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, either, residue_of
+from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.kinds import (
     ANYTHING,
     ARENA,
@@ -27,7 +28,6 @@ from wcet_probe.certificate.kinds import (
     PAYLOAD,
     STATIC,
     UNKNOWN,
-    ZERO,
     Part,
     Word,
     added,
@@ -35,40 +35,40 @@ from wcet_probe.certificate.kinds import (
     followed,
     known_as,
     masked,
+    multiples,
     new,
-    power_in,
     scaled,
+    united,
     word,
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
 from wcet_probe.certificate.operands import NUMBER as DIGITS
+from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
 
-ARENA_BYTES = 64
-"""Words of the arena are told apart by their address modulo this."""
 _WORD_BYTES = 4
 _AROUND = 1 << 16
 """So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
-_NUMBER_WORD: Word = (Part(NUMBER, False, UNALIGNED),)
-_NO_NUMBER: Word = (Part(NUMBER, False, ZERO, ZERO),)
+_NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
+_NO_NUMBER: Word = (Part(NUMBER, False, residue(0)),)
 
 
 def constant_word(image: Image, value: int) -> Word:
     """The word ``value``: null, a number, an address of static data, or what nobody can tell from one of the code."""
-    known = Congruence(MOST_MODULUS, value % MOST_MODULUS)
+    known, offset = residue(value), value % MODULUS
     if value == 0:
-        return (Part(NULL, False, known, known),)
+        return (Part(NULL, False, known, offset),)
     ends = [(one.writable, one.address, one.address + one.size_bytes) for one in image.segments]
     near = {writable for writable, low, high in ends if low - _AROUND <= value <= high + _AROUND}
     inside = {writable for writable, low, high in ends if low <= value <= high}
     kind = NUMBER if not near else STATIC if (inside or near) == {True} else UNKNOWN
-    return (Part(kind, False, known, known),)
+    return (Part(kind, False, known, offset),)
 
 
 class Reached(NamedTuple):
@@ -95,10 +95,10 @@ class Combined(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """An access of the instruction at ``address``, and what is known of the numbers that its address is made of."""
+    """An access of the instruction at ``address``, and the residues of the numbers that its address is made of."""
 
     address: int
-    roots: Congruence | None
+    roots: int | None
 
 
 class ModuleMachine(Machine):
@@ -125,7 +125,7 @@ class ModuleMachine(Machine):
         self._instruction: Instruction | None = None
         self._addresses: dict[int, tuple[Value, Word, Word]] = {}
         self._transfers, self._is_told = 0, True
-        self._tests: dict[object, tuple[object, int]] = {}
+        self._tests: dict[object, tuple[object, Callable[[int], int]]] = {}
         self._unions: dict[object, tuple[object, object]] = {}
 
     # -------------------------------------------------------------------------------------------------------- words
@@ -140,7 +140,7 @@ class ModuleMachine(Machine):
             return ANYTHING
         if value.is_constant:
             return constant_word(self.image, value.low % WORD) if parts else ()
-        known = residue_of(value)
+        known = of_value(value)
         if parts == ANYTHING:
             return (Part(NUMBER, False, known),) if unsigned(value).high < _AROUND else ANYTHING
         return known_as(tuple(part for part in parts if part.kind != NULL or 0 in value.words()), known)
@@ -150,16 +150,20 @@ class ModuleMachine(Machine):
         for one in list(state.flags.values()):
             if isinstance(one.left, Combined):
                 _learn_bits(state, one.left, {relation for relation, _ in one.holding})
-        zero = {state.name(place) for place, value in state.values.items() if value == constant(0)}
-        zero |= {one.left for one in state.flags.values() if one.left_value == constant(0)}
-        for name in zero & self._tests.keys():
-            self._is_multiple(state, *self._tests[name])
+        known = {state.name(place): value for place, value in state.values.items()}
+        known |= {one.left: one.left_value for one in state.flags.values()}
+        for name, (own, compute) in self._tests.items():
+            value = known.get(name)
+            if value is not None and value.is_number and value.is_constant:
+                possible = sum(residue(one) for one in range(MODULUS) if compute(one) % WORD == value.low % WORD)
+                self._is_among(state, own, possible, is_zero=value.low == 0)
 
-    def _is_multiple(self, state: State, name: object, bits: int) -> None:
-        for part in self._unions.get(name, ()):
-            self._is_multiple(state, part, bits)
+    def _is_among(self, state: State, name: object, possible: int, *, is_zero: bool) -> None:
+        """What is called ``name`` has one of these residues; ``is_zero`` tells that bits are not set in it."""
+        for part in self._unions.get(name, ()) if is_zero else ():
+            self._is_among(state, part, possible, is_zero=True)
         if name in state.kinds and state.kinds[name] != ANYTHING:
-            state.kinds[name] = known_as(state.kinds[name], Congruence(1 << bits, 0))
+            state.kinds[name] = known_as(state.kinds[name], possible)
 
     # ------------------------------------------------------------------------------------------------------- memory
 
@@ -257,7 +261,7 @@ class ModuleMachine(Machine):
         if not (address.is_constant if is_of_stack else self._segment(address)):
             assert self._instruction is not None  # noqa: S101  (one is executed)
             is_known = not is_of_stack and made_of and all(part.is_address for part in made_of)
-            roots = reduce(either, (part.roots for part in made_of)) if is_known else None
+            roots = reduce(or_, (part.roots for part in made_of)) if is_known else None
             self.followed.append(Followed(self._instruction.address, roots))
         return is_of_stack
 
@@ -274,7 +278,7 @@ class ModuleMachine(Machine):
             is_inside = address.high + size_bytes <= segment.address + segment.size_bytes
             if not (segment.writable and is_inside):
                 return None
-            return self._of_static(address.low, address.high, residue_of(address), size_bytes)
+            return self._of_static(address.low, address.high, of_value(address), size_bytes)
         if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
             return None
         statics, arenas = (
@@ -284,13 +288,13 @@ class ModuleMachine(Machine):
         each += [_of_arena(one, size_bytes) for one in arenas]
         return Reached(frozenset().union(*(one.cells for one in each)), all(one.is_whole for one in each))
 
-    def _of_static(self, low: int, high: int, known: Congruence, size_bytes: int) -> Reached:
+    def _of_static(self, low: int, high: int, known: int, size_bytes: int) -> Reached:
         is_whole = _is_whole(known, size_bytes)
         own = {
             one
             for one in self._exact
             for first in range(one - size_bytes + 1, one + _WORD_BYTES)
-            if low <= first <= high and first % known.modulus == known.residue
+            if low <= first <= high and known >> first % MODULUS & 1
         }
         is_one = is_whole and low == high and own == {low}
         names = {f"{REST}:{one:#x}" for one in own} | (set() if is_one else {REST})
@@ -360,12 +364,11 @@ class ModuleMachine(Machine):
     def _note(self, found: Computation, name: object) -> None:
         """Note that a result tells of the lowest bits of an operand, or unites the bits of two."""
         own = self._before.name(found.operands[0])
-        mask = mask_of(found.name, found.operands[1:])
-        if mask is not None and mask & mask + 1 == 0 and 0 < mask < MOST_MODULUS:
-            self._tests[name] = own, mask.bit_length()
-        is_left = found.name in {"lsl", "slwi"} and re.fullmatch(DIGITS, found.operands[-1])
-        if is_left and 32 - 12 <= int(found.operands[-1], 0) < 32:
-            self._tests[name] = own, 32 - int(found.operands[-1], 0)
+        mask, last = mask_of(found.name, found.operands[1:]), found.operands[-1]
+        if mask is not None and 0 < mask < MODULUS:
+            self._tests[name] = own, mask.__and__
+        if found.name in {"lsl", "slwi"} and re.fullmatch(DIGITS, last) and 32 - 6 <= int(last, 0) < 32:
+            self._tests[name] = own, (1 << int(last, 0)).__mul__
         if found.name in {"or", "orr"} and not found.bits and not re.fullmatch(DIGITS, found.operands[-1]):
             self._unions[name] = own, self._before.name(found.operands[-1])
 
@@ -380,6 +383,8 @@ class ModuleMachine(Machine):
             mask = (each[1][1] if name == "and" else ~each[1][1]) % WORD
         if mask is not None:
             return masked(each[0][0], mask)
+        if name in {"or", "ori", "orr"} and len(each) == 2 and each[1][1] is not None:
+            return united(each[0][0], each[1][1] % WORD)
         return _summed(name, each) or _multiplied(name, each) or computed([parts for parts, _ in each])
 
 
@@ -407,9 +412,9 @@ def _multiplied(name: str, each: list[_Operand]) -> Word:
         case (("mul" | "mullw"), [(a, _), (_, int(known))]):
             return scaled(a, known)
         case (("lsl" | "slw" | "mul" | "mullw"), [(a, _), (b, _)]):
-            return computed([a, b], Congruence(power_in(a), 0))
-        case ("rlwinm", [(a, _), *_, (_, int(last))]) if 32 - 12 <= last < 32:
-            return computed([a], Congruence(1 << 31 - last, 0))
+            return computed([a, b], multiples(a))
+        case ("rlwinm", [(a, _), *_, (_, int(last))]) if 0 <= last < 32:
+            return computed([a], of_class(Congruence(1 << 31 - last, 0)))
     return ()
 
 
@@ -432,14 +437,14 @@ def _signed(value: int) -> int:
     return (value + WORD // 2) % WORD - WORD // 2
 
 
-def _is_whole(known: Congruence, size_bytes: int) -> bool:
-    return size_bytes == _WORD_BYTES <= known.modulus and known.residue % _WORD_BYTES == 0
+def _is_whole(known: int, size_bytes: int) -> bool:
+    return size_bytes == _WORD_BYTES and known & ~of_class(Congruence(_WORD_BYTES, 0)) == 0
 
 
-def _of_arena(known: Congruence, size_bytes: int) -> Reached:
-    modulus = min(known.modulus, ARENA_BYTES)
-    first = range(known.residue % modulus, ARENA_BYTES, modulus)
-    places = {(one + byte) % ARENA_BYTES // _WORD_BYTES * _WORD_BYTES for one in first for byte in range(size_bytes)}
+def _of_arena(known: int, size_bytes: int) -> Reached:
+    places = {
+        (one + byte) % MODULUS // _WORD_BYTES * _WORD_BYTES for one in members(known) for byte in range(size_bytes)
+    }
     return Reached(frozenset(f"{ARENA}:{one}" for one in places), _is_whole(known, size_bytes))
 
 
