@@ -41,9 +41,10 @@ def with_records(role, change):
     ]
 
 
-@pytest.mark.parametrize("name", ["first-fit", "best-fit"])
-def test_lists_with_tags_beside_their_links_are_checked_in_full(name):
-    given = program(name)
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m7", "arm926ej-s", "cortex-m4"])
+@pytest.mark.parametrize("name", ["kingsley", "first-fit", "best-fit"])
+def test_allocators_are_checked_in_full_on_other_cores(name, target):
+    given = program(name, target=target, multiple_of=4)
     document = module_certificate(given, HEAP_BYTES)
     found = check_module(document, allocator_binary(given, HEAP_BYTES), given.allocator.entry_points)
     assert {one.verdict for one in found} == {OK}

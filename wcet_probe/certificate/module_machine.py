@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from operator import or_
 from typing import NamedTuple
 
-from wcet_probe.certificate import powerpc
+from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.computations import Computation, computation, mask_of
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.kinds import (
@@ -43,6 +44,7 @@ from wcet_probe.certificate.kinds import (
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
+from wcet_probe.certificate.operands import ALWAYS, operands_of
 from wcet_probe.certificate.operands import NUMBER as DIGITS
 from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State
@@ -51,6 +53,8 @@ from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
 
 _WORD_BYTES = 4
+_STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
+"""By how much the base of an access moves behind it."""
 _AROUND = 1 << 16
 """So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
 REST = "static"
@@ -342,16 +346,27 @@ class ModuleMachine(Machine):
     def _result(self, instruction: Instruction, register: str, name: object) -> Word:
         """What an instruction leaves in ``register``, which is called ``name``."""
         if instruction.accesses:
-            is_first = self.image.isa is Isa.POWERPC or "!" in instruction.text
-            is_moved = is_first and "{" not in instruction.text and register == instruction.accesses[0].base
-            is_moved = is_moved and register not in instruction.loaded and self._is_told
-            return self._addresses[0][2] if is_moved and 0 in self._addresses else ANYTHING
-        found = computation(instruction, register)
+            is_moved = register == instruction.accesses[0].base and register not in instruction.loaded
+            return self._written_back(instruction, register) if is_moved and self._is_told else ANYTHING
+        found = computation(_unconditional(instruction, self.image.isa), register)
         if found is None:
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
             return computed(words) if words else ANYTHING
         self._note(found, name)
         return self._computed(found)
+
+    def _written_back(self, instruction: Instruction, register: str) -> Word:
+        """What an access leaves in the register of its address."""
+        if self.image.isa is Isa.POWERPC or "!" in instruction.text:
+            return self._addresses[0][2] if 0 in self._addresses and "{" not in instruction.text else ANYTHING
+        own, step = self.word_in(self._before, register), _STEP.search(instruction.text)
+        if step is not None:
+            return self._moved(own, int(step[1], 0))
+        found = operands_of(_unconditional(instruction, self.image.isa), register)
+        if found is None or found[0] not in {"add", "sub"} or found[2] != 0:
+            return ANYTHING
+        by, known = self._operand(found[1][1])
+        return added(own, by, sign=1 if found[0] == "add" else -1, constant=known)
 
     def _operand(self, text: str) -> _Operand:
         """A register or a constant, and what it is if that is known, as a signed number."""
@@ -379,6 +394,8 @@ class ModuleMachine(Machine):
             last, _ = each[-1]
             each[-1] = (scaled(last, 1 << bits) if shift == Shift.LSL.value else computed([last])), None
         mask = mask_of(name, texts[1:])
+        if name == "and" and len(each) == 2 and each[0][1] is not None:
+            each.reverse()
         if name in {"and", "bic"} and mask is None and len(each) == 2 and each[1][1] is not None:
             mask = (each[1][1] if name == "and" else ~each[1][1]) % WORD
         if mask is not None:
@@ -386,6 +403,16 @@ class ModuleMachine(Machine):
         if name in {"or", "ori", "orr"} and len(each) == 2 and each[1][1] is not None:
             return united(each[0][0], each[1][1] % WORD)
         return _summed(name, each) or _multiplied(name, each) or computed([parts for parts, _ in each])
+
+
+def _unconditional(instruction: Instruction, isa: Isa) -> Instruction:
+    """What an instruction of ARM or Thumb is where it is executed."""
+    if isa is Isa.POWERPC or (instruction.condition == ALWAYS and not instruction.in_it_block):
+        return instruction
+    name, sets_flags, _ = arm.mnemonic(instruction)
+    _, blank, operands = instruction.text.partition(" ")
+    text = f"{name}{'s' * sets_flags}{blank}{operands}"
+    return replace(instruction, text=text, condition=ALWAYS, in_it_block=False)
 
 
 _Operand = tuple[Word, int | None]
