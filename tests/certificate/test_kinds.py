@@ -18,14 +18,15 @@ from wcet_probe.certificate.kinds import (
     UNKNOWN,
     Part,
     added,
+    bitwise,
     computed,
     followed,
     masked,
     multiples,
     new,
     scaled,
+    shifted,
     text_of,
-    united,
     within,
     word,
     word_of,
@@ -117,8 +118,10 @@ def test_multiples_and_what_is_computed_otherwise_are_numbers():
     number, link = (Part(NUMBER, True, of_class(Congruence(4, 2))),), (Part(ARENA, True, EIGHT),)
     assert scaled(number, 12) == (Part(NUMBER, True, of_class(Congruence(16, 8)), None, 1),)
     assert scaled(link, 4) == (Part(NUMBER, True, of_class(Congruence(32, 0)), None, 1),)
-    assert united(number, 1) == (Part(NUMBER, True, of_class(Congruence(4, 3))),)
-    assert united(link, 1) == (Part(NUMBER, True, of_class(Congruence(8, 1))),)
+    one = (Part(NUMBER, False, residue(1), 1),)
+    assert bitwise(operator.or_, number, one) == (Part(NUMBER, True, of_class(Congruence(4, 3))),)
+    assert bitwise(operator.or_, link, one) == (Part(NUMBER, True, of_class(Congruence(8, 1))),)
+    assert shifted(one, (3, 4, 40)) == (Part(NUMBER, False, residue(0) | residue(8) | residue(16)),)
     assert computed([number, link]) == computed([number, number]) == (Part(NUMBER, True, ALL),)
     own, named = (Part(ARENA, False, EIGHT),), (Part(STATIC, False, residue(0)),)
     for one in (own, named, ANYTHING):

@@ -23,6 +23,7 @@ from wcet_probe.certificate.residues import (
     ALL,
     MODULUS,
     added_up,
+    combined,
     each,
     members,
     moved,
@@ -205,14 +206,19 @@ def _masked(part: Part, mask: int) -> Part:
     return _made_of((part,), value)
 
 
-def united(parts: Word, bits: int) -> Word:
-    """``parts`` with ``bits`` set, which are no addresses any more."""
-    return word(_made_of((part,), each(part.value, lambda one: one | bits)) for part in parts)
-
-
 def computed(words: Iterable[Word], value: int = ALL) -> Word:
     """What is computed from ``words`` in a way that makes no address: a number."""
     return word(_made_of(parts, value) for parts in product(*words))
+
+
+def bitwise(operation: Callable[[int, int], int], one: Word, other: Word) -> Word:
+    """What an ``operation`` that works bit by bit makes of two words: a number."""
+    return word(_made_of(pair, combined(operation, pair[0].value, pair[1].value)) for pair in product(one, other))
+
+
+def shifted(parts: Word, amounts: Iterable[int]) -> Word:
+    """Words shifted to the left by one of ``amounts`` of bits, as numbers."""
+    return word(_made_of((part,), scaled_by(part.value, 1 << bits)) for part in parts for bits in amounts)
 
 
 def _made_of(parts: Iterable[Part], value: int) -> Part:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import product
-from operator import or_
+from operator import and_, or_, xor
 from typing import NamedTuple
 
 from wcet_probe.certificate import arm, powerpc
@@ -32,6 +32,7 @@ from wcet_probe.certificate.kinds import (
     Part,
     Word,
     added,
+    bitwise,
     computed,
     followed,
     known_as,
@@ -39,7 +40,7 @@ from wcet_probe.certificate.kinds import (
     multiples,
     new,
     scaled,
-    united,
+    shifted,
     word,
 )
 from wcet_probe.certificate.machine import Machine, Outcome
@@ -53,6 +54,16 @@ from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
 
 _WORD_BYTES = 4
+_BITWISE: Mapping[str, Callable[[int, int], int]] = {
+    "and": and_,
+    "or": or_,
+    "ori": or_,
+    "orr": or_,
+    "eor": xor,
+    "xor": xor,
+    "bic": lambda a, b: a & ~b,
+    "andc": lambda a, b: a & ~b,
+}
 _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
 _AROUND = 1 << 16
@@ -400,8 +411,11 @@ class ModuleMachine(Machine):
             mask = (each[1][1] if name == "and" else ~each[1][1]) % WORD
         if mask is not None:
             return masked(each[0][0], mask)
-        if name in {"or", "ori", "orr"} and len(each) == 2 and each[1][1] is not None:
-            return united(each[0][0], each[1][1] % WORD)
+        if name in _BITWISE and len(each) == 2:
+            return bitwise(_BITWISE[name], each[0][0], each[1][0])
+        amount = self._before.read(texts[-1])
+        if name in {"lsl", "slw"} and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
+            return shifted(each[0][0], amount.words())
         return _summed(name, each) or _multiplied(name, each) or computed([parts for parts, _ in each])
 
 

@@ -60,6 +60,15 @@ def scaled_by(residues: int, factor: int) -> int:
 
 
 @lru_cache(_MOST_REMEMBERED)
+def combined(operation: Callable[[int, int], int], one: int, other: int) -> int:
+    """The residues of what an ``operation`` makes of two numbers that works bit by bit."""
+    found = 0
+    for first in members(one):
+        found |= each(other, lambda second, first=first: operation(first, second))  # type: ignore[misc]
+    return found
+
+
+@lru_cache(_MOST_REMEMBERED)
 def of_class(known: Congruence) -> int:
     """The residues of numbers of a class."""
     modulus = min(known.modulus, MODULUS)
