@@ -138,7 +138,7 @@ class ModuleMachine(Machine):
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
         self._instruction: Instruction | None = None
-        self._addresses: dict[int, tuple[Value, Word, Word]] = {}
+        self._addresses: dict[int, tuple[Value, Word]] = {}
         self._transfers, self._is_told = 0, True
         self._tests: dict[object, tuple[object, Callable[[int], int]]] = {}
         self._unions: dict[object, tuple[object, object]] = {}
@@ -185,9 +185,9 @@ class ModuleMachine(Machine):
     def address_of(self, access: Access, state: State, number_of_access: int = 0) -> Value:
         """As a machine does; what an address is made of is an address from here on, and no null."""
         value = Machine.address_of(self, access, state, number_of_access)
-        raw = self._address_word(access, state, number_of_access)
-        found = ANYTHING if value.may_be_stack else followed(self.narrowed(value, raw))
-        self._addresses.setdefault(number_of_access, (value, found, raw))
+        found = self.narrowed(value, self._address_word(access, state, number_of_access))
+        found = ANYTHING if value.may_be_stack else followed(found)
+        self._addresses.setdefault(number_of_access, (value, found))
         if access.base is not None and access.index is None and not (value.may_be_stack or value.is_constant):
             own = self.word_in(state, access.base)
             offset = self._displacement(access, number_of_access)
@@ -266,7 +266,7 @@ class ModuleMachine(Machine):
 
     def _next(self, address: Value) -> Word:
         """What the address of the next transfer of this instruction is made of."""
-        known, found, _ = self._addresses.get(self._transfers, (None, ANYTHING, ANYTHING))
+        known, found = self._addresses.get(self._transfers, (None, ANYTHING))
         self._transfers += 1
         return found if self._is_told and known == address else ANYTHING
 
@@ -341,7 +341,7 @@ class ModuleMachine(Machine):
                 name = state.name(register)
                 is_old = isinstance(name, str | int) or name in self._before.names.values()
                 if name not in state.kinds and not is_old:
-                    state.kinds[name] = self._result(instruction, register, name)
+                    state.kinds[name] = self._result(instruction, register, name, state)
         return outcomes
 
     def _combine(self, instruction: Instruction, state: State) -> None:
@@ -354,11 +354,11 @@ class ModuleMachine(Machine):
             left = Combined(compute, bit, (one, other), fields)
             state.flags[f"cr{bit // 4}"] = Comparison(left, TOP, None, TOP, is_signed=True)
 
-    def _result(self, instruction: Instruction, register: str, name: object) -> Word:
-        """What an instruction leaves in ``register``, which is called ``name``."""
+    def _result(self, instruction: Instruction, register: str, name: object, state: State) -> Word:
+        """What an instruction leaves in ``register``, which is called ``name``; ``state`` is behind it."""
         if instruction.accesses:
             is_moved = register == instruction.accesses[0].base and register not in instruction.loaded
-            return self._written_back(instruction, register) if is_moved and self._is_told else ANYTHING
+            return self._written_back(instruction, register, state) if is_moved and self._is_told else ANYTHING
         found = computation(_unconditional(instruction, self.image.isa), register)
         if found is None:
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
@@ -366,11 +366,12 @@ class ModuleMachine(Machine):
         self._note(found, name)
         return self._computed(found)
 
-    def _written_back(self, instruction: Instruction, register: str) -> Word:
+    def _written_back(self, instruction: Instruction, register: str, state: State) -> Word:
         """What an access leaves in the register of its address."""
         if self.image.isa is Isa.POWERPC or "!" in instruction.text:
-            return self._addresses[0][2] if 0 in self._addresses and "{" not in instruction.text else ANYTHING
-        own, step = self.word_in(self._before, register), _STEP.search(instruction.text)
+            return self._addresses[0][1] if 0 in self._addresses and "{" not in instruction.text else ANYTHING
+        parts = state.kinds.get(self._before.name(register), ANYTHING)
+        own, step = self.narrowed(self._before.read(register), parts), _STEP.search(instruction.text)
         if step is not None:
             return self._moved(own, int(step[1], 0))
         found = operands_of(_unconditional(instruction, self.image.isa), register)
