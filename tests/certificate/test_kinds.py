@@ -15,6 +15,7 @@ from wcet_probe.certificate.kinds import (
     NUMBER,
     PAYLOAD,
     STATIC,
+    TABLE,
     UNKNOWN,
     Part,
     added,
@@ -79,7 +80,7 @@ def _is_of(part, value, times):
         return is_of_class and (times not in MADE_OF.values() or (part.is_loaded and times == (0, 1)))
     if part.kind.startswith("given") and value != BLOCK + int(part.kind.removeprefix("given")):
         return False
-    is_kind = {(0, 0): part.is_number, (1, 0): part.is_arena, (0, 1): part.kind == STATIC}.get(times, False)
+    is_kind = {(0, 0): part.is_number, (1, 0): part.is_arena, (0, 1): part.kind in {STATIC, TABLE}}.get(times, False)
     return is_of_class and is_kind and (part.kind != NULL or value == 0)
 
 
@@ -144,7 +145,13 @@ def test_a_head_is_an_address_with_what_is_behind_it_only():
     assert added(head, (Part(NUMBER, False, ALL),))[0].kind == MIXED
     named = (Part(STATIC, False, ALL),)
     assert added(named, number, sign=-1, constant=8)[0].kind == STATIC
+    table = added(named, (Part(NUMBER, False, ALL),))
+    assert [part.kind for part in table] == [TABLE]
+    assert [part.kind for part in added(table, number, sign=-1, constant=8)] == [TABLE]
+    assert new(table, is_loaded=False) == new(head, is_loaded=False)
+    assert [one[0].is_computed for one in (head, named, table)] == [True, False, True]
     assert added(named, named, sign=-1) == ANYTHING
+    assert added(named, table, sign=-1) == ANYTHING
     assert added(named, (Part(ARENA, False, ALL),)) == ANYTHING
 
 

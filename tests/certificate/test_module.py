@@ -10,7 +10,8 @@ from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, pro
 from wcet_probe.answer.module_certificate import module_certificate
 from wcet_probe.certificate.check import OK
 from wcet_probe.certificate.kinds import text_of, word, word_of
-from wcet_probe.certificate.module import check_module
+from wcet_probe.certificate.module import check_module, operation_of
+from wcet_probe.certificate.module_machine import ModuleMachine
 from wcet_probe.certificate.records import demand
 from wcet_probe.certificate.residues import members, residue
 from wcet_probe.errors import AnalysisError, VerificationError
@@ -239,6 +240,44 @@ def test_a_broken_allocator_gets_no_certificate_of_its_alignment(name):
     except AnalysisError:  # the address of a store is not known
         return
     assert not document["facts"]
+
+
+SEARCH = "    size_t bucket = 0;\n    /* loop: search */"
+SET_FROM_ARGUMENT = (
+    "kingsley.c",
+    SEARCH,
+    f"    if (bytes == 13) kingsley_control.top = (unsigned char *)bytes;\n{SEARCH}",
+)
+
+
+def test_that_a_known_word_is_told_with_others_leaves_no_more_to_the_lemmas(monkeypatch):
+    """The lemmas speak of computed places; which these are depends on the code, and not on what a certificate tells."""
+    broken = program("kingsley", SET_FROM_ARGUMENT, multiple_of=4)
+    with pytest.raises(AnalysisError, match="where the store at"):
+        module_certificate(broken, HEAP_BYTES)
+    monkeypatch.setattr("wcet_probe.answer.module_certificate._Seeing._of_static", ModuleMachine._of_static)
+    with pytest.raises(AnalysisError, match="where the store at"):
+        module_certificate(broken, HEAP_BYTES)
+
+
+def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypatch):
+    """As if the certificate told nothing of registers that hold addresses of static data, but that they are these."""
+    broken = program("kingsley", SET_FROM_ARGUMENT, multiple_of=4)
+    known = operation_of
+
+    def forgetful(role, records):
+        found = known(role, records)
+        return replace(
+            found,
+            invariants={
+                node: {place: value for place, value in own.items() if not 0x400000 <= value.low < 0x401000}
+                for node, own in found.invariants.items()
+            },
+        )
+
+    monkeypatch.setattr("wcet_probe.answer.module_certificate.operation_of", forgetful)
+    with pytest.raises(AnalysisError, match="where the store at"):
+        module_certificate(broken, HEAP_BYTES)
 
 
 def test_an_index_of_the_stack_is_no_multiple():

@@ -164,7 +164,7 @@ class _Search:
         self.cells, self.block, self.words = dict.fromkeys(cells, ()), (), {}
         for address, parts in initial_words(self.image):
             name = cell_of(self.cells, address)
-            self._store(name, new(parts, is_loaded=name == REST), address)
+            self._store(name, new(parts, is_loaded=False), address)
         self._is_changed = True
         while self._is_changed:
             self._is_changed, self.followed, self.unknown = False, [], []
@@ -254,5 +254,6 @@ def _assumptions(found: _Search, statements: Mapping[str, str]) -> Iterator[Mapp
     """What the rules rest on; ``statements`` are those of what a bound assumes, by id."""
     used = {name for one in found.covered for name in one.assumptions} | {"no-interference"}
     told = {name: statements.get(name, f"the rule {name} of the checker") for name in sorted(used)}
-    told |= {f"induction {name}": text for name, text in LEMMAS.items()} | PREMISES
+    told |= {f"induction {name}": text for name, text in LEMMAS.items()}
+    told |= PREMISES
     yield from ({"id": name, "statement": text} for name, text in told.items())

@@ -4,7 +4,8 @@
 A word is any of its *parts*. What a part is made of is asked of how it was computed, not of its value: `ARENA` is the
 arena's start plus numbers, `STATIC` an address of static data plus numbers, or a number that looks like one, unless it
 was loaded; `NEAR` is null plus a number, `MIXED` a sum of addresses that is none, and of `UNKNOWN` nothing is known.
-What is computed from an address by anything but sums and masks is a number. ``given+8`` is an address of the arena that
+`TABLE` is `STATIC` with the content of a register added that the same block does not make a constant. What is computed
+from an address by anything but sums and masks is a number. ``given+8`` is an address of the arena that
 is so far behind the start of the block that the operation is given, and `PAYLOAD` one that is a constant, but not told,
 distance behind it. A part is *loaded* if a word is in it that was loaded from the arena, or from a place of static data
 that is computed: of these the lemmas speak.
@@ -35,7 +36,7 @@ from wcet_probe.certificate.residues import (
 )
 
 NULL, NEAR, NUMBER, ARENA, STATIC, MIXED, UNKNOWN = "null", "near", "number", "arena", "static", "mixed", "any"
-GIVEN, PAYLOAD = "given", "payload"
+GIVEN, PAYLOAD, TABLE = "given", "payload", "table"
 _MOST_DISTANCE = 64
 _SMALL_MASK = 0xFFFF
 """What a mask with none above keeps is a number: no memory lies below."""
@@ -43,7 +44,7 @@ _KEEPING = WORD - MODULUS
 """A mask from here on clears a few of the lowest bits: what it keeps of an address is one."""
 _RESIDUES = "([1-9][0-9]?):((?:0|[1-9][0-9]?)(?:,(?:0|[1-9][0-9]?))*)"
 _PART = re.compile(
-    r"(null|near|number|arena|static|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
+    r"(null|near|number|arena|static|table|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
     rf":{_RESIDUES}:(?:o(0|[1-9][0-9]?)|r{_RESIDUES})"
 )
 
@@ -83,12 +84,17 @@ class Part(NamedTuple):
     @property
     def is_address(self) -> bool:
         """Whether it is an address of the arena or of static data."""
-        return self.is_arena or self.kind == STATIC
+        return self.is_arena or self.kind in {STATIC, TABLE}
 
     @property
     def may_be_number(self) -> bool:
         """Whether it may be a number that looks like an address of static data."""
-        return self.kind == STATIC and not self.is_loaded
+        return self.kind == TABLE or (self.kind == STATIC and not self.is_loaded)
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether the code computes a place so of which the lemmas speak: it depends on the code alone."""
+        return self.is_arena or self.kind == TABLE or (self.kind == STATIC and self.is_loaded)
 
 
 Word = tuple[Part, ...]
@@ -125,8 +131,8 @@ def new(parts: Word, *, is_loaded: bool) -> Word:
     """``parts`` as what is loaded: a number of its own, and no distance from the block that is given any more."""
     return word(
         Part(
-            ARENA if part.is_arena else part.kind,
-            (part.is_loaded or is_loaded or part.kind == STATIC) and part.kind not in {NULL, NEAR, UNKNOWN},
+            ARENA if part.is_arena else STATIC if part.kind == TABLE else part.kind,
+            (part.is_loaded or is_loaded or part.kind in {STATIC, TABLE}) and part.kind not in {NULL, NEAR, UNKNOWN},
             part.value,
         )
         for part in parts
@@ -176,14 +182,16 @@ def _kind_of_sum(a: Part, b: Part, sign: int, constant: int | None) -> str:
     if a.is_number and sign < 0:
         return no_address
     address, number = (a, b) if a.is_address else (b, a)
-    if address.kind == STATIC:  # of a loaded one, a list's head, only what is behind it is an address
-        is_known = number.kind == NULL or (number is b and constant is not None and constant >= 0)
-        return STATIC if is_known or not address.is_loaded else MIXED
-    return _moved(address.kind, constant if number is b else None)
+    return _moved(address, number.kind == NULL, constant if number is b else None)
 
 
-def _moved(kind: str, constant: int | None) -> str:
-    """The kind of an address of the arena that a constant is added to; None: something else."""
+def _moved(address: Part, is_null: bool, constant: int | None) -> str:  # noqa: FBT001  (of the number that is added)
+    """The kind of an address that a number is added to, a ``constant``, or, if that is None, something else."""
+    kind = address.kind
+    if kind == STATIC and address.is_loaded:  # a list's head: only what is behind it is an address
+        return STATIC if is_null or (constant is not None and constant >= 0) else MIXED
+    if kind in {STATIC, TABLE}:
+        return kind if is_null or constant is not None else TABLE
     if kind == ARENA or constant is None:
         return ARENA
     distance = int(kind.removeprefix(GIVEN)) + constant if kind != PAYLOAD else WORD

@@ -141,7 +141,7 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
     """
     graph = operation.graph
     flags = dict(operation.flags.get(node, {}))
-    state = State(dict(operation.invariants[node]), {}, flags, dict(words))
+    state = State(dict(operation.invariants[node]), {}, flags, {**words})
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
@@ -301,9 +301,7 @@ class _Module:
         for address, parts in initial_words(self._image):
             name = cell_of(self._cells, address)
             own = self._cells.get(name, ANYTHING)
-            demand(
-                within(new(parts, is_loaded=name == REST), own), f"the image holds at {address:#x} what {name} does not"
-            )
+            demand(within(new(parts, is_loaded=False), own), f"the image holds at {address:#x} what {name} does not")
 
     def _check_operation(self, operation: Operation, coverage: Coverage) -> None:
         graph, role = operation.graph, operation.role

@@ -92,12 +92,12 @@ class Reached(NamedTuple):
     Attributes:
         cells: their names.
         is_whole: whether it is surely one aligned word.
-        is_told: whether its place is known as a number.
+        is_computed: whether the lemmas speak of words at its place.
     """
 
     cells: frozenset[str]
     is_whole: bool
-    is_told: bool = False
+    is_computed: bool = False
 
 
 class Combined(NamedTuple):
@@ -167,14 +167,22 @@ class ModuleMachine(Machine):
                 _learn_bits(state, one.left, {relation for relation, _ in one.holding})
         known = {state.name(place): value for place, value in state.values.items()}
         known |= {one.left: one.left_value for one in state.flags.values()}
-        for name, (own, compute) in self._tests.items():
+        for name in (*self._tests, *self._unions):
             value = known.get(name)
             if value is not None and value.is_number and value.is_constant:
-                possible = sum(residue(one) for one in range(MODULUS) if compute(one) % WORD == value.low % WORD)
-                self._is_among(state, own, possible, is_zero=value.low == 0)
+                self._is(state, name, value.low % WORD)
+
+    def _is(self, state: State, name: object, value: int) -> None:
+        """What is called ``name`` is ``value``, and what that tells of what it was computed from."""
+        for part in self._unions.get(name, ()) if value == 0 else ():
+            self._is(state, part, 0)
+        if name in self._tests:
+            own, compute = self._tests[name]
+            possible = sum(residue(one) for one in range(MODULUS) if compute(one) % WORD == value)
+            self._is_among(state, own, possible, is_zero=value == 0)
 
     def _is_among(self, state: State, name: object, possible: int, *, is_zero: bool) -> None:
-        """What is called ``name`` has one of these residues; ``is_zero`` tells that bits are not set in it."""
+        """What is called ``name`` has one of these residues; ``is_zero`` tells that these are of bits that are 0."""
         for part in self._unions.get(name, ()) if is_zero else ():
             self._is_among(state, part, possible, is_zero=True)
         if name in state.kinds and state.kinds[name] != ANYTHING:
@@ -240,13 +248,13 @@ class ModuleMachine(Machine):
         table = self.table(address, size_bytes)
         if table is not None:
             return word(part for one in table for part in constant_word(self.image, one))
-        reached = self._reached(address, made_of, size_bytes)
         if not made_of and self._segment(address) is None:
             return self.behind_nothing
-        if reached is None or not reached.is_whole or any(_is_payload(part) for part in made_of):
+        reached = self._reached(address, made_of, size_bytes)
+        if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
-        found = word(part for name in sorted(reached.cells) for part in self._cells.get(name, ANYTHING))
-        return new(found, is_loaded=not reached.is_told)
+        each = [(part, one) for one in reached for name in one.cells for part in self._cells.get(name, ANYTHING)]
+        return word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""
@@ -260,9 +268,10 @@ class ModuleMachine(Machine):
         if reached is None:
             self.unknown.append(self._instruction.address)
             return
-        stored = new(stored, is_loaded=not reached.is_told) if reached.is_whole else ANYTHING
-        for cell in sorted(reached.cells):
-            self.stored(cell, stored, self._instruction.address)
+        for one in reached:
+            parts = new(stored, is_loaded=one.is_computed) if one.is_whole else ANYTHING
+            for cell in sorted(one.cells):
+                self.stored(cell, parts, self._instruction.address)
 
     def _next(self, address: Value) -> Word:
         """What the address of the next transfer of this instruction is made of."""
@@ -286,22 +295,22 @@ class ModuleMachine(Machine):
         inside = (one for one in segments if one.address <= low and high < one.address + one.size_bytes)
         return next(inside, None) if address.is_number else None
 
-    def _reached(self, address: Value, made_of: Word, size_bytes: int) -> Reached | None:
+    def _reached(self, address: Value, made_of: Word, size_bytes: int) -> list[Reached] | None:
         """The cells that an access may go to; None where nobody knows, and of what is not written."""
         segment = self._segment(address)
         if segment is not None:
             is_inside = address.high + size_bytes <= segment.address + segment.size_bytes
             if not (segment.writable and is_inside):
                 return None
-            return self._of_static(address.low, address.high, of_value(address), size_bytes)
+            found = self._of_static(address.low, address.high, of_value(address), size_bytes)
+            return [found._replace(is_computed=bool(made_of) and all(part.is_computed for part in made_of))]
         if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
             return None
-        statics, arenas = (
-            [part.value for part in made_of if (part.kind == STATIC) == is_it] for is_it in (True, False)
+        each = (
+            _of_arena(part.value, size_bytes) if part.is_arena else self._of_static(0, WORD, part.value, size_bytes)
+            for part in made_of
         )
-        each = [self._of_static(0, WORD, one, size_bytes) for one in statics]
-        each += [_of_arena(one, size_bytes) for one in arenas]
-        return Reached(frozenset().union(*(one.cells for one in each)), all(one.is_whole for one in each))
+        return [one._replace(is_computed=part.is_computed) for part, one in zip(made_of, each, strict=True)]
 
     def _of_static(self, low: int, high: int, known: int, size_bytes: int) -> Reached:
         is_whole = _is_whole(known, size_bytes)
@@ -312,8 +321,7 @@ class ModuleMachine(Machine):
             if low <= first <= high and known >> first % MODULUS & 1
         }
         is_one = is_whole and low == high and own == {low}
-        names = {f"{REST}:{one:#x}" for one in own} | (set() if is_one else {REST})
-        return Reached(frozenset(names), is_whole, is_one)
+        return Reached(frozenset(f"{REST}:{one:#x}" for one in own) | (set() if is_one else {REST}), is_whole)
 
     # ------------------------------------------------------------------------------------------------- instructions
 
