@@ -1,4 +1,7 @@
-"""``wcet-probe facts --prove --certificate`` and ``wcet-probe verify`` of what it writes."""
+"""``wcet-probe facts --prove --certificate`` and ``wcet-probe verify`` of what it writes.
+
+Tests: cli.facts, cli.verify, evidence.modules, answer.module_certificate.
+"""
 
 import json
 

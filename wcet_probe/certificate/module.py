@@ -140,8 +140,8 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         taken: names of the edges that are taken at all.
     """
     graph = operation.graph
-    flags = dict(operation.flags.get(node, {}))
-    state = State(dict(operation.invariants[node]), {}, flags, {**words})
+    flags, kinds = dict(operation.flags.get(node, {})), dict[object, Word](words.items())
+    state = State(dict(operation.invariants[node]), {}, flags, kinds)
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
