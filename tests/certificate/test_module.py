@@ -9,11 +9,13 @@ import pytest
 from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
 from wcet_probe.answer.module_certificate import module_certificate
 from wcet_probe.certificate.check import OK
-from wcet_probe.certificate.kinds import text_of, word, word_of
+from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.instruction_kinds import multiplied, otherwise, summed
+from wcet_probe.certificate.kinds import ANYTHING, Part, text_of, word, word_of
 from wcet_probe.certificate.module import check_module, operation_of
 from wcet_probe.certificate.module_machine import ModuleMachine
 from wcet_probe.certificate.records import demand
-from wcet_probe.certificate.residues import members, residue
+from wcet_probe.certificate.residues import ALL, members, of_class, residue
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.evidence.checking import allocator_binary
 
@@ -208,6 +210,20 @@ def test_what_is_said_where_an_operation_begins_must_be_known_of_the_caller():
             "init", lambda lines, line=line: [one for one in lines if not one.startswith(line[:-20])] + [line]
         )
         refused("not known of the caller|two words", operations=records)
+
+
+def test_what_an_instruction_makes_is_told_of_sums_only_where_it_is_known_to_be_none():
+    link, number = (Part("arena", True, of_class(Congruence(8, 0))),), (Part("number", False, ALL),)
+    assert otherwise([link, number]) == ANYTHING
+    assert otherwise([]) == ANYTHING
+    assert [part.kind for part in otherwise([number, number])] == ["number"]
+    assert summed("neg", [(link, None), (link, None)]) == ANYTHING
+    assert summed("clz", [(link, None)]) is None
+    rotated = [(number, None), (number, 0), (number, 30), (number, 1)]
+    assert multiplied("rlwinm", rotated) is None
+    assert multiplied("rlwinm", [*rotated[:2], (number, 0), (number, 28)]) == (
+        Part("number", False, of_class(Congruence(8, 0))),
+    )
 
 
 @pytest.mark.parametrize(

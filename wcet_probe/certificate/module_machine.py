@@ -11,15 +11,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from functools import reduce
 from itertools import product
-from operator import and_, or_, xor
+from operator import or_
 from typing import NamedTuple
 
-from wcet_probe.certificate import arm, powerpc
+from wcet_probe.certificate import powerpc
 from wcet_probe.certificate.computations import Computation, computation, mask_of
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.instruction_kinds import (
+    BITWISE,
+    Operand,
+    multiplied,
+    otherwise,
+    signed,
+    summed,
+    unconditional,
+)
 from wcet_probe.certificate.kinds import (
     ANYTHING,
     ARENA,
@@ -37,7 +45,6 @@ from wcet_probe.certificate.kinds import (
     followed,
     known_as,
     masked,
-    multiples,
     new,
     scaled,
     shifted,
@@ -45,8 +52,8 @@ from wcet_probe.certificate.kinds import (
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
-from wcet_probe.certificate.operands import ALWAYS, operands_of
 from wcet_probe.certificate.operands import NUMBER as DIGITS
+from wcet_probe.certificate.operands import operands_of
 from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
@@ -54,16 +61,6 @@ from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
 
 _WORD_BYTES = 4
-_BITWISE: Mapping[str, Callable[[int, int], int]] = {
-    "and": and_,
-    "or": or_,
-    "ori": or_,
-    "orr": or_,
-    "eor": xor,
-    "xor": xor,
-    "bic": lambda a, b: a & ~b,
-    "andc": lambda a, b: a & ~b,
-}
 _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
 _AROUND = 1 << 16
@@ -71,7 +68,6 @@ _AROUND = 1 << 16
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 _NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
-_NO_NUMBER: Word = (Part(NUMBER, False, residue(0)),)
 
 
 def constant_word(image: Image, value: int) -> Word:
@@ -226,11 +222,11 @@ class ModuleMachine(Machine):
                 index = scaled(index, 1 << access.shift_bits)
             sign, known = -1 if access.subtract_index else 1, None
             if access.shift is Shift.LSL and value.is_number and value.is_constant:
-                known = _signed(value.low << access.shift_bits)
+                known = signed(value.low << access.shift_bits)
                 index = constant_word(self.image, known % WORD)
             base = state.read(access.base)
             if known is None and sign > 0 and base.is_number and base.is_constant:
-                found, index, known = index, found, _signed(base.low)
+                found, index, known = index, found, signed(base.low)
             found = added(found, index, sign=sign, constant=known)
         return self._moved(found, offset)
 
@@ -367,10 +363,9 @@ class ModuleMachine(Machine):
         if instruction.accesses:
             is_moved = register == instruction.accesses[0].base and register not in instruction.loaded
             return self._written_back(instruction, register, state) if is_moved and self._is_told else ANYTHING
-        found = computation(_unconditional(instruction, self.image.isa), register)
+        found = computation(unconditional(instruction, self.image.isa), register)
         if found is None:
-            words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
-            return computed(words) if words else ANYTHING
+            return otherwise([self.word_in(self._before, one) for one in sorted(instruction.reads)])
         self._note(found, name)
         return self._computed(found)
 
@@ -382,24 +377,24 @@ class ModuleMachine(Machine):
         own, step = self.narrowed(self._before.read(register), parts), _STEP.search(instruction.text)
         if step is not None:
             return self._moved(own, int(step[1], 0))
-        found = operands_of(_unconditional(instruction, self.image.isa), register)
+        found = operands_of(unconditional(instruction, self.image.isa), register)
         if found is None or found[0] not in {"add", "sub"} or found[2] != 0:
             return ANYTHING
         by, known = self._operand(found[1][1])
         return added(own, by, sign=1 if found[0] == "add" else -1, constant=known)
 
-    def _operand(self, text: str) -> _Operand:
+    def _operand(self, text: str) -> Operand:
         """A register or a constant, and what it is if that is known, as a signed number."""
         value = constant(int(text, 0)) if re.fullmatch(DIGITS, text) else self._before.read(text)
         parts = constant_word(self.image, value.low) if re.fullmatch(DIGITS, text) else self.word_in(self._before, text)
         if not (value.is_number and value.is_constant):
             return parts, None
-        return parts, _signed(value.low)
+        return parts, signed(value.low)
 
     def _note(self, found: Computation, name: object) -> None:
         """Note that a result tells of the lowest bits of an operand, or unites the bits of two."""
         own = self._before.name(found.operands[0])
-        mask, last = mask_of(found.name, found.operands[1:]), found.operands[-1]
+        mask, last = None if found.bits else mask_of(found.name, found.operands[1:]), found.operands[-1]
         if mask is not None and 0 < mask < MODULUS:
             self._tests[name] = own, mask.__and__
         if found.name in {"lsl", "slwi"} and re.fullmatch(DIGITS, last) and 32 - 6 <= int(last, 0) < 32:
@@ -420,52 +415,14 @@ class ModuleMachine(Machine):
             mask = (each[1][1] if name == "and" else ~each[1][1]) % WORD
         if mask is not None:
             return masked(each[0][0], mask)
-        if name in _BITWISE and len(each) == 2:
-            return bitwise(_BITWISE[name], each[0][0], each[1][0])
+        if name in BITWISE and len(each) == 2:
+            return bitwise(BITWISE[name], each[0][0], each[1][0])
         amount = self._before.read(texts[-1])
         if name in {"lsl", "slw"} and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
             return shifted(each[0][0], amount.words())
-        return _summed(name, each) or _multiplied(name, each) or computed([parts for parts, _ in each])
-
-
-def _unconditional(instruction: Instruction, isa: Isa) -> Instruction:
-    """What an instruction of ARM or Thumb is where it is executed."""
-    if isa is Isa.POWERPC or (instruction.condition == ALWAYS and not instruction.in_it_block):
-        return instruction
-    name, sets_flags, _ = arm.mnemonic(instruction)
-    _, blank, operands = instruction.text.partition(" ")
-    text = f"{name}{'s' * sets_flags}{blank}{operands}"
-    return replace(instruction, text=text, condition=ALWAYS, in_it_block=False)
-
-
-_Operand = tuple[Word, int | None]
-"""What an operand is made of, and what it is if that is known, as a signed number."""
-
-
-def _summed(name: str, each: list[_Operand]) -> Word:
-    """A sum or difference; nothing of another computation."""
-    match name, each:
-        case ("add", [(a, int(known)), (b, None)]) | (("add" | "addi"), [(b, _), (a, known)]):
-            return added(b, a, constant=known)
-        case ("sub", [(a, _), (b, known)]) | (("rsb" | "subf" | "subfic"), [(b, known), (a, _)]):
-            return added(a, b, sign=-1, constant=known)
-        case ("neg", [(a, known)]):
-            return added(_NO_NUMBER, a, sign=-1, constant=known)
-    return ()
-
-
-def _multiplied(name: str, each: list[_Operand]) -> Word:
-    """A multiple, or what is shifted to the left; nothing of another computation."""
-    match name, each:
-        case (("lsl" | "slwi"), [(a, _), (_, int(known))]) if 0 <= known < 32:
-            return scaled(a, 1 << known)
-        case (("mul" | "mullw"), [(a, _), (_, int(known))]):
-            return scaled(a, known)
-        case (("lsl" | "slw" | "mul" | "mullw"), [(a, _), (b, _)]):
-            return computed([a, b], multiples(a))
-        case ("rlwinm", [(a, _), *_, (_, int(last))]) if 0 <= last < 32:
-            return computed([a], of_class(Congruence(1 << 31 - last, 0)))
-    return ()
+        found = summed(name, each)
+        found = multiplied(name, each) if found is None else found
+        return computed([parts for parts, _ in each]) if found is None else found
 
 
 def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
@@ -481,10 +438,6 @@ def _learn_bits(state: State, combined: Combined, relations: Collection[str]) ->
             told = powerpc.tested(state, operand, 8 * known.pop())
             if told is not None:
                 state.values, state.flags = told.values, told.flags
-
-
-def _signed(value: int) -> int:
-    return (value + WORD // 2) % WORD - WORD // 2
 
 
 def _is_whole(known: int, size_bytes: int) -> bool:
