@@ -420,9 +420,9 @@ class ModuleMachine(Machine):
         amount = self._before.read(texts[-1])
         if name in {"lsl", "slw"} and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
             return shifted(each[0][0], amount.words())
-        found = summed(name, each)
-        found = multiplied(name, each) if found is None else found
-        return computed([parts for parts, _ in each]) if found is None else found
+        made = summed(name, each)
+        made = multiplied(name, each) if made is None else made
+        return computed([parts for parts, _ in each]) if made is None else made
 
 
 def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
