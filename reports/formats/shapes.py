@@ -459,6 +459,53 @@ class ReplayDocument(TypedDict):
     operations: ColumnsShape
 
 
+class ModuleImageShape(TypedDict):
+    """The binary that a module certificate is about."""
+
+    sha256: Sha256
+    compiler: str
+    flags: list[str]
+
+
+class ModuleOperationShape(TypedDict):
+    """An operation of an allocator: its graph and what holds in it, in the records of certificates."""
+
+    role: Literal["init", "malloc", "free"]
+    certificate: str
+
+
+class ModuleFactShape(TypedDict):
+    """A fact whose alignment follows, and at how many accesses of the nodes of the graphs it is used."""
+
+    where: str
+    accesses: Natural
+
+
+class StatementShape(TypedDict):
+    """Something that is taken for granted."""
+
+    id: str
+    statement: str
+
+
+class ModuleDocument(TypedDict):
+    """What an allocator's words are whenever one of its operations begins, to be tested by induction."""
+
+    format: Literal["wcet-probe-module"]
+    version: Literal[1]
+    tool: ToolShape
+    allocator: str
+    parameters: dict[str, int]
+    target: str
+    heap_bytes: Natural
+    image: ModuleImageShape
+    operations: list[ModuleOperationShape]
+    cells: dict[str, str]
+    block: str
+    facts: list[ModuleFactShape]
+    assumptions: list[StatementShape]
+
+
 DOCUMENTS: tuple[type, ...] = (
     ResultDocument,
     ResultsDocument,
@@ -471,5 +518,6 @@ DOCUMENTS: tuple[type, ...] = (
     SearchDocument,
     AttackDocument,
     ReplayDocument,
+    ModuleDocument,
 )
 """Every document that has a schema."""

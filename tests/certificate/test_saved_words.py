@@ -145,7 +145,7 @@ STACK = Value("stack", -16, -16, 0)
 
 def machine():
     running = Machine(SimpleNamespace(segments=(), isa="thumb"), saving={8: {0}})
-    running.begin(SimpleNamespace(address=8))
+    running.begin(SimpleNamespace(address=8), State({}))
     return running
 
 
@@ -153,7 +153,7 @@ def saved(address, size=4):
     """What is saved behind a store to ``address`` by an instruction that saves its first register, then by another."""
     running, state = machine(), State({"r13": STACK})
     running.store(Value("stack", -8, -8, 0), 4, number(3, 3, 0), "r7", state)
-    running.begin(SimpleNamespace(address=12))
+    running.begin(SimpleNamespace(address=12), State({}))
     running.store(address, size, TOP, object(), state)
     return running, state
 
@@ -179,7 +179,7 @@ def test_a_store_to_a_known_place_changes_what_is_saved_and_no_other(address, si
 
 def test_who_saves_at_a_place_that_is_not_known_leaves_nothing_saved():
     running, state = saved(Value("stack", -4, -4, 0))
-    running.begin(SimpleNamespace(address=8))
+    running.begin(SimpleNamespace(address=8), State({}))
     running.store(Value("stack", -12, -4, 4), 4, TOP, object(), state)
     assert SAVED - 8 not in state.values
 

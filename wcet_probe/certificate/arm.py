@@ -110,7 +110,7 @@ def execute(machine: Machine, instruction: Instruction, state: State) -> list[Ou
 
 def outcomes_of(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """As `execute`, but for each way in which a conditional instruction is executed, or is not."""
-    machine.begin(instruction)
+    machine.begin(instruction, state)
     return machine.released(_ways(machine, instruction, state), SP)
 
 

@@ -19,7 +19,7 @@ _SHIFTS = {"lsl": "lsl", "lsr": "lsr", "asr": "asr", "slwi": "lsl", "srwi": "lsr
 
 def name_of(terms: Terms, instruction: Instruction, place: Place, before: State) -> Value | None:
     """The name of what a computation on registers leaves in ``place``; None for any other instruction."""
-    found = _read(instruction, place)
+    found = computation(instruction, place)
     if found is None:
         return None
     name, operands, shift, bits = found
@@ -42,15 +42,15 @@ def kept(instruction: Instruction, place: Place, before: State, numbers: State) 
         before: what is known before it, by name.
         numbers: as numbers.
     """
-    found = _read(instruction, place)
+    found = computation(instruction, place)
     if found is None or len(instruction.reads) != 1 or found.bits or not instruction.reads <= {found.operands[0]}:
         return None
     name, operands, *_ = found
-    mask, value = _mask_of(name, operands[1:]), before.read(operands[0])
+    mask, value = mask_of(name, operands[1:]), before.read(operands[0])
     return value if mask is not None and is_named(value) and _keeps(numbers.read(operands[0]), mask) else None
 
 
-class _Computation(NamedTuple):
+class Computation(NamedTuple):
     """What an instruction computes: its name, its operands, and how the last of them is shifted, and how far."""
 
     name: str
@@ -59,7 +59,7 @@ class _Computation(NamedTuple):
     bits: int
 
 
-def _read(instruction: Instruction, place: Place) -> _Computation | None:
+def computation(instruction: Instruction, place: Place) -> Computation | None:
     """What is computed, if it is on registers and constants alone."""
     found = COMPUTES.fullmatch(instruction.text)
     is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
@@ -70,10 +70,10 @@ def _read(instruction: Instruction, place: Place) -> _Computation | None:
         return None
     if operands[0] not in instruction.reads or len(operands) > 2:
         del operands[0]
-    return _Computation(found[1], operands, found[3] or Shift.LSL.value, int(found[4] or "0", 0)) if operands else None
+    return Computation(found[1], operands, found[3] or Shift.LSL.value, int(found[4] or "0", 0)) if operands else None
 
 
-def _linear(terms: Terms, found: _Computation, values: Sequence[Value | None]) -> Value | None:
+def _linear(terms: Terms, found: Computation, values: Sequence[Value | None]) -> Value | None:
     """The name of a sum or difference, of a register that is shifted by a constant, or negated."""
     name, operands, shift, bits = found
     match values:
@@ -89,7 +89,7 @@ def _linear(terms: Terms, found: _Computation, values: Sequence[Value | None]) -
     return None
 
 
-def _mask_of(name: str, words: Sequence[str]) -> int | None:
+def mask_of(name: str, words: Sequence[str]) -> int | None:
     """The bits of a register that an instruction keeps, if it clears the others; ``words`` are behind the register."""
     numbers = [int(word, 0) for word in words if re.fullmatch(NUMBER, word)]
     mask: int | None = None

@@ -218,8 +218,8 @@ class Machine:
             self.used.add("stack-separation")
         self.found_escape |= value.may_be_stack
 
-    def begin(self, instruction: Instruction) -> None:
-        """``instruction`` is executed next."""
+    def begin(self, instruction: Instruction, state: State) -> None:  # noqa: ARG002  (for who follows more)
+        """``instruction`` is executed next, in ``state``."""
         self._saves, self._stores = self.saving.get(instruction.address, ()), 0
 
     def _note_saved(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:

@@ -17,7 +17,7 @@ from wcet_probe.model.instruction import AccessKind, Instruction
 
 SP, LR = "r1", "lr"
 REGISTERS = (*(f"r{number}" for number in range(32)), "lr", "ctr")
-_RELATIONS = ("<", ">", "==")
+RELATIONS = ("<", ">", "==")
 _LOGICAL: Mapping[int, Callable[[Value, Value], Value]] = {
     28: numbers.conjunction,
     60: lambda a, b: numbers.conjunction(a, numbers.complement(b)),
@@ -49,7 +49,7 @@ def entry_state() -> State:
 
 def execute(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     """Execute ``instruction``, which changes ``state``: the ways on, of which the last may fall through."""
-    machine.begin(instruction)
+    machine.begin(instruction, state)
     return machine.released(_executed(machine, instruction, state), SP)
 
 
@@ -82,9 +82,9 @@ def _branch(machine: Machine, instruction: Instruction, word: int, state: State,
     if not options & 16:
         if not options & 4:
             # Both conditions: what falls through may be either, and nothing is learnt of it.
-            falling, taken = state.copy(), None if taken is None else _tested(taken, condition, options)
+            falling, taken = state.copy(), None if taken is None else tested(taken, condition, options)
         else:
-            taken, falling = _tested(state, condition, options), _tested(state, condition, options ^ 8)
+            taken, falling = tested(state, condition, options), tested(state, condition, options ^ 8)
     outcomes = []
     if taken is not None:
         outcomes += _taken(machine, instruction, word, taken.copy(), following)
@@ -95,23 +95,24 @@ def _branch(machine: Machine, instruction: Instruction, word: int, state: State,
     return outcomes
 
 
-def _tested(state: State, condition: int, options: int) -> State | None:
+def tested(state: State, condition: int, options: int) -> State | None:
+    """``state`` where a bit of the condition register is as ``options`` say, 8: set, 0: not; None if it cannot be."""
     bit = condition % 4
     if bit == 3:
         return state
-    return assume(state, f"cr{condition // 4}", _RELATIONS[bit], is_signed=True, holds=bool(options & 8))
+    return assume(state, f"cr{condition // 4}", RELATIONS[bit], is_signed=True, holds=bool(options & 8))
 
 
 def _compute_bit(word: int, compute: Callable[[bool, bool], bool], state: State) -> None:
     """One bit of the condition register, from two: of its field nothing else is told then."""
     bit, *operands = (word >> low & 31 for low in (21, 16, 11))
     one, other = (
-        [holds for holds in (False, True) if _tested(state, operand, 8 * holds) is not None] for operand in operands
+        [holds for holds in (False, True) if tested(state, operand, 8 * holds) is not None] for operand in operands
     )
     found, field = {compute(a, b) for a in one for b in other}, f"cr{bit // 4}"
     state.flags.pop(field, None)
     if len(found) == 1 and bit % 4 != 3:
-        relation = _RELATIONS[bit % 4] if found.pop() else numbers.opposite(_RELATIONS[bit % 4])
+        relation = RELATIONS[bit % 4] if found.pop() else numbers.opposite(RELATIONS[bit % 4])
         holding = frozenset({(relation, True)})
         state.flags[field] = Comparison(None, TOP, None, TOP, is_signed=True, holding=holding)
 
@@ -149,8 +150,8 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
         for register in REGISTERS:
             state.write(register, ANY, machine.fresh())
         return
-    if primary == 19 and extended in _CONDITION_BITS:
-        _compute_bit(word, _CONDITION_BITS[extended], state)
+    if primary == 19 and extended in CONDITION_BITS:
+        _compute_bit(word, CONDITION_BITS[extended], state)
         return
     if primary in {19, 31} and (primary == 19 or extended in {19, 144}):
         machine.havoc(instruction, state)
@@ -173,7 +174,7 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
         state.flags["cr0"] = Comparison(state.name(written), value, None, constant(0), is_signed=True)
 
 
-_CONDITION_BITS: Mapping[int, Callable[[bool, bool], bool]] = {
+CONDITION_BITS: Mapping[int, Callable[[bool, bool], bool]] = {
     33: lambda a, b: not (a or b),
     129: lambda a, b: a and not b,
     193: lambda a, b: a != b,

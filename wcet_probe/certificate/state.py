@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from wcet_probe.certificate.kinds import Word, word
 from wcet_probe.certificate.numbers import (
     ANY,
     TOP,
@@ -106,15 +107,17 @@ class State:
         names: places with one name hold one value; a place without a name in it has its own. A word of the stack of
             which nothing is known has one, too, once it was written.
         flags: what the flags tell, by their name (``nzcv`` on ARM, ``cr0`` to ``cr7`` on PowerPC).
+        kinds: by name, what values are made of, where somebody follows that, see `module_machine`.
     """
 
     values: dict[Place, Value]
     names: dict[Place, object] = field(default_factory=dict)
     flags: dict[str, Comparison] = field(default_factory=dict)
+    kinds: dict[object, Word] = field(default_factory=dict)
 
     def copy(self) -> State:
         """The same state, to be changed."""
-        return State(dict(self.values), dict(self.names), dict(self.flags))
+        return State(dict(self.values), dict(self.names), dict(self.flags), dict(self.kinds))
 
     def read(self, place: Place) -> Value:
         """What ``place`` holds."""
@@ -146,11 +149,11 @@ def is_saved(place: Place) -> bool:
 
 
 def known_words(state: State) -> set[int]:
-    """The words of memory that are known, or by whose first value something is named."""
+    """The words of memory that are known, or by whose first value something is named, or made of what is told."""
     flags = state.flags.values()
     named = [*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))]
     names = {root for name in named for root in _roots(name)}
-    return {place for place in {*state.values, *state.names, *names} if isinstance(place, int)}
+    return {place for place in {*state.values, *state.names, *state.kinds, *names} if isinstance(place, int)}
 
 
 def _roots(name: object) -> Iterator[object]:
@@ -271,7 +274,13 @@ def joined(a: State, b: State) -> State:
     places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
     names = {place: a.name(place) if a.name(place) == b.name(place) else object() for place in places}
     found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
-    return State(values, names, {key: asserted for key, asserted in found.items() if asserted is not None})
+    flags = {key: asserted for key, asserted in found.items() if asserted is not None}
+    kinds = {name: word((*own, *b.kinds[name])) for name, own in a.kinds.items() if name in b.kinds}
+    for place in places if a.kinds and b.kinds else ():
+        one, other = a.kinds.get(a.name(place)), b.kinds.get(b.name(place))
+        if one is not None and other is not None:
+            kinds[names[place]] = word((*one, *other))
+    return State(values, names, flags, kinds)
 
 
 def _both(a: Comparison, b: Comparison) -> Comparison | None:

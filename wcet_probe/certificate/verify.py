@@ -64,6 +64,7 @@ def check_certificate(text: str) -> CheckedBound:
         VerificationError: it does not; one sentence says why.
     """
     records = read_records(text)
+    demand(not records["word"], "of what words are made a module certificate tells, and no bound")
     head = {kind: records[kind][0][0] for kind in ONCE}
     costs = {name: int(cost) for name, _, cost in records["node"]}
     ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}

@@ -58,6 +58,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--heap", "heap_bytes", type=parse_size, metavar="SIZE", help="Of an ALLOCATOR.  [default: 4MiB]")
 @click.option("--bless", is_flag=True, help="Show what changed since FILE was written, and put today's hashes in.")
 @click.option("--prove", is_flag=True, help="Of an ALLOCATOR: which alignments that its facts assert are proved.")
+@click.option(
+    "--certificate",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --prove: write what 'wcet-probe verify' can check by induction.",
+)
 @click.option("--deduce", is_flag=True, help="With --prove: of cama by a solver, in minutes. Needs z3.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
@@ -73,6 +79,7 @@ def facts(
     heap_bytes: int | None,
     bless: bool,
     prove: bool,
+    certificate: Path | None,
     deduce: bool,
     quiet: bool,
     verbose: bool,
@@ -90,6 +97,7 @@ def facts(
 
     With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
     store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
+    With --certificate: write the invariants as well, for 'wcet-probe verify' to test without the analyzer.
     """
     from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
 
@@ -97,6 +105,8 @@ def facts(
     core = reduce(apply_cache_option, caches, configured_target(target, config))
     if deduce and not prove:
         raise UsageError("--deduce shows what --prove asks for; give both.")
+    if certificate is not None and (not prove or deduce or caches or what == _ALL):
+        raise UsageError("--certificate is of one ALLOCATOR and --prove, without --deduce and --cache.")
     if prove:
         left_out = entry, *files, *source, bless
         if what == _ALL:
@@ -104,7 +114,7 @@ def facts(
                 text = _table((*left_out, *values), core, config, heap_bytes, tell, deduce=deduce)
         else:
             with streams.progress(quiet=quiet, verbose=verbose) as tell:
-                text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, deduce=deduce)
+                text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, certificate, deduce=deduce)
         click.echo(text, nl=False)
         return
     if entry is None:
@@ -135,6 +145,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     config: Config,
     heap: int | None,
     tell: Progress,
+    certificate: Path | None,
     *,
     deduce: bool,
 ) -> str:
@@ -148,7 +159,24 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
     found = _deduced(program, heap_bytes, tell) if deduce else proved_facts(program, heap_bytes)
-    return proved_facts_text(program, found)
+    text = proved_facts_text(program, found)
+    if certificate is None:
+        return text
+    click.echo(text, nl=False)
+    return _certified(program, heap_bytes, certificate, tell)
+
+
+def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) -> str:
+    """Write the module certificate of ``program`` into ``file``, and say what it is of."""
+    from wcet_probe.answer.module_certificate import module_certificate
+    from wcet_probe.output_files import write_whole
+    from wcet_probe.reports.formats.bound_document import tool_section
+    from wcet_probe.reports.formats.document import dumps
+
+    document = {**module_certificate(program, heap_bytes, tell), "tool": tool_section()}
+    write_whole(file, dumps(document))
+    facts = ", ".join(one["where"] for one in document["facts"]) or "no fact"
+    return f"certificate {file}: alignments of {facts}\n"
 
 
 def _deduced(program: Program, heap_bytes: int, tell: Progress) -> ProvedFacts:

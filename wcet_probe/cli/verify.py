@@ -15,6 +15,7 @@ import click
 from wcet_probe.ci.result_files import read_documents
 from wcet_probe.cli import streams
 from wcet_probe.errors import ExitCode, UsageError, VerificationError
+from wcet_probe.json_text import read_json
 
 if TYPE_CHECKING:
     from wcet_probe.certificate.check import Finding
@@ -26,6 +27,7 @@ Examples:
   wcet-probe tlsf --json >tlsf.json
   wcet-probe verify tlsf.json
   wcet-probe verify --image firmware.elf --facts loops.toml bound.json
+  wcet-probe verify --image kingsley.elf module.json
 
 \b
 Exit codes: 0 everything checks, 1 something does not, 2 no such file or no
@@ -69,6 +71,8 @@ def _arithmetic(files: Sequence[Path]) -> int:
     from wcet_probe.certificate.verify import given_documents
     from wcet_probe.reports.screens.terminal import render_table
 
+    if modules := [str(file) for file in files if _module(file) is not None]:
+        raise UsageError(f"{modules[0]} is a module certificate; name the ELF file that it is about with --image.")
     checked = [one for file in files for one in _checked(file)]
     titles = ("entry", "target", "proved: at most", "", "image", "loops", "given")
     render_table(titles, map(_row, checked), streams.result_console())
@@ -120,6 +124,10 @@ def _full(files: Sequence[Path], image: Path, **options: Any) -> int:  # noqa: A
     elf = _bytes(image)
     rows: list[tuple[str, str, str]] = []
     for file in files:
+        module = _module(file)
+        if module is not None:
+            rows += [(one.check, one.verdict, one.found) for one in _of_module(file, module, elf)]
+            continue
         for result in _documents(file):
             rows += [(one.check, one.verdict, one.found) for one in _findings(file, result, elf, **options)]
     console = streams.result_console()
@@ -127,6 +135,24 @@ def _full(files: Sequence[Path], image: Path, **options: Any) -> int:  # noqa: A
     render_table(("taken on trust", ""), TRUSTED, console)
     is_full = all(verdict == "ok" for check, verdict, _ in rows if check != AUTHORS_WORDS)
     return ExitCode.OK if is_full else ExitCode.CHECKED_IN_PART
+
+
+def _module(file: Path) -> dict[str, Any] | None:
+    """The module certificate in ``file``; None where it holds something else."""
+    document = read_json(file)
+    is_module = isinstance(document, dict) and document.get("format") == "wcet-probe-module"
+    return document if is_module else None
+
+
+def _of_module(file: Path, document: dict[str, Any], elf: bytes) -> Sequence[Finding]:
+    from wcet_probe.evidence.modules import check_module_document
+    from wcet_probe.reports.formats.schema import validate
+
+    validate(document)
+    try:
+        return check_module_document(document, elf)
+    except VerificationError as error:
+        raise VerificationError(f"{file}: {error}") from error
 
 
 def _findings(file: Path, result: dict[str, Any], elf: bytes, **options: Any) -> Sequence[Finding]:  # noqa: ANN401

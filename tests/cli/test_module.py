@@ -1,0 +1,83 @@
+"""``wcet-probe facts --prove --certificate`` and ``wcet-probe verify`` of what it writes.
+
+Tests: cli.facts, cli.verify, evidence.modules, answer.module_certificate.
+"""
+
+import json
+
+import pytest
+
+from tests.support import images_dir
+from wcet_probe.build.program import load_program
+from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.cli import main
+
+PROVE = ("facts", "first-fit", "--prove", "--target", "mpc603e", "--heap", "5000")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words):
+        code = main([*map(str, words), *(["-q"] if words[0] == "facts" else [])])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def certificate(run, tmp_path):
+    code, out, err = run(*PROVE, "--certificate", tmp_path / "module.json")
+    assert code == 0, err
+    assert out.endswith(f"certificate {tmp_path / 'module.json'}: alignments of first-fit/facts.toml:19\n")
+    program = load_program(load_allocator("first-fit"), load_target("mpc603e"), "zig", images_dir(), 5000)
+    (tmp_path / "first-fit.elf").write_bytes(program.image.elf)
+    return tmp_path / "module.json"
+
+
+def test_a_certificate_is_checked_in_full_in_part_or_refused(run, certificate, tmp_path):
+    image = tmp_path / "first-fit.elf"
+    code, out, err = run("verify", certificate, "--image", image)
+    assert code == 0, err
+    assert "alignment of first-fit/facts.toml:19" in out
+    document = json.loads(certificate.read_text())
+
+    certificate.write_text(json.dumps({**document, "facts": []}))
+    code, out, _ = run("verify", certificate, "--image", image)
+    assert code == 6
+    assert "not checked" in out
+
+    certificate.write_text(json.dumps({**document, "block": "arena:16:0:o0 null:64:0:o0"}))
+    code, _, err = run("verify", certificate, "--image", image)
+    assert code == 1
+    assert "what malloc returns" in err
+
+    certificate.write_text(json.dumps({**document, "more": 1}))
+    code, _, err = run("verify", certificate, "--image", image)
+    assert code == 2
+
+    certificate.write_text(json.dumps({**document, "cells": {"arena:0": 8}}))
+    assert run("verify", certificate, "--image", image)[0] == 2
+
+
+def test_a_module_certificate_needs_its_image(run, certificate):
+    code, _, err = run("verify", certificate)
+    assert code == 2
+    assert "--image" in err
+
+
+def test_what_the_rules_do_not_follow_gets_no_certificate(run, tmp_path):
+    file = tmp_path / "none.json"
+    code, out, err = run("facts", "quick-fit", *PROVE[2:], "--certificate", file)
+    assert code == 4
+    assert "nothing is proved" in out
+    assert "is not known to the checker's rules" in err
+    assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    "options", [("all", "--prove"), ("first-fit", "--entry", "malloc"), ("cama", "--prove", "--deduce")]
+)
+def test_a_certificate_is_of_one_allocator_that_is_proved_by_induction(run, tmp_path, options):
+    code, _, err = run("facts", *options, "--target", "mpc603e", "--certificate", tmp_path / "none.json")
+    assert code == 2
+    assert "--certificate" in err
