@@ -4,6 +4,9 @@ A compiler that threads jumps makes of one loop with an ``if`` several, in and b
 on in the same register. What a round of the outer one adds is not constant, but positive, and the number stays in a
 range. So it is where a round adds a number that the loop does not change, and that is not known, or was read.
 
+Or a round adds what is not known but for its range: a quotient that was guessed is put right by adding the divisor to
+the remainder as long as that is below 2**16, where the divisor is at least 2**15.
+
 Words: induction variable, loop bound (docs/explanation/glossary.md).
 
 *Soundness:* a symbol stands for what arrived where it was defined last, in the current round: for one of the terms that
@@ -12,6 +15,8 @@ around, the number at the end of a round is that at its start and the numbers on
 through the symbols. So it grows by the least path's sum at least; below a least sum of 1 nothing is said, nor where a
 cycle of symbols has one below 0. Symbols are left out that an edge within the loop kills other than where they are
 defined.
+
+Of amounts with a range see `_of_amounts`.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
@@ -57,6 +63,7 @@ def most_advances(values: Values, shape: LoopShape, killed: Mapping[Edge, frozen
         node = values.terms[symbol]
         if node.opcode == "symbol" and node.arguments[:2] == ("phi", (shape.loop.header,)) and symbol not in lost:
             most = _of_symbol(values, shape, location, symbol, lost)
+            most = _of_amounts(values, shape, location, symbol) if most is None else most
             found += [] if most is None else [most]
     return min(found, default=None)
 
@@ -76,6 +83,32 @@ def _of_symbol(
         if least is not None and least > 0:
             return max(0, distance) // least + 1
     return None
+
+
+def _of_amounts(values: Values, shape: LoopShape, location: Location, symbol: Term) -> int | None:
+    """Most executions where each round adds a number of a range to ``symbol``, whatever it was at first.
+
+    *Soundness:* each back edge brings the symbol and a number from ``least`` to ``most``, and their sum is from ``low``
+    to ``high``. From the second round on the symbol is such a sum itself, and ``high + most`` is a number of the width;
+    so nothing wraps around, each of these rounds adds ``least`` or more, and no more of them go back than fit in.
+    """
+    amounts, sums = [], []
+    for edge in shape.back_edges:
+        state = values.edges[edge].state
+        term = state.read(location)
+        if term is None or values.terms[term].bits != values.terms[symbol].bits:
+            return None
+        if state.base(term) is not Base.NUMBER or state.base(symbol) is not Base.NUMBER:
+            return None
+        added = values.terms.difference(term, symbol)
+        amounts.append(value_of_sum(state, added).unsigned_range())
+        sums.append(state.value(term).unsigned_range())
+    if not amounts:
+        return None
+    least, most = min(low for low, _ in amounts), max(high for _, high in amounts)
+    low, high = min(one for one, _ in sums), max(one for _, one in sums)
+    fits = least > 0 and high + most < 1 << values.terms[symbol].bits
+    return (high - low) // least + 2 if fits else None
 
 
 def _range(values: Values, edges: Collection[Edge], location: Location) -> tuple[int, int] | None:

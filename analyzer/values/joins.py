@@ -22,6 +22,7 @@ from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
 
 _MOST_REMEMBERED = 1 << 16
+_FLAG_BITS = 8
 
 # The same few questions are asked at each point of a function.
 _join = lru_cache(_MOST_REMEMBERED)(strided.join)
@@ -254,12 +255,26 @@ def _predicate(states: Sequence[State], place: SymbolName) -> Term | None:
     candidates = [
         term
         for term in one.differing_known((other,))
-        if terms[term].opcode in TRUTHS
+        if (terms[term].opcode in TRUTHS or _is_flag(states, term))
         and _is(one.known.get(term), 1)
         and _is(other.known.get(term), 0)
         and term not in speaking
     ]
-    return min(candidates, key=lambda term: (terms[term].opcode not in RELATIONS, term), default=None)
+    return min(candidates, key=lambda term: _preference(terms[term].opcode, term), default=None)
+
+
+def _is_flag(states: Sequence[State], term: Term) -> bool:
+    """Whether ``term`` is a byte of which no comparison is known, as a flag that ways have brought together.
+
+    *Soundness:* where it is the number 1 in one state and 0 in the other, it says which of them holds, as a truth does.
+    """
+    node = states[0].terms[term]
+    return node.opcode == "symbol" and node.bits == _FLAG_BITS and all(one.base(term) is Base.NUMBER for one in states)
+
+
+def _preference(opcode: str, term: Term) -> tuple[bool, bool, Term]:
+    """Comparisons before what is made of them, and both before flags of which nothing is told but their value."""
+    return opcode not in RELATIONS, opcode not in TRUTHS, term
 
 
 def _is(value: StridedInterval | None, number: int) -> bool:

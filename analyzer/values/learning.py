@@ -261,11 +261,19 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
                 return _refine(state, operands[0], strided.between(node.bits, 0, lowest - 1), depth - 1)
             if least and state.base(operands[0]) is Base.NUMBER:
                 return _refine_masked(state, operands[0], constant, least, depth - 1)
-        case "INT_RIGHT" if constant is not None and constant < node.bits:
-            low, high = after.unsigned_range()
-            wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
-            return _refine(state, operands[0], wide, depth - 1)
+        case "INT_RIGHT" | "LZCOUNT" if constant is not None or len(operands) == 1:
+            wide = _by_its_upper_bits(state, operands[0], constant, after)
+            return wide is None or _refine(state, operands[0], wide, depth - 1)
     return True
+
+
+def _by_its_upper_bits(state: State, word: Term, shift: int | None, told: StridedInterval) -> StridedInterval | None:
+    """What ``word`` is, of which ``told`` is what it is shifted right by ``shift``, or else how many zeros lead it."""
+    bits, (low, high) = state.terms[word].bits, told.unsigned_range()
+    if shift is None:
+        least = 1 << bits - 1 - high if high < bits else 0
+        return strided.between(bits, least, (1 << bits - low) - 1) if state.base(word) is Base.NUMBER else None
+    return strided.between(bits, low << shift, (high << shift) + (1 << shift) - 1) if shift < bits else None
 
 
 def _refine_difference(state: State, operands: Sequence[Term], difference: StridedInterval, depth: int) -> bool:

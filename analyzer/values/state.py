@@ -22,7 +22,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import BIT_COUNTS, RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.masks import least_by_masks
+from wcet_probe.analyzer.values.masks import least_by_bits
 from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
@@ -420,8 +420,9 @@ class State:
             # What is known of a value of either base holds for one of them only.
             numbers = (strided.top(self.terms[o].bits) if base is Base.ANY else self.value(o) for o, base in parts)
             computed = _apply(node.opcode, tuple(numbers), node.bits)
-        if node.opcode == "INT_AND" and not any(bases) and (least := least_by_masks(self.terms, self._known, term)):
-            computed = _meet(computed, strided.between(node.bits, least, (1 << node.bits) - 1))
+        if node.opcode in {"INT_AND", "INT_LEFT"} and not any(bases):
+            least = least_by_bits(self.terms, self._known, term, self.value(operands[0]))
+            computed = _meet(computed, strided.between(node.bits, least, (1 << node.bits) - 1)) if least else computed
         return computed if known is None else _meet(computed, known)
 
     def _chosen(self, term: Term) -> StridedInterval:

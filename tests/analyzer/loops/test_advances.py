@@ -62,8 +62,49 @@ OVER_ITS_END = BY_A_NUMBER.replace("bcc", "bne")
 BY_A_CHANGED_NUMBER = BY_A_NUMBER.replace("    cmp", "    subs r2, r2, #1\n    cmp")
 
 
-def guest(text):
-    return guest_of(assembler({"f": text}, load_target("cortex-m4")), load_target("cortex-m4"))
+PUT_RIGHT = """
+    cmp r1, #0
+    it eq
+    bxeq lr
+    clz r2, r1
+    lsls r1, r1, r2
+    lsrs r1, r1, #16
+1:  adds r0, r0, r1
+    lsrs r3, r0, #16
+    beq 1b
+    bx lr
+"""
+"""A remainder grows by the upper half of a divisor that is normalised, as long as it is one of 16 bits."""
+
+OVER_TWO_WAYS = """
+    uxtb r1, r1
+    add r1, r1, #200
+    uxtb r2, r2
+    add r2, r2, #1000
+1:  tst r0, #1
+    ite eq
+    addeq r0, r0, r1
+    addne r0, r0, r2
+    lsrs r3, r0, #12
+    beq 1b
+    bx lr
+"""
+"""The amounts are two, each of a range."""
+
+MAY_ADD_NOTHING = PUT_RIGHT.replace("it eq\n    bxeq lr", "nop")
+BY_ANOTHER_COUNT = PUT_RIGHT.replace("clz r2, r1", "clz r2, r0")
+MAY_WRAP = """
+    orr r1, r1, #0x80000000
+1:  adds r0, r0, r1
+    cmp r0, #0x90000000
+    bls 1b
+    bx lr
+"""
+"""Twice 2**31 is nothing."""
+
+
+def guest(text, name="cortex-m4"):
+    return guest_of(assembler({"f": text}, load_target(name)), load_target(name))
 
 
 @pytest.mark.parametrize(("text", "most"), [(IN_EACH_OTHER, 60), (DOWNWARDS, 56), (BY_A_NUMBER, 60)])
@@ -110,3 +151,39 @@ def test_a_way_that_brings_no_number_at_all_is_none():
     target = load_target("mpc603e")
     with pytest.raises(AnalysisError, match="no bound for the loop at f"):
         proved(guest_of(assembler({"f": STOPPED_AT_NINE}, target), target), "f")
+
+
+POWERPC = """
+    cmplwi 4, 0
+    beqlr
+    cntlzw 5, 4
+    slw 4, 4, 5
+    srwi 4, 4, 16
+1:  add 3, 3, 4
+    cmplwi 3, 65535
+    ble 1b
+    blr
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "most"),
+    [
+        (PUT_RIGHT, "cortex-m4", 3),
+        (PUT_RIGHT.replace("it eq", ""), "arm926ej-s", 3),
+        (POWERPC, "mpc603e", 3),
+        (OVER_TWO_WAYS, "cortex-m4", 22),
+    ],
+)
+def test_an_amount_of_a_range_ends_the_loop_whatever_the_number_was(text, name, most):
+    proof = proved(guest(text, name), "f")
+    assert [loop.max for loop in proof.bound.loops] == [most]
+    numbers = (0, 1, 0xFFFF, 0x10000, 0xFFFF8000, 0xFFFF0001, 0xFFFFFFFF, 0x80000000, 0xFFFFFF38)
+    observed = [attack(proof, first, second, 5) for first in numbers for second in (0, 1, 0x80000000, 0xFFFFFFFF)]
+    assert most != 3 or max(observed) == proof.bound.instructions
+
+
+@pytest.mark.parametrize("text", [MAY_ADD_NOTHING, BY_ANOTHER_COUNT, MAY_WRAP])
+def test_an_amount_that_may_be_nothing_bounds_nothing(text):
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest(text), "f")

@@ -5,6 +5,7 @@ import pytest
 from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 
 DIVISION = """
     cmp r1, #0
@@ -56,3 +57,50 @@ def test_bits_are_counted_of_what_may_be_an_address_of_the_stack():
 @pytest.mark.parametrize("text", [UNTESTED, OTHER_FACTOR, OTHER_TERM])
 def test_other_sums_tell_nothing(text):
     assert max(loop.max for loop in proved(guest(text), "f").bound.loops) >= 1 << 31
+
+
+ONE_OF_TWO_ENDS = """
+    cmp r1, #64
+    addls r2, r0, r1
+    addhi r2, r0, #64
+    mov r3, r0
+1:  cmp r3, r2
+    bxeq lr
+    ldrb r12, [r3], #1
+    b 1b
+"""
+"""Bytes up to the less of a given number and 64."""
+
+BY_TWO_CONDITIONS = """
+    cmp r1, #64
+    addls r2, r0, r1
+    addhi r2, r0, #64
+    cmp r1, #7
+    movhi r3, r0
+    addls r3, r0, r1
+1:  cmp r3, r2
+    bxeq lr
+    add r3, r3, #1
+    b 1b
+"""
+"""Where the number is small nothing is left: the begin is one of two as well."""
+
+STEPS = ONE_OF_TWO_ENDS.replace("ldrb r12, [r3], #1", "add r3, r3, #1")
+ON_THE_STACK = STEPS.replace("r0, ", "sp, ").replace("r3, r0", "r3, sp")
+ANY_NUMBER = ONE_OF_TWO_ENDS.replace("cmp r1, #64", "cmp r1, #4096\n    cmphi r1, #0")
+OTHER_BEGIN = ONE_OF_TWO_ENDS.replace("addhi r2, r0", "addhi r2, r12")
+
+
+@pytest.mark.parametrize("text", [ONE_OF_TWO_ENDS, BY_TWO_CONDITIONS, ON_THE_STACK])
+def test_an_end_that_is_one_of_two_bounds_a_loop(text):
+    proof = proved(guest(text), "f")
+    assert [loop.max for loop in proof.bound.loops] == [65]
+    heap = load_target("arm926ej-s").memory_map.heap_address
+    observed = max(attack(proof, heap, number) for number in (0, 1, 7, 8, 63, 64, 65, 0xFFFFFFFF))
+    assert observed == proof.bound.instructions
+
+
+@pytest.mark.parametrize("text", [ANY_NUMBER, OTHER_BEGIN])
+def test_an_end_of_which_one_part_is_not_known_bounds_nothing(text):
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest(text), "f")

@@ -24,6 +24,20 @@ ONE_WORD = """
 """
 """A float whose exponent is 0 is normalised by predicated instructions."""
 
+EACH_BY_ITSELF = """
+    lsr r2, r0, #23
+    and r2, r2, #255
+    bics r3, r0, #0x80000000
+    beq 9f
+    teq r2, #0
+1:  lsleq r0, r0, #1
+    tsteq r0, #0x00800000
+    subeq r2, r2, #1
+    beq 1b
+9:  bx lr
+"""
+"""The same in A32, where the test of a round changes the condition of what follows."""
+
 TWO_WORDS = """
     lsrs r2, r1, #20
     lsls r2, r2, #21
@@ -219,6 +233,14 @@ def test_a_bit_that_is_set_ends_the_loop(name):
     draw = random.Random(7)
     for call in (*calls, *((draw.getrandbits(32) >> draw.randrange(32), draw.getrandbits(21)) for _ in range(4))):
         attack(proof, *call)
+
+
+def test_where_each_instruction_has_its_own_condition_bits_move_as_well():
+    """The flag of which a round begins is a comparison's or the loop's own; its instructions are skipped by it."""
+    proof = proved(guest(EACH_BY_ITSELF, "arm926ej-s"), "f")
+    assert [loop.max for loop in proof.bound.loops] == [23]
+    for word in (0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x80000001, 0xFFFFFFFF):
+        attack(proof, word, 0)
 
 
 @pytest.mark.parametrize("name", ENDLESS)

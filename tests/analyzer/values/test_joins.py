@@ -259,3 +259,33 @@ def is_made(terms, term):
     except IndexError:
         return False
     return node.opcode == "symbol" and node.arguments[:2] == ("phi", PLACE) and node.arguments[2] in {"condition", FLAG}
+
+
+def of_flag(terms, numbers, base=Base.NUMBER):
+    """States with numbers of a flag that ways have brought together, each with another number in a register."""
+    flag = terms.symbol(("phi", (3,), FLAG), 8)
+    for which, number in enumerate(numbers):
+        state = State(terms, big_endian=False)
+        state.set_location(FLAG, flag)
+        state.set_base(flag, base)
+        state.set_known(flag, strided.constant(8, number))
+        state.set_location(REGISTERS[0], terms.constant(5 * which, 32))
+        yield state
+
+
+def test_a_flag_of_which_no_comparison_is_known_chooses_as_well():
+    terms = Terms()
+    merged = join([*of_flag(terms, (1, 0))], PLACE, gated=True)
+    chosen = merged.read(REGISTERS[0])
+    assert terms[chosen].opcode == "GAMMA"
+    for number, expected in ((1, 0), (0, 5)):
+        state = merged.copy()
+        learn(state, merged.read(FLAG), strided.constant(8, number))
+        assert state.value(chosen) == strided.constant(32, expected)
+
+
+@pytest.mark.parametrize(("numbers", "base"), [((2, 0), Base.NUMBER), ((1, 1), Base.NUMBER), ((1, 0), Base.STACK)])
+def test_what_is_no_flag_does_not_choose(numbers, base):
+    terms = Terms()
+    merged = join([*of_flag(terms, numbers, base)], PLACE, gated=True)
+    assert terms[merged.read(REGISTERS[0])].opcode == "symbol"

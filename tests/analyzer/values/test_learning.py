@@ -254,3 +254,26 @@ def test_of_a_distance_that_is_no_number_nothing_is_learnt():
     distance = terms.apply("INT_SUB", (any_address, end), 32)
     assert assume(state, terms.apply("INT_LESS", (distance, terms.constant(8, 32)), 8), holds=True)
     assert state.value(any_address).is_top
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 16, 31, 32])
+def test_leading_zeros_tell_where_a_number_is(zeros):
+    terms = Terms()
+    x = terms.symbol(("x",), 32)
+    count = terms.apply("LZCOUNT", (x,), 32)
+    state = State(terms, big_endian=False)
+    assert assume(state, terms.apply("INT_EQUAL", (count, terms.constant(zeros, 32)), 8), True)
+    assert state.value(x).unsigned_range() == ((1 << 31) >> zeros, (1 << 32 - zeros) - 1)
+    state = State(terms, big_endian=False)
+    assert assume(state, terms.apply("INT_LESS", (count, terms.constant(zeros, 32)), 8), False)
+    assert state.value(x).unsigned_range() == (0, (1 << 32 - zeros) - 1)
+
+
+def test_leading_zeros_of_an_address_tell_nothing_of_its_offset():
+    terms = Terms()
+    x = terms.symbol(("x",), 32)
+    state = State(terms, big_endian=False)
+    state.set_base(x, Base.STACK)
+    count = terms.apply("LZCOUNT", (x,), 32)
+    assert assume(state, terms.apply("INT_EQUAL", (count, terms.constant(3, 32)), 8), True)
+    assert state.value(x).is_top
