@@ -100,9 +100,11 @@ def _of_amounts(values: Values, shape: LoopShape, location: Location, symbol: Te
             return None
         if state.base(term) is not Base.NUMBER or state.base(symbol) is not Base.NUMBER:
             return None
-        added = values.terms.difference(term, symbol)
-        amounts.append(value_of_sum(state, added).unsigned_range())
-        sums.append(state.value(term).unsigned_range())
+        added, total = value_of_sum(state, values.terms.difference(term, symbol)), state.value(term)
+        if added.is_bottom or total.is_bottom:
+            continue  # never taken
+        amounts.append(added.unsigned_range())
+        sums.append(total.unsigned_range())
     if not amounts:
         return None
     least, most = min(low for low, _ in amounts), max(high for _, high in amounts)
