@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
-from wcet_probe.answer.module_certificate import module_certificate
+from wcet_probe.answer.module_certificate import _Search, module_certificate
 from wcet_probe.certificate.check import OK
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.instruction_kinds import multiplied, otherwise, summed
@@ -294,6 +294,47 @@ def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypat
     monkeypatch.setattr("wcet_probe.answer.module_certificate.operation_of", forgetful)
     with pytest.raises(AnalysisError, match="where the store at"):
         module_certificate(broken, HEAP_BYTES)
+
+
+PUSH = "    kingsley_control.heads[bucket] = block;"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (PUSH, PUSH.replace("= block", "= *(struct kingsley_block **)payload")),
+        (LIST, f"{LIST} *(volatile unsigned char *)&block->next = 1;"),
+    ],
+)
+def test_what_the_caller_wrote_and_parts_of_words_are_no_links(old, new):
+    try:
+        document = module_certificate(program("kingsley", ("kingsley.c", old, new), multiple_of=4), HEAP_BYTES)
+    except AnalysisError:  # the address of a store is not known
+        return
+    assert not document["facts"]
+
+
+def test_a_store_that_goes_nobody_knows_where_is_refused(monkeypatch):
+    """Though the one who wrote the certificate did not mind."""
+    iterate = _Search._iterate
+
+    def careless(self, cells):
+        iterate(self, cells)
+        self.unknown.clear()
+
+    monkeypatch.setattr(_Search, "_iterate", careless)
+    strays = f"    if (bytes == 13) *(volatile size_t *)bytes = 1;\n{SEARCH}"
+    broken = program("kingsley", ("kingsley.c", SEARCH, strays), multiple_of=4)
+    document = module_certificate(broken, HEAP_BYTES)
+    with pytest.raises(VerificationError, match="where the store at kingsley_malloc"):
+        check_module(document, allocator_binary(broken, HEAP_BYTES), POINTS)
+
+
+def test_the_words_of_the_image_are_in_the_cells():
+    """The start of the arena is null before the first call of init, and nobody loads it."""
+    name = "static:0x400000"
+    parts = tuple(part for part in word_of(TRUE["cells"][name], demand) if part.kind != "null")
+    refused("the image holds at 0x400000", cells={**TRUE["cells"], name: text_of(parts)})
 
 
 def test_an_index_of_the_stack_is_no_multiple():
