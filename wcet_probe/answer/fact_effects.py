@@ -12,10 +12,10 @@ from wcet_probe.analyzer.prepared import BoundRequest
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import FactEffect, FactEffects, Units
 
-_KINDS = ("loops", "arguments", "recursions", "calls", "given", "infeasible", "flows", "pointers", "words")
+_KINDS = ("loops", "arguments", "recursions", "calls", "through", "given", "infeasible", "flows", "pointers", "words")
 """Kinds of facts that a bound may rest on; a lemma is a reason for others."""
 
-_TABLES = {"infeasible": "infeasible", "calls": "calls", "given": "calls"}
+_TABLES = {"infeasible": "infeasible", "calls": "calls", "through": "calls", "given": "calls"}
 """Names of the tables in a file of facts that are not the singular of a kind."""
 
 

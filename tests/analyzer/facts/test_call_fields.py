@@ -113,8 +113,11 @@ def tool(tmp_path, monkeypatch, capsys):
 @pytest.mark.covering(0)
 @pytest.mark.parametrize("target", CORES)
 def test_one_fact_bounds_all_calls_through_a_member_and_lists_them(tool, target):
-    code, text, _ = tool(target, "bound", "--entry", "fill", "--facts", "f.toml", "--run", "good()", "--why")
+    code, text, _ = tool(
+        target, "bound", "--entry", "fill", "--facts", "f.toml", "--why", "--fact-effects", "--run", "good()"
+    )
     assert code == ExitCode.OK
+    assert "without the calls fact f.toml:1" in text
     flat = " ".join(text.split())
     assert "calls through disk.read, which are those at fill+0x" in flat
     assert flat.count("(guest.c:12)") >= 1
