@@ -31,6 +31,7 @@ from wcet_probe.analyzer.values.call_effects import (
     stack_offset,
 )
 from wcet_probe.analyzer.values.enumeration import enumerated
+from wcet_probe.analyzer.values.instruction_run import Flow
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.locations import Location, register_locations
@@ -44,7 +45,7 @@ from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds
-from wcet_probe.analyzer.values.transfer import Flow, Transfer
+from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.analyzer.values.widening import covers, resumed, settled, widened
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
