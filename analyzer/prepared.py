@@ -146,7 +146,7 @@ class Prepared:
 
     ``hits`` are data accesses that miss on no line that is kept, ``footprint`` is all lines of the call, and ``kept``
     are those of them that are not evicted, if their misses are counted for the whole call. ``counted`` is ``data`` with
-    misses counted for the whole call though there are strays, where no calls are left unexpanded.
+    misses counted for the whole call, where no calls are left unexpanded.
     """
 
     request: BoundRequest
@@ -226,11 +226,10 @@ class Prepared:
             for callee in self.calls.on(values, edge)
         )
         found = with_callees(own_footprint(values, target, extents.of), callees)
-        kept, data, counted = kept_of(found, target), self.data, None
-        if found and kept and kept.data is not None and not kept.is_stack_only and data.counting is not None:
-            counting = data.counting(kept.data, found.strays)
-            data, counted = (data, counting) if found.data.has_strays else (counting, None)
-        return replace(self, footprint=found, data=data, counted=counted)
+        kept, counted = kept_of(found, target), None
+        if found and kept and kept.data is not None and not kept.is_stack_only and self.data.counting is not None:
+            counted = self.data.counting(kept.data, found.strays)
+        return replace(self, footprint=found, counted=counted)
 
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""

@@ -91,7 +91,7 @@ def test_a_fact_about_an_argument_that_the_prover_does_not_look_at_changes_nothi
     """Index 4 is a word of the stack, and must not be taken for a register."""
     facts = f'[[argument]]\nfunction = "weight"\nindex = {index}\nmin = 0\nmax = 9\nbecause = "so it is"\n'
     (tmp_path / "own.toml").write_text(facts)
-    for module in ("prepared", "resolved_values"):  # a prover that does not look
+    for module in ("certified", "resolved_values"):  # a prover that does not look
         monkeypatch.setattr(f"wcet_probe.analyzer.{module}.argument_ranges", lambda *_: {})
     files = ("--facts", tmp_path / "own.toml")
     found, text, _ = run("bound", "firmware.elf", "--entry", "weight", *files, "--json", "-q")

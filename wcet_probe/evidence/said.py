@@ -261,22 +261,16 @@ def _check_claims(bound: Json, asserted: Asserted) -> None:
     shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
     constraints = re.findall(r"^constraint restriction:\d+ <= (\d+)", "\n".join(bound["certificates"]), re.MULTILINE)
     restricted = set(map(int, constraints))
-    # Pragmas of several loops make such a number: that it is this one, only the result says.
-    counted = {
-        one["id"].partition(" ")[2]
-        for one in bound["assumptions"]
-        if "times by the source and its pragmas" in one["statement"]
-    }
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
         texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
         # Of a fact for each call, of what is never executed, and of loops that share a count.
         allowed = {0} if fact is not None or claim["where"] in shared else set()
         allowed |= {value_of(text, bound["parameters"]) for text in texts if text is not None}
-        # A restriction of a source is a constraint of its own; the checker says of each that it is not checked.
+        # What a restriction, or pragmas of several loops, come to is a constraint of its own, which the checker says is
+        # not checked.
         allowed |= restricted if claim["where"] in shared else set()
-        is_counted = fact is None and claim["where"] in shared & counted
-        demand(is_counted or claim["constant"] in allowed, f"no fact at {claim['where']} says {claim['constant']}")
+        demand(claim["constant"] in allowed, f"no fact at {claim['where']} says {claim['constant']}")
         seen = claim["observed"]
         demand(seen is None or seen <= claim["constant"], f"the sum at {claim['where']} was seen to be larger")
     for idle in bound["idle_facts"]:

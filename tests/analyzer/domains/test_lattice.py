@@ -119,7 +119,8 @@ def words(draw):
 
 def kinds_of_words():
     """Parts of any kind."""
-    part = st.builds(Part, st.sampled_from(Kind), st.booleans(), st.integers(0, (1 << MODULUS) - 1))
+    bits = st.integers(0, 32)
+    part = st.builds(Part, st.sampled_from(Kind), st.booleans(), st.integers(0, (1 << MODULUS) - 1), bits, bits)
     return st.lists(part, max_size=4).map(word_of)
 
 

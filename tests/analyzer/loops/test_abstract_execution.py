@@ -73,7 +73,7 @@ def test_a_nest_is_followed_up_to_the_limit():
     executed = checked(proof, ())
     assert executed == proof.bound.instructions < IN_TESTS < PRODUCT
     with following(executed // 2):
-        assert "no bound for the loop at f+" in refused("cortex-m4", LONG, "f", ".c")
+        assert of("cortex-m4", LONG, "f", ".c").bound.instructions > IN_TESTS  # by how far the number moves in a round
 
 
 DEEP = """typedef unsigned u; volatile u o;
