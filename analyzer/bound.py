@@ -381,12 +381,16 @@ def _summary(work: ProofWork, key: CallKey, progress: Callable[[str], None]) -> 
 
 
 def _keeping(stage: Bounded, most: int) -> Callable[[Kept], CallCost]:
-    """What a callee costs beside the misses on lines that are kept, at ``most``."""
+    """What a callee costs beside the misses on lines that are kept, or at ``most``.
+
+    *Soundness:* as said of `kept_lines`; where it has strays, ``most`` does not count the misses that they cause later.
+    """
+    footprint = stage.prepared.footprint
 
     @cache
     def cost(kept: Kept) -> CallCost:
-        solved = stage.keeping(kept).solved("cycles", counted=False)
-        return CallCost(min(most, solved.solution.certified))
+        without = stage.keeping(kept).solved("cycles", counted=False).solution.certified
+        return CallCost(without if footprint is None or footprint.has_strays(kept) else min(most, without))
 
     return cost
 

@@ -9,9 +9,10 @@ is too much, the stack alone may be kept, and accesses elsewhere are strays.
 Words: footprint, line, persistence, summary (docs/explanation/glossary.md).
 
 *Soundness:* as said of `dcache.footprints`; a cache for instructions has no accesses but fetches of the blocks that can
-be reached, and those of callees that are not expanded are in their summaries. A miss writes one line back at most. A
-callee's cost is used in one way only: for a call whose lines are kept, the callee's own bound, which holds whatever the
-caches hold, or what it costs without those misses.
+be reached, and those of callees that are not expanded are in their summaries. A miss writes one line back at most. What
+a callee costs where lines are kept is what it costs without those misses, or its own bound, which holds whatever the
+caches hold; the latter only if it has no strays, as it pays for its own misses, not for those on lines of its callers
+that its strays evict.
 """
 
 from __future__ import annotations
@@ -58,6 +59,10 @@ class Footprint:
     def strays_of(self, kept: Kept) -> Strays:
         """Its own accesses that are strays where lines are ``kept``."""
         return self.elsewhere if kept.is_stack_only else self.strays
+
+    def has_strays(self, kept: Kept) -> bool:
+        """Whether accesses of the call, callees' among them, are strays where lines are ``kept``."""
+        return kept.data is not None and (self.data.has_strays or (kept.is_stack_only and bool(self.data.numbers)))
 
 
 @dataclass(frozen=True, slots=True)

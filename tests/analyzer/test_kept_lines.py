@@ -68,6 +68,27 @@ def test_no_run_is_above_its_bound(geometry, policy):
     assert summarised
 
 
+STRAY = """
+unsigned far[1024];
+__attribute__((noinline)) void g(unsigned *p) { *p += 3; }
+void f(unsigned *p) { volatile unsigned own = 0; for (int i = 0; i < 20; i++) { g(p); own++; } }
+"""
+"""The callee misses once in each call, and the caller's line misses again if the callee evicts it."""
+
+
+@pytest.mark.parametrize("target", ["mpc603e", "arm926ej-s"])
+@pytest.mark.usefixtures("summarised")
+def test_a_callee_pays_for_lines_of_its_caller_that_it_may_evict(target):
+    guest = guest_of(STRAY, load_target(target), ".c")
+    caches = {"icache": cache_config(64, 4, 32), "dcache": cache_config(64, 1, 32)}
+    guest = replace(guest, target=replace(guest.target, **caches))
+    proved, far = bound_of(guest, "f"), guest.address("far")
+    assert proved.summarised
+    with guest.machine() as machine:
+        runs = [machine.measure("f", (far + at,), InitialCache.DIRTY).cycles for at in range(0, 64 * 32, 32)]
+    assert 4 * min(runs) < max(runs) <= proved.cycles
+
+
 def test_lines_of_code_are_kept_in_the_sets_that_have_no_more_than_ways():
     target = SimpleNamespace(
         unified_cache=False, icache=cache_config(4, 2, 32), dcache=cache_config(64, 4, 32), memory=None
@@ -83,6 +104,9 @@ def test_lines_of_code_are_kept_in_the_sets_that_have_no_more_than_ways():
     assert (kept_on_stack.data, kept_on_stack.is_stack_only) == (KeptLines(2, 1, 4), True)
     assert large.strays_of(kept_on_stack) == large.elsewhere
     assert large.strays_of(kept) == large.strays
+    assert large.has_strays(kept_on_stack)
+    assert not large.has_strays(kept)
+    assert replace(large, data=DATA._replace(has_strays=True)).has_strays(kept)
     assert kept_of(None, target) is None
     target.unified_cache = True
     assert kept_of(Footprint(CODE, DATA), target) is None
