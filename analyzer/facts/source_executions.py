@@ -8,8 +8,8 @@ Words: flow fact, marker, loop bound (docs/explanation/glossary.md).
 
 *Soundness:* the counts of loops are those of pragmas, which are assumed. No number is told of a function that calls
 itself or whose address is taken, nor where code is not parsed, a loop has no pragma, calls are hidden in macros, or a
-header is not there. That no code without its source calls what has one is asked elsewhere (`restrictions`), as it is of
-the binary.
+header is not there; nor of one that a compiler may call where the source does not, as for a division or to copy. That
+no code without its source calls what has one is asked elsewhere (`restrictions`), as it is of the binary.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ from wcet_probe.analyzer.facts.source_parts import SourceFunction
 
 _HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})
 """Attributes and functions by which code is executed that no call names, or again."""
+_LIBRARY = frozenset(
+    {"abort", "bcmp", "bcopy", "bzero", "exp10", "exp10f", "exp2", "exp2f", "fma", "fmaf", "fmod", "fmodf"}
+    | {"fputc", "fputs", "fwrite", "ldexp", "ldexpf", "memccpy", "memchr", "memcmp", "memcpy", "memmove", "mempcpy"}
+    | {"memset", "pow", "powf", "putc", "putchar", "puts", "sincos", "sincosf", "sincosl", "sqrt", "sqrtf", "stpcpy"}
+    | {"strcat", "strchr", "strcmp", "strcpy", "strlen", "strncat", "strncmp", "strncpy", "strnlen", "strrchr"}
+)
+"""Functions of the library that compilers call for statements and other calls: ISO C 7.1.3 keeps their names for it."""
 
 
 class UncountedError(Exception):
@@ -46,6 +53,8 @@ class SourceExecutions:
         self._function(self.entry)
         if self.index.missing:
             raise UncountedError(f"{min(self.index.missing)}, which is included, is not among the sources")
+        if name.startswith("_") or name in _LIBRARY:
+            raise UncountedError(f"{name} has a name that compilers may call where the source does not")
         if name in self._open:
             raise UncountedError(f"{name} calls itself")
         files = self.index.files

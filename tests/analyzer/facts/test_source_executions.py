@@ -63,6 +63,12 @@ def test_a_word_in_the_value_of_a_variable_calls_nothing(value):
     assert executions(source, "/* helper */") == 21 * 5 + (4 + 1)
 
 
+@pytest.mark.parametrize("name", ["__aeabi_uidiv", "__cyg_profile_func_enter", "memset", "sincos"])
+def test_what_compilers_may_call_by_themselves_is_not_counted(name):
+    with pytest.raises(UncountedError, match=f"{name} has a name that compilers may call"):
+        executions(SOURCE.replace("helper", name), f"/* {name} */")
+
+
 @pytest.mark.parametrize(
     ("before", "after", "why"),
     [

@@ -87,3 +87,13 @@ def test_code_without_a_source_that_calls_the_function_is_asked_for():
     add = guest.image.symbols["add"].address
     assert not prepared._calls_of(functions, told=False)
     assert prepared._calls_of(functions, told=True) == {("f", add)}
+
+
+@pytest.mark.parametrize("source", ["", "add(6);"], ids=["nowhere", "once"])
+def test_a_division_that_the_source_defines_is_called_more_often_than_it_says(source):
+    """One call bounded four rounds, and with none no path was left."""
+    text = NESTED.replace("add(3);", source).replace("WORK", "").replace('_Pragma("loopbound min 3 max 3")', "")
+    text = text.replace("add(k);", "sum += sum / next[4];").replace("add", "__aeabi_uidiv")
+    text = text.replace('_Pragma("loopbound min 4 max 4")', "")
+    with pytest.raises(AnalysisError, match="no bound for the loops"):
+        proved(guest_of(text, load_target("arm926ej-s"), ".c", "-O2"), "f", sources={"guest.c": text})
