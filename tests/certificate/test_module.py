@@ -296,6 +296,30 @@ def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypat
         module_certificate(broken, HEAP_BYTES)
 
 
+USED = "    block->tag = used_tag(bucket);\n    return"
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        "lis %0, kingsley_control@ha\\n addi %0, %0, kingsley_control@l\\n add %0, %0, %1",
+        "addis %0, %1, kingsley_control@ha\\n addi %0, %0, kingsley_control@l",
+        "lis %0, kingsley_control@ha\\n adde %0, %0, %1",
+    ],
+)
+def test_a_number_that_an_address_is_added_to_is_no_number(added):
+    """By whatever instruction: else the lemmas would say that the sum, which is misaligned, is not followed."""
+    odd = f'__asm__("{added}" : "=&b"(odd) : "b"(bucket & 2));'
+    place = "volatile size_t *volatile *place = (void *)((char *)block + 8), *odd;"
+    used = "*place = bytes & 1 ? (void *)&kingsley_control : odd; (void)**place;"
+    change = "kingsley.c", USED, f"    {place} {odd} {used}\n{USED}"
+    try:
+        document = module_certificate(program("kingsley", change, multiple_of=4), HEAP_BYTES)
+    except AnalysisError:
+        return
+    assert not document["facts"]
+
+
 PUSH = "    kingsley_control.heads[bucket] = block;"
 
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from operator import and_, or_, xor
 
@@ -12,6 +13,7 @@ from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
 from wcet_probe.certificate.numbers import WORD
 from wcet_probe.certificate.operands import ALWAYS
+from wcet_probe.certificate.operands import NUMBER as DIGITS
 from wcet_probe.certificate.residues import of_class, residue
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa
@@ -28,6 +30,8 @@ BITWISE: Mapping[str, Callable[[int, int], int]] = {
 }
 """Instructions that compute bit by bit."""
 _SUMS = {"add", "addi", "sub", "rsb", "subf", "subfic", "neg"}
+_UPPER = ("addis", "oris", "xoris", "movt")
+"""Instructions whose constant is the upper half of a word."""
 _NO_NUMBER: Word = (Part(NUMBER, False, residue(0)),)
 
 
@@ -74,6 +78,14 @@ def multiplied(name: str, each: list[Operand]) -> Word | None:
 def otherwise(words: list[Word]) -> Word:
     """What an instruction that is not known computes from ``words``: of numbers a number, but perhaps a sum."""
     return computed(words) if words and all(part.is_number for one in words for part in one) else ANYTHING
+
+
+def constants_of(instruction: Instruction) -> Iterator[int]:
+    """The constants that an instruction names, which may be addresses: `addis` adds the upper half of one."""
+    name, _, operands = instruction.text.partition(" ")
+    for one in operands.split(", "):
+        if re.fullmatch(DIGITS, one.removeprefix("#")):
+            yield (int(one.removeprefix("#"), 0) << 16 * name.startswith(_UPPER)) % WORD
 
 
 def signed(value: int) -> int:

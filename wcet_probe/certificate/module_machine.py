@@ -22,6 +22,7 @@ from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.instruction_kinds import (
     BITWISE,
     Operand,
+    constants_of,
     multiplied,
     otherwise,
     signed,
@@ -365,7 +366,8 @@ class ModuleMachine(Machine):
             return self._written_back(instruction, register, state) if is_moved and self._is_told else ANYTHING
         found = computation(unconditional(instruction, self.image.isa), register)
         if found is None:
-            return otherwise([self.word_in(self._before, one) for one in sorted(instruction.reads)])
+            words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
+            return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
         return self._computed(found)
 
