@@ -2,7 +2,8 @@
 
 A branch or call is bound to a member where two things agree: in its block its target is loaded from as many bytes
 behind a pointer as the debug information says that the member lies behind the start of its structure, and the source
-has a call through a member of that name in the line that the line table gives to the load or the branch.
+has a call through a member of that name in the line that the line table gives to the load or the branch, and no call
+there by other means: through a pointer that is no member, or in a macro.
 
 >>> def field_of(displacement, line, members):  # the line is the source's
 ...     return [name for name, offset in members if offset == displacement and f"->{name}(" in line]
@@ -35,6 +36,12 @@ _MOST_BEFORE = 64
 """Instructions before a branch among which the load of its target is looked for."""
 _RETURNS = frozenset({"r13", "r14", "lr"})
 """Registers that a branch reads which is a return."""
+_KEYWORDS = frozenset({"if", "while", "for", "switch", "return", "sizeof"})
+_BY_NAME = re.compile(r"(\w+)\s*\(")
+_COMPUTED = re.compile(r"(?:[\])]|(?:->|\.)\s*\w+)\s*\(")
+"""A call of what is an element, a member or in brackets; or a cast of what is in brackets."""
+_DEFINED = re.compile(r"\b(\w+)(?=\s*\([^;{}]*\)\s*\{)")
+_MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)")
 CHECKED_CALLS = "every call that the second engine repeats"
 """How runs check what is said of targets."""
 
@@ -93,6 +100,8 @@ def _field_sites(
     if not by_offset:
         return found
     joins = {one.branch_target for one in instructions.value}
+    names = frozenset(one.name for each in by_offset.values() for one in each)
+    functions = _functions(image.value, sources.value)
     for index, branch in enumerate(instructions.value):
         load = _load_of_target(instructions.value, index, joins)
         if load is None:
@@ -104,7 +113,7 @@ def _field_sites(
             for one in by_offset.get(access.displacement, ())
             if any(_calls_through(line, one.name) for line in lines)
         }
-        if members:
+        if members and not any(_has_other_calls(line, names, functions) for line in lines):
             found[branch.address] = tuple(sorted(members))
     return found
 
@@ -170,6 +179,24 @@ def _called(name: str) -> re.Pattern[str]:
 def _calls_through(line: str, name: str) -> bool:
     """Whether ``line`` has a call through a member ``name``: ``p->name(…)``, ``s.name[i](…)``, ``(*p->name)(…)``."""
     return _called(name).search(line) is not None
+
+
+def _functions(image: Image, sources: Mapping[str, str]) -> frozenset[str]:
+    """Names of functions: of the image, and those that the sources define, which may be expanded everywhere."""
+    defined = {one for text in sources.values() for one in _DEFINED.findall(text)}
+    macros = {one for text in sources.values() for one in _MACRO.findall(text)}
+    return frozenset({name for name, one in image.symbols.items() if one.is_function} | defined) - macros
+
+
+def _has_other_calls(line: str, names: Collection[str], functions: Collection[str]) -> bool:
+    """Whether ``line`` may call by other means than members called ``names``, and ``functions`` by their own names.
+
+    A pointer that is no member of a structure, or what a macro calls, may be loaded from as far behind another pointer.
+    """
+    for name in names:
+        line = _called(name).sub(" + (", line)
+    is_computed = _COMPUTED.search(line) is not None
+    return is_computed or not {*_BY_NAME.findall(line)} <= {*functions, *_KEYWORDS}
 
 
 def through_assumptions(

@@ -88,6 +88,29 @@ def test_a_member_that_nobody_calls_through_is_refused(image, through, message):
         targets_through_fields(facts, image, decode(image), SOURCES)
 
 
+OTHER = """
+struct kit { int n; int (*const *ways)(int); };
+#define WAY(k, n) k->ways[1](n)
+static inline int twice(int n) { return 2 * n; }
+int nested(struct disk *d, struct kit *k, int n) { return d->read(k->ways[1](n)) + 1; }
+int local(struct disk *d, struct kit *k, int n) { int (*way)(int) = k->ways[1];
+    return d->read(way(n)) + 1; }
+int hidden(struct disk *d, struct kit *k, int n) { return d->read(WAY(k, n)) + 1; }
+int direct(struct disk *d, int n) { return d->read(twice(n) + disk_sync()) + 1; }
+"""
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_a_call_by_a_pointer_that_is_no_member_is_bound_to_none(target):
+    """Its target is loaded from as far behind a pointer, and in the line is a call through the member."""
+    text = SOURCE + OTHER
+    image = image_of(text, load_target(target), ".c")
+    found = by_function(image, field_sites(image, decode(image), {"guest.c": text}))
+    assert found.keys().isdisjoint({"nested", "local", "hidden"})
+    assert "direct" in found or target != "cortex-m4"
+    assert found["tail"] == [("disk.sync",)]
+
+
 # --------------------------------------------------------------------------------------------------------- end to end
 
 ONE = SOURCE.replace("struct other", "struct another").replace("o->read", "o->load").replace(
