@@ -391,3 +391,16 @@ def test_what_is_said_of_caches_is_held_against_the_certificate_in_cycles():
         pytest.raises(VerificationError, match="write-backs are not charged"),
     ):
         check_bound(sealed(document), binary)
+
+
+def test_calls_that_are_not_expanded_are_of_code_with_or_without_a_symbol():
+    """Of a function that has no symbol the address is its name, and true bounds with such calls were refused."""
+    from wcet_probe.certificate.check import not_followed
+
+    image = guest_of("int v = 3;\nint f(int n) { return n + v; }", load_target("mpc603e"), ".c").image
+    place = image.symbols["f"].address
+    for name in ("f", "f+0x4", f"function_at_{place + 4:#x}"):
+        assert name in not_followed({"summarised": [name], "assumptions": []}, image)
+    for name in ("g", "v", "g+0x4", "f+0x100000", "function_at_0x0", f"function_at_{image.symbols['v'].address:#x}"):
+        with pytest.raises(VerificationError, match="has no function"):
+            not_followed({"summarised": [name], "assumptions": []}, image)

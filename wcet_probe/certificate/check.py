@@ -45,6 +45,7 @@ _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
     r"|total:.+|never:.+|executed:[0-9]+|body:[0-9]+)"
 )
+_PLACE = re.compile(r"(?:(function_at_)|(\w+)\+)0x([0-9a-f]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,12 +458,23 @@ def not_followed(section: Json, image: Image) -> str:
     """
     names = list(map(str, section.get("summarised", ())))
     for name in names:
-        demand(name in image.symbols and image.symbols[name].is_function, f"the image has no function {name}")
+        demand(_is_code(image, name), f"the image has no function {name}")
     if names:
         return f"calls that are not expanded: {_shortened(names)}"
     if any(one["id"] == "initial-data" for one in section["assumptions"]):
         return "what memory is assumed to hold at entry"
     return ""
+
+
+def _is_code(image: Image, name: str) -> bool:
+    """Whether ``name`` is that of a function, or of a place of code that no symbol of a function names."""
+    if name in image.symbols:
+        address = image.symbols[name].address
+    elif (told := _PLACE.fullmatch(name)) and (told[1] or told[2]) in {*image.symbols, "function_at_"}:
+        address = int(told[3], 16) + (image.symbols[told[2]].address if told[2] else 0)
+    else:
+        return False
+    return any(one.executable and 0 <= address - one.address < len(one.data) for one in image.segments)
 
 
 def _shortened(names: Sequence[str], shown: int = 3) -> str:
