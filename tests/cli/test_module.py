@@ -28,9 +28,13 @@ def run(capsys):
 def certificate(run, tmp_path):
     code, out, err = run(*PROVE, "--certificate", tmp_path / "module.json")
     assert code == 0, err
-    assert out.endswith(f"certificate {tmp_path / 'module.json'}: alignments of first-fit/facts.toml:19\n")
+    image = tmp_path / "module.json.elf"
+    told, command = out.splitlines()[-2:]
+    assert told == f"certificate {tmp_path / 'module.json'}: alignments of first-fit/facts.toml:19"
+    assert command == f"it is checked by: wcet-probe verify {tmp_path / 'module.json'} --image {image}"
     program = load_program(load_allocator("first-fit"), load_target("mpc603e"), "zig", images_dir(), 5000)
-    (tmp_path / "first-fit.elf").write_bytes(program.image.elf)
+    assert image.read_bytes() == program.image.elf
+    image.rename(tmp_path / "first-fit.elf")
     return tmp_path / "module.json"
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -167,16 +168,19 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
 
 
 def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) -> str:
-    """Write the module certificate of ``program`` into ``file``, and say what it is of."""
+    """Write the module certificate of ``program`` into ``file``, its image beside, and say what it is of."""
     from wcet_probe.answer.module_certificate import module_certificate
     from wcet_probe.output_files import write_whole
     from wcet_probe.reports.formats.bound_document import tool_section
     from wcet_probe.reports.formats.document import dumps
 
     document = {**module_certificate(program, heap_bytes, tell), "tool": tool_section()}
+    image = file.with_name(f"{file.name}.elf")
+    write_whole(image, program.image.elf)
     write_whole(file, dumps(document))
     facts = ", ".join(one["where"] for one in document["facts"]) or "no fact"
-    return f"certificate {file}: alignments of {facts}\n"
+    command = shlex.join(["wcet-probe", "verify", str(file), "--image", str(image)])
+    return f"certificate {file}: alignments of {facts}\nit is checked by: {command}\n"
 
 
 def _deduced(program: Program, heap_bytes: int, tell: Progress) -> ProvedFacts:

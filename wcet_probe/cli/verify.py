@@ -27,7 +27,7 @@ Examples:
   wcet-probe tlsf --json >tlsf.json
   wcet-probe verify tlsf.json
   wcet-probe verify --image firmware.elf --facts loops.toml bound.json
-  wcet-probe verify --image kingsley.elf module.json
+  wcet-probe verify --image m.json.elf m.json
 
 \b
 Exit codes: 0 everything checks, 1 something does not, 2 no such file or no
