@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import IntEnum
 
+_MOST_NAMES = 40
+"""Known names that are told of an unknown one."""
+
 
 class ExitCode(IntEnum):
     """Exit codes of every command."""
@@ -113,5 +116,6 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """The error for an unknown name, with the nearest known one."""
     names = sorted(known)
     near = get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names)}."
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(names[:_MOST_NAMES])}{more}."
     return UsageError(f"unknown {kind} {name!r}: {hint}")

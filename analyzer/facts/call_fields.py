@@ -121,6 +121,11 @@ def _field_sites(
 def _member(fact: ThroughFact, image: Image) -> str:
     """The member that ``fact`` is about, by the innermost structure that it is in."""
     known = {name: one.member for one in code_pointers(image) for name in (one.path, one.member)}
+    if not known:
+        raise UsageError(
+            f"{fact.where}: [[calls]] key through: the debug information tells of no structure with a pointer to a "
+            "function; compile with -g, or name the calls by function and offset."
+        )
     if fact.through not in known:
         problem = unknown_name("pointer to a function in a structure", fact.through, known)
         raise UsageError(f"{fact.where}: [[calls]] key through: {problem}")

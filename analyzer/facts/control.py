@@ -18,7 +18,7 @@ from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts, Pointee
 from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.build.image import require_symbol
-from wcet_probe.errors import UsageError
+from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa
@@ -75,8 +75,7 @@ def argument_ranges(
     """The ranges of what ``entry`` is given in arguments that facts speak of, by `argument_place`.
 
     Raises:
-        UsageError: a range is empty.
-        ImageError: there is no such symbol.
+        UsageError: a range is empty, or there is no such symbol.
 
     *Soundness:* as said of the module.
     """
@@ -103,13 +102,12 @@ def argument_range(fact: ArgumentFact, image: Image, parameters: Mapping[str, in
     """Least and greatest value that ``fact`` tells.
 
     Raises:
-        UsageError: the range is empty.
-        ImageError: there is no such symbol.
+        UsageError: the range is empty, or there is no such symbol.
 
     *Soundness:* as said of the module.
     """
     if fact.points_to is not None:
-        address = address_of(fact.points_to, image)
+        address = address_of(fact.points_to, image, fact.where)
         return address, address
     low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
     if low > high:
@@ -117,14 +115,17 @@ def argument_range(fact: ArgumentFact, image: Image, parameters: Mapping[str, in
     return low, high
 
 
-def address_of(pointee: Pointee, image: Image) -> int:
-    """What a pointer to ``pointee`` holds: of a Thumb function its address and the bit that tells so.
+def address_of(pointee: Pointee, image: Image, where: str) -> int:
+    """What a pointer to ``pointee``, told of at ``where``, holds: of a Thumb function its address and the bit for that.
 
     Raises:
-        ImageError: there is no such symbol.
+        UsageError: there is no such symbol.
 
     *Soundness:* exact.
     """
-    symbol = require_symbol(image, pointee.symbol)
+    if pointee.symbol not in image.symbols:
+        problem = unknown_name("symbol of the image", pointee.symbol, image.symbols)
+        raise UsageError(f"{where}: key points_to: {problem}")
+    symbol = image.symbols[pointee.symbol]
     is_thumb = symbol.is_function and image.isa is Isa.THUMB
     return symbol.address + pointee.offset + is_thumb

@@ -208,7 +208,7 @@ def word_claims(words: Sequence[WordFact], image: Image, parameters: Mapping[str
     for fact in words:
         address = _word_address(fact, image, parameters)
         if fact.points_to is not None:
-            low = high = address_of(fact.points_to, image)
+            low = high = address_of(fact.points_to, image, fact.where)
         else:
             low, high = evaluate(fact.minimum, parameters), evaluate(fact.maximum, parameters)
         if not 0 <= low <= high < 1 << 8 * _WORD_BYTES:

@@ -272,7 +272,7 @@ def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
     parts = []
     for one in text.split():
         match = _PART.fullmatch(one)
-        demand(match, f"{one} is no part of a word")
+        demand(match, f"{one[:80]!r} is no part of a word")
         assert match is not None  # noqa: S101  (told above)
         kind, star, modulus, own, offset, *root = match.groups()
         known = _residues(int(modulus), own)
@@ -281,10 +281,10 @@ def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
             if offset
             else Part(kind, bool(star), known, None, _residues(int(root[0]), root[1]))
         )
-        demand(_text_of(part) == one and int(offset or 0) < MODULUS, f"{one} is not how its part is written")
+        demand(_text_of(part) == one and int(offset or 0) < MODULUS, f"{one[:80]!r} is not how its part is written")
         parts.append(part)
     found = tuple(parts)
-    demand(found and word(found) == found, f"{text} is no word")
+    demand(found and word(found) == found, f"{text[:80]!r} is no word")
     return found
 
 

@@ -88,6 +88,13 @@ def test_a_member_that_nobody_calls_through_is_refused(image, through, message):
         targets_through_fields(facts, image, decode(image), SOURCES)
 
 
+def test_without_debug_information_a_member_is_refused_with_what_to_do():
+    """It was said that known are none."""
+    plain = image_of("int v;\nint f(void) { return v; }", load_target("cortex-m4"), ".c")
+    with pytest.raises(UsageError, match="compile with -g"):
+        targets_through_fields(parse_facts("f.toml", READ), plain, decode(plain), SOURCES)
+
+
 OTHER = """
 struct kit { int n; int (*const *ways)(int); };
 #define WAY(k, n) k->ways[1](n)

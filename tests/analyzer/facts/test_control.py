@@ -9,7 +9,7 @@ from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets,
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import ImageError, UsageError
+from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode
 from wcet_probe.model.target import Isa
 
@@ -111,5 +111,5 @@ def test_a_pointer_to_a_function_has_the_bit_that_tells_thumb(image):
 
 
 def test_a_pointer_to_what_is_not_there_is_refused(image):
-    with pytest.raises(ImageError, match="'three'"):
+    with pytest.raises(UsageError, match=r":1: key points_to: unknown symbol of the image 'three'"):
         argument_ranges(facts_of(POINTER.format("three")), "dispatch", image, {})
