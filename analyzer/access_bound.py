@@ -15,7 +15,8 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
+from wcet_probe.analyzer.prepared import Bounded, Prepared
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import UsageError
 

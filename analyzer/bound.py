@@ -43,17 +43,10 @@ from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.analyzer.loops.loop_sites import analysed_code
-from wcet_probe.analyzer.prepared import (
-    Bounded,
-    BoundRequest,
-    GivenBound,
-    Prepared,
-    Solved,
-    infeasible_constraint,
-    stack_pointer,
-)
+from wcet_probe.analyzer.prepared import Bounded, Prepared, Solved, infeasible_constraint
 from wcet_probe.analyzer.recursive_calls import expected_calls
 from wcet_probe.analyzer.recursive_summaries import counted_summary
+from wcet_probe.analyzer.request import BoundRequest, GivenBound
 from wcet_probe.analyzer.resolved_values import ProofWork, resolved_values
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, effect_of
@@ -440,7 +433,7 @@ def _effect(work: ProofWork, values: Values) -> Effect:
         [one.state for edge, one in values.edges.items() if edge.target == EXIT],
         (access for own in values.accesses.values() for access in own),
         (call for one in values.edges.values() for call in one.calls),
-        stack_pointer(values, work.request.target),
+        values.registers[work.request.target.isa.stack_pointer],
         escapes=values.stack_escapes,
         saving=frozenset(address for address, _ in values.saving),
     )

@@ -16,7 +16,8 @@ from wcet_probe.analyzer.ipet.annotated import cache_annotations
 from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
 from wcet_probe.analyzer.ipet.record_lines import annotation_lines
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Solved
+from wcet_probe.analyzer.prepared import Bounded, Solved
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.saved_words import saving_stores

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from wcet_probe.analyzer.prepared import BoundRequest, Prepared
+from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError

@@ -13,7 +13,8 @@ from fractions import Fraction
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.expressions import evaluate, parse
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest
+from wcet_probe.analyzer.prepared import Bounded
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.model.proof import Formula, Origin
 
 _LEAST_CHECKS = 2

@@ -9,7 +9,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from wcet_probe.analyzer.call_summaries import (
@@ -21,7 +21,6 @@ from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
-from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
 from wcet_probe.analyzer.graph.returning import function_from
@@ -63,81 +62,19 @@ from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_calls import Known, bounded_by_calls
 from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.call_effects import stack_offset
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.proof import (
-    Assumption,
     FlowGraph,
     GraphBlock,
     GraphEdge,
     PathBlock,
     TypeBound,
 )
-from wcet_probe.model.target import Isa, Target
-
-
-@dataclass(frozen=True, slots=True)
-class GivenBound:
-    """The bound of a function that a certificate gives.
-
-    Attributes:
-        where: the fact that names the certificate.
-        function: the binary function.
-        most: instructions and cycles of one call.
-        assumptions: what that rests on, the certificate first.
-    """
-
-    where: str
-    function: str
-    most: Mapping[Unit, int]
-    assumptions: tuple[Assumption, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InitialData:
-    """What memory holds at entry, by address in order, without overlaps; and in words where that is from."""
-
-    content: tuple[tuple[int, bytes], ...]
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class BoundRequest:
-    """What is to be proved.
-
-    Attributes:
-        image: the binary.
-        target: the core.
-        instructions: the image's code, decoded, with ``costs`` of each.
-        entry: name of the analysed function.
-        facts: flow facts about it.
-        sources: texts of its source files by name, as far as they are known.
-        parameters: values of the parameters that flow facts speak of.
-        summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
-            accesses and registers is then only said of what is expanded, and no run can be held against it.
-        given: bounds of callees, by their address, which are checked before.
-        initial: what memory holds at entry, where that is assumed; then all calls are expanded.
-        keeps_saved: whether it may be assumed that no other store changes what functions save of registers.
-    """
-
-    image: Image
-    target: Target
-    instructions: Sequence[Instruction]
-    costs: Sequence[InstructionCost]
-    entry: str
-    facts: Facts
-    sources: Mapping[str, str]
-    parameters: Mapping[str, int]
-    summaries: bool = False
-    given: Mapping[int, GivenBound] = field(default_factory=dict)
-    initial: InitialData | None = None
-    keeps_saved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +156,7 @@ class Prepared:
         if target.unified_cache or (target.icache is None and target.dcache is None):
             return self
         extents = PointerExtents(values, {one.header: one.max_header for one in loops.flow})
-        pointer = stack_pointer(values, target)
+        pointer = values.registers[target.isa.stack_pointer]
         callees = (
             (callee.footprint, stack_offset(one.state, pointer))
             for edge, one in values.edges.items()
@@ -301,11 +238,6 @@ class Prepared:
         callees = (one.analysed for one in self.calls.of(self.values).values())
         sites = (site for one in (self.analysed, *callees) if one is not None for site in one.sites)
         return tuple({site.header_address: site for site in sites}.values())
-
-
-def stack_pointer(values: Values, target: Target) -> Location:
-    """The register."""
-    return values.registers["r1" if target.isa is Isa.POWERPC else "r13"]
 
 
 def infeasible_constraint(number: int, infeasible_pair: InfeasiblePair) -> LinearConstraint:

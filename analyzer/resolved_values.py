@@ -30,7 +30,7 @@ from wcet_probe.analyzer.ipet.costs import Costs, check_chargeable
 from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.dead_ends import returning_part

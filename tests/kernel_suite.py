@@ -12,7 +12,7 @@ from tests.support import Guest, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.model.proof import Bound

@@ -25,7 +25,8 @@ from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest
+from wcet_probe.analyzer.prepared import Bounded
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
@@ -89,7 +90,7 @@ def interpret(proof: Proved, *arguments: int, step_limit: int | None = None):
     with guest.machine() as machine:
         registers = machine.entry_registers(arguments)
     lifter = lifter_of(guest.target.pcode_language, guest.target.isa, guest.image.segments)
-    pointer = registers["r1" if guest.target.isa is Isa.POWERPC else "r13"]
+    pointer = registers[guest.target.isa.stack_pointer]
     subject = f"{proof.entry}{arguments} on {guest.target.name}"
     result = interpret_call(
         lifter,

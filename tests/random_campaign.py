@@ -28,7 +28,7 @@ from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.contradiction import check_counts, check_loops
 from wcet_probe.answer.cross_check import Call, cross_check
 from wcet_probe.build import compilation

@@ -145,7 +145,7 @@ class _Walk:
         found: Mapping[int, frozenset[Left]],
     ) -> None:
         self._lifter, self._indirect, self._returning, self._found = lifter, indirect, returning, found
-        self._stack_pointer = self._register("r1" if lifter.isa is Isa.POWERPC else "r13")
+        self._stack_pointer = self._register(lifter.isa.stack_pointer)
         self._link = self._register("lr")
         self._kept = {self._register(name) for name in _KEPT[lifter.isa]}
         self._states: dict[int, _State] = {}

@@ -85,6 +85,26 @@ class LoopDerivation:
     description: str = ""
 
 
+def graph_lines(problem: FlowProblem, certified: int, optimum: int | None) -> list[str]:
+    """The records that a certificate begins with: what it is about, and the graph with what is charged.
+
+    Soundness: as of `certificate`.
+    """
+    return [
+        "wcet-probe certificate 1",
+        f"image {problem.image_sha256}",
+        f"entry-function {problem.entry_function}",
+        f"target {problem.target}",
+        f"unit {problem.unit}",
+        f"bound {certified}",
+        f"optimum {'none' if optimum is None else optimum}",
+        *(f"node {node.name} {node.address:#x} {node.cost}" for node in problem.nodes),
+        f"entry {problem.entry}",
+        *(f"exit {name} {problem.exit_costs.get(name, 0)}" for name in problem.exits),
+        *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
+    ]
+
+
 def certificate(
     problem: FlowProblem,
     solution: Solution,
@@ -97,20 +117,8 @@ def certificate(
 
     Soundness: it claims nothing that the checker does not compute again, but for what it lists.
     """
-    lines = [
-        "wcet-probe certificate 1",
-        f"image {problem.image_sha256}",
-        f"entry-function {problem.entry_function}",
-        f"target {problem.target}",
-        f"unit {problem.unit}",
-        f"bound {solution.certified}",
-        f"optimum {'none' if solution.optimum is None else solution.optimum}",
-        *(f"node {node.name} {node.address:#x} {node.cost}" for node in problem.nodes),
-        f"entry {problem.entry}",
-        *(f"exit {name} {problem.exit_costs.get(name, 0)}" for name in problem.exits),
-        *(f"edge {edge.name} {edge.source} {edge.target} {edge.extra_cost}" for edge in problem.edges),
-        *(f"event {auxiliary.name} {auxiliary.cost}" for auxiliary in problem.auxiliaries),
-    ]
+    lines = graph_lines(problem, solution.certified, solution.optimum)
+    lines += [f"event {auxiliary.name} {auxiliary.cost}" for auxiliary in problem.auxiliaries]
     for loop in problem.loops:
         words = ("loop", loop.name, str(loop.max_back_edges), *loop.entry_edges, "|", *loop.back_edges)
         lines.append(" ".join(words))

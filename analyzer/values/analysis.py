@@ -138,7 +138,7 @@ class _Analysis:
         self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
         self._registers = register_locations(lifter)
-        self._stack_pointer = self._registers["r1" if lifter.isa is Isa.POWERPC else "r13"]
+        self._stack_pointer = self._registers[lifter.isa.stack_pointer]
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved = callees, saved_registers(lifter)

@@ -34,7 +34,6 @@ from wcet_probe.analyzer.values.call_effects import saved_registers
 from wcet_probe.analyzer.values.locations import SAVED, Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.model.target import Isa
 
 _WORD_BYTES = 4
 _CONTROL = frozenset({"BRANCH", "CBRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN", "TRAP"})
@@ -128,7 +127,7 @@ def _link(lifter: Lifter) -> Location:
 
 def stack_pointer(lifter: Lifter) -> Location:
     """The stack pointer's location."""
-    return _location(lifter.registers["r1" if lifter.isa is Isa.POWERPC else "r13"])
+    return _location(lifter.registers[lifter.isa.stack_pointer])
 
 
 def _location(varnode: Varnode) -> Location:

@@ -9,7 +9,7 @@ from tests.path_check import interpret, proved
 from wcet_probe.analyzer.access_bound import most_accesses, most_accesses_of
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.errors import UsageError
 
 DATA = (

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError

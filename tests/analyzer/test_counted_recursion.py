@@ -13,7 +13,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_match import index_sources
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.fact_skeleton import pointer_candidates
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, UsageError

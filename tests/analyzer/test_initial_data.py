@@ -8,7 +8,7 @@ import pytest
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.initial_data import _cut, _unwritten, assumed_data, image_data, with_initial_data
-from wcet_probe.analyzer.prepared import InitialData
+from wcet_probe.analyzer.request import InitialData
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Segment

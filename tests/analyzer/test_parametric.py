@@ -10,7 +10,7 @@ from tests.analyzer.small_functions import small_guest
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.parametric import _fit, parametric_bound
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 
 NUMBERS = st.integers(-9, 9)
 

@@ -8,7 +8,8 @@ from tests.analyzer.small_functions import small_guest
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.prepared import BoundRequest, Solved, infeasible_constraint
+from wcet_probe.analyzer.prepared import Solved, infeasible_constraint
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.errors import AnalysisError
 
 BODIES = {

@@ -7,7 +7,7 @@ from wcet_probe.analyzer import resolved_values
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.call_effects import UnsummarisedError
 from wcet_probe.errors import AnalysisError
 

@@ -24,7 +24,7 @@ from wcet_probe.analyzer.access_bound import most_accesses
 from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
 from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets import specification, verdict
 from wcet_probe.cache_sets.deduction import OPERATIONS, shown_accesses

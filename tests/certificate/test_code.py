@@ -17,7 +17,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.flow_system import flow_system, solve
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.charge import edge_cost

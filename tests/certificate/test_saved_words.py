@@ -18,7 +18,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import build_supergraph
 from wcet_probe.analyzer.pcode.lift import image_lifter
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values import saved_words
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target

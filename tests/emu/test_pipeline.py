@@ -12,7 +12,7 @@ import pytest
 from tests.emu.second_engine import expanded_path, pipeline_cycles, steps_of, traced_call
 from tests.kernel_suite import KERNELS, SOURCES, guest
 from wcet_probe.analyzer.bound import prove
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import target_names
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.scenario import InitialCache

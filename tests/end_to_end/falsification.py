@@ -32,7 +32,8 @@ from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.expressions import Expression, parse
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
-from wcet_probe.analyzer.prepared import BoundRequest, Prepared
+from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer import probe
 from wcet_probe.answer.proving import allocator_facts, operation_request
 from wcet_probe.build.program import Program, load_program

@@ -24,7 +24,8 @@ from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesse
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
-from wcet_probe.analyzer.prepared import BoundRequest, Prepared
+from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.image import require_symbol

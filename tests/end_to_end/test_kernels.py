@@ -18,7 +18,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
 from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target
@@ -26,7 +26,7 @@ from wcet_probe.certificate.verify import check_certificate
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import AnalysisError, EmulationError, UsageError, WcetProbeError
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa, MemoryRange
+from wcet_probe.model.target import MemoryRange
 
 RANDOM_RUNS = 5
 MOST_STEPS = 1000
@@ -56,7 +56,7 @@ def test_the_longest_run_meets_all_that_is_proved(kernel, target):
         if kernel.name != "merge_sort":  # in a recursive function iterations are counted over all activations
             check_loops(proved.loop_claims, counts, on.image, subject)
         check_flows(proved, counts, running.executions, subject)
-    pointer = registers["r1" if on.target.isa is Isa.POWERPC else "r13"]
+    pointer = registers[on.target.isa.stack_pointer]
     second = interpret_call(
         lifter_of(on.target.pcode_language, on.target.isa, on.image.segments),
         memory,

@@ -10,7 +10,7 @@ from tests.end_to_end.test_cache_soundness import NOTHING_TOLD, analysed
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache

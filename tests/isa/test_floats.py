@@ -12,7 +12,7 @@ import pytest
 from tests.support import Guest, assembler, guest_of, image_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.isa.decode import decode

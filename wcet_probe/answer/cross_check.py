@@ -72,7 +72,7 @@ def cross_check(
     """
     target, image = program.target, program.image
     lifter = _lifter(target.pcode_language, target.isa, Same(image))
-    pointer = call.registers["r1" if target.isa is Isa.POWERPC else "r13"]
+    pointer = call.registers[target.isa.stack_pointer]
     second = interpret_call(
         lifter,
         call.memory,

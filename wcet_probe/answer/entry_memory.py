@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from wcet_probe.analyzer.initial_data import image_data
-from wcet_probe.analyzer.prepared import InitialData
+from wcet_probe.analyzer.request import InitialData
 from wcet_probe.answer.free_memory import SCRATCH_BYTES, free_map
 from wcet_probe.answer.run_script import SCRATCH, CallStatement, Statement, resolved
 from wcet_probe.emu.machine import Machine

@@ -8,7 +8,7 @@ from typing import Any
 
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import FactEffect, FactEffects, Units
 

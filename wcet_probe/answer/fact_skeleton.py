@@ -30,7 +30,8 @@ from wcet_probe.analyzer.facts.language import (
 from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
-from wcet_probe.analyzer.prepared import Bounded, BoundRequest, Prepared
+from wcet_probe.analyzer.prepared import Bounded, Prepared
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.pointer_candidates import pointees

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.remembered import remember
 from wcet_probe.answer.fact_effects import fact_effects
 from wcet_probe.answer.fact_skeleton import with_all_missing

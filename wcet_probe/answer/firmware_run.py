@@ -343,7 +343,7 @@ class _Guest:
 
     def _of_stack(self, registers: Mapping[str, int], offset: int) -> int:
         """The word that lies so far from the stack pointer."""
-        pointer = registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
+        pointer = registers[self.target.isa.stack_pointer]
         order: Literal["big", "little"] = "big" if self.machine.memory.big_endian else "little"
         return int.from_bytes(self.machine.memory.read(pointer + offset, 4), order)
 

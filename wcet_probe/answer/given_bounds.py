@@ -10,7 +10,7 @@ from typing import Any
 
 from wcet_probe.analyzer.facts.language import Facts, GivenBoundFact
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
-from wcet_probe.analyzer.prepared import GivenBound
+from wcet_probe.analyzer.request import GivenBound
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.verify import verify_result
 from wcet_probe.errors import UsageError, VerificationError

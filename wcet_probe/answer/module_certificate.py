@@ -16,6 +16,7 @@ from typing import Any
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.ipet.certificate import graph_lines
 from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.prepared import Prepared
@@ -82,20 +83,7 @@ def _text(program: Program, prepared: Prepared) -> str:
     """The graph of an operation and what values hold in it, as records."""
     subject = Subject(program.image.sha256, program.target.name, "instructions")
     problem = flow_problem(prepared.values, [], [], subject, cost=lambda _: 0, edge_cost=lambda _: 0)
-    lines = [
-        "wcet-probe certificate 1",
-        f"image {problem.image_sha256}",
-        f"entry-function {problem.entry_function}",
-        f"target {problem.target}",
-        f"unit {problem.unit}",
-        "bound 0",
-        "optimum none",
-        *(f"node {node.name} {node.address:#x} 0" for node in problem.nodes),
-        f"entry {problem.entry}",
-        *(f"exit {name} 0" for name in problem.exits),
-        *(f"edge {edge.name} {edge.source} {edge.target} 0" for edge in problem.edges),
-        *checkable(problem, program.image, program.instructions, {}).lines(),
-    ]
+    lines = (*graph_lines(problem, 0, None), *checkable(problem, program.image, program.instructions, {}).lines())
     return "".join(f"{line}\n" for line in lines)
 
 

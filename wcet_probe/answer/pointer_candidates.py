@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from wcet_probe.analyzer.facts.control import argument_place
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import ArgumentFact
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build.debug_types import DebugTypes, debug_types, pointer_parameters
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import FactCandidate

@@ -10,7 +10,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
 from wcet_probe.analyzer.parametric import parametric_bound
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build.linked_program import built_for
 from wcet_probe.build.program import Program
 from wcet_probe.identity import Same

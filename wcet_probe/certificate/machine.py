@@ -255,7 +255,7 @@ class Machine:
 
     def _is_in_frame(self, address: Value, state: State) -> bool:
         """Whether a place of the stack lies between its pointer, which is moved already, and that of the caller."""
-        pointer = state.read("r1" if self.image.isa is Isa.POWERPC else "r13")
+        pointer = state.read(self.image.isa.stack_pointer)
         return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
 
     def _is_static(self, address: int) -> bool:

@@ -20,7 +20,7 @@ from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.analyzer.prepared import BoundRequest
+    from wcet_probe.analyzer.request import BoundRequest
     from wcet_probe.answer.fact_table import FactRow
     from wcet_probe.answer.proved_facts import ProvedFacts
     from wcet_probe.build.program import Program

@@ -85,7 +85,7 @@ class Setting:
     @property
     def stack_pointer(self) -> Varnode:
         """The stack pointer."""
-        return self.lifter.registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
+        return self.lifter.registers[self.target.isa.stack_pointer]
 
     @property
     def first(self) -> Varnode:
@@ -238,9 +238,8 @@ class Statement:
 
     def _likely(self) -> str:
         """Where the access goes most likely."""
-        harness, stack_pointer = self._of.harness, self._of.target.isa
-        name = "r1" if stack_pointer is Isa.POWERPC else "r13"
-        if self._access is not None and self._access.base == name:
+        harness = self._of.harness
+        if self._access is not None and self._access.base == self._of.target.isa.stack_pointer:
             return "WP_STACK"
         if self._one.address in harness:
             return "WP_OPERATIONS"
@@ -338,7 +337,7 @@ class Statement:
 
     def _lowest(self, unless: str) -> str:
         instruction = self._each.instruction
-        name = "r1" if self._of.target.isa is Isa.POWERPC else "r13"
+        name = self._of.target.isa.stack_pointer
         if not self._counts_data or name not in instruction.writes:
             return ""
         value = self._read(self._of.lifter.registers[name])

@@ -18,6 +18,11 @@ class Isa(StrEnum):
     THUMB = "thumb"
     POWERPC = "powerpc"
 
+    @property
+    def stack_pointer(self) -> str:
+        """The name of the register that is the stack pointer."""
+        return "r1" if self is Isa.POWERPC else "r13"
+
 
 class Architecture(StrEnum):
     """Architecture of a core, and what an ELF file is built for."""

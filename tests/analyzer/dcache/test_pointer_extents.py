@@ -16,7 +16,6 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa
 
 CORES = ("mpc603e", "arm926ej-s", "cortex-m4")
 WIDE = 1 << 14
@@ -41,7 +40,7 @@ def refuted(source, target, words=(0, 3, 0xFFFF_FFFF)):
             found = extents.of(access)
             known[access.instruction_address].append(found)
             told += found is not None and access.offset.extent > WIDE
-    stack_register = "r1" if guest.target.isa is Isa.POWERPC else "r13"
+    stack_register = guest.target.isa.stack_pointer
     with guest.machine() as machine:
         memory, registers = machine.memory.snapshot(), machine.entry_registers((0,))
         for word in words:

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.dcache.refetches import Refetches
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.icache.fetches import FetchMisses
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache

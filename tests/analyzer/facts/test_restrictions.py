@@ -9,7 +9,7 @@ from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 
 SOURCE = """\

@@ -8,7 +8,7 @@ from tests.analyzer.small_functions import POWERPC, lifter_of, small_guest
 from tests.support import Guest
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Segment, Symbol
 

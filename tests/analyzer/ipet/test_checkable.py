@@ -11,7 +11,7 @@ from tests.support import assembler, guest_of, image_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.ipet.checkable import _NO_LIMITS, _outwards, _Search
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.coverage import Code, run_block

@@ -9,7 +9,7 @@ from tests.support import TARGETS
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.loops import abstract_execution
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 

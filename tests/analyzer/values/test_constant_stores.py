@@ -7,7 +7,7 @@ from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer import bound
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest, GivenBound
+from wcet_probe.analyzer.request import BoundRequest, GivenBound
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound

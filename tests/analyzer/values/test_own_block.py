@@ -5,7 +5,7 @@ import pytest
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.own_block import Roles, distances
 from wcet_probe.analyzer.values.reach import reaches
 from wcet_probe.catalog.lookup import load_target

@@ -11,7 +11,7 @@ from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import supergraph
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms

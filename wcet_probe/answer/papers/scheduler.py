@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.prepared import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.resources import folder
 from wcet_probe.model.allocator import Allocator

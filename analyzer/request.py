@@ -1,0 +1,76 @@
+"""The question: of what a bound is to be proved, under which facts.
+
+Words: flow fact, WCET (docs/explanation/glossary.md).
+
+*Soundness:* none is claimed; what is assumed here each answer lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.ipet.flow_problem import Unit
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction, InstructionCost
+from wcet_probe.model.proof import Assumption
+from wcet_probe.model.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBound:
+    """The bound of a function that a certificate gives.
+
+    Attributes:
+        where: the fact that names the certificate.
+        function: the binary function.
+        most: instructions and cycles of one call.
+        assumptions: what that rests on, the certificate first.
+    """
+
+    where: str
+    function: str
+    most: Mapping[Unit, int]
+    assumptions: tuple[Assumption, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InitialData:
+    """What memory holds at entry, by address in order, without overlaps; and in words where that is from."""
+
+    content: tuple[tuple[int, bytes], ...]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class BoundRequest:
+    """What is to be proved.
+
+    Attributes:
+        image: the binary.
+        target: the core.
+        instructions: the image's code, decoded, with ``costs`` of each.
+        entry: name of the analysed function.
+        facts: flow facts about it.
+        sources: texts of its source files by name, as far as they are known.
+        parameters: values of the parameters that flow facts speak of.
+        summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
+            accesses and registers is then only said of what is expanded, and no run can be held against it.
+        given: bounds of callees, by their address, which are checked before.
+        initial: what memory holds at entry, where that is assumed; then all calls are expanded.
+        keeps_saved: whether it may be assumed that no other store changes what functions save of registers.
+    """
+
+    image: Image
+    target: Target
+    instructions: Sequence[Instruction]
+    costs: Sequence[InstructionCost]
+    entry: str
+    facts: Facts
+    sources: Mapping[str, str]
+    parameters: Mapping[str, int]
+    summaries: bool = False
+    given: Mapping[int, GivenBound] = field(default_factory=dict)
+    initial: InitialData | None = None
+    keeps_saved: bool = False
