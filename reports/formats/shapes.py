@@ -15,8 +15,9 @@ from wcet_probe.model.measurement import CacheCounts, Measurement, Run
 from wcet_probe.model.report import Candidate, CrossCheck, StateCheck, Verdict
 from wcet_probe.model.scenario import FoundBy, InitialCache, Operation, OperationKind
 from wcet_probe.model.target import CacheConfig, MemoryTiming, Target
-from wcet_probe.reports.formats.shapes_base import Address, LineNumber, Natural, Sha256, extends
+from wcet_probe.reports.formats.shapes_base import Address, BinaryShape, LineNumber, Natural, Sha256, ToolShape, extends
 from wcet_probe.reports.formats.shapes_bound import BoundShape, FactEffectsShape, FormulaShape, GapShape
+from wcet_probe.reports.formats.shapes_module import ModuleDocument
 
 # ---------------------------------------------------------------------------------------------------- hardware and code
 
@@ -119,14 +120,6 @@ class InstructionShape(TypedDict):
     function: str | None
     file: str | None
     line: Natural | None
-
-
-class ToolShape(TypedDict):
-    """The program and the packages that its numbers depend on."""
-
-    name: Literal["wcet-probe"]
-    version: str
-    packages: dict[str, str | None]
 
 
 class RequestShape(TypedDict):
@@ -419,14 +412,6 @@ class AttackDocument(TypedDict):
     kept: str | None
 
 
-class ReplayImageShape(TypedDict):
-    """The binary that was executed."""
-
-    sha256: Sha256
-    compiler: str
-    flags: list[str]
-
-
 class ReplayToolShape(TypedDict):
     """The program."""
 
@@ -455,55 +440,8 @@ class ReplayDocument(TypedDict):
     variant: str
     heap_bytes: Natural
     seed: Natural
-    image: ReplayImageShape
+    image: BinaryShape
     operations: ColumnsShape
-
-
-class ModuleImageShape(TypedDict):
-    """The binary that a module certificate is about."""
-
-    sha256: Sha256
-    compiler: str
-    flags: list[str]
-
-
-class ModuleOperationShape(TypedDict):
-    """An operation of an allocator: its graph and what holds in it, in the records of certificates."""
-
-    role: Literal["init", "malloc", "free"]
-    certificate: str
-
-
-class ModuleFactShape(TypedDict):
-    """A fact whose alignment follows, and at how many accesses of the nodes of the graphs it is used."""
-
-    where: str
-    accesses: Natural
-
-
-class StatementShape(TypedDict):
-    """Something that is taken for granted."""
-
-    id: str
-    statement: str
-
-
-class ModuleDocument(TypedDict):
-    """What an allocator's words are whenever one of its operations begins, to be tested by induction."""
-
-    format: Literal["wcet-probe-module"]
-    version: Literal[1]
-    tool: ToolShape
-    allocator: str
-    parameters: dict[str, int]
-    target: str
-    heap_bytes: Natural
-    image: ModuleImageShape
-    operations: list[ModuleOperationShape]
-    cells: dict[str, str]
-    block: str
-    facts: list[ModuleFactShape]
-    assumptions: list[StatementShape]
 
 
 DOCUMENTS: tuple[type, ...] = (

@@ -1,9 +1,9 @@
-"""What shapes of JSON documents are written with: records that they extend, and texts and numbers of a certain form."""
+"""What shapes of JSON documents are written with: records that they extend, texts and numbers of a form, the program."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypedDict, TypeVar
 
 Shape = TypeVar("Shape", bound=type)
 
@@ -30,3 +30,19 @@ Sha256 = Annotated[str, ("pattern", "^[0-9a-f]{64}$")]
 Natural = Annotated[int, ("minimum", 0)]
 Fraction = Annotated[str, ("pattern", "^-?[0-9]+(/[0-9]+)?$")]
 LineNumber = Annotated[str, ("pattern", "^[1-9][0-9]*$")]
+
+
+class ToolShape(TypedDict):
+    """The program and the packages that its numbers depend on."""
+
+    name: Literal["wcet-probe"]
+    version: str
+    packages: dict[str, str | None]
+
+
+class BinaryShape(TypedDict):
+    """The binary, and what it was built with."""
+
+    sha256: Sha256
+    compiler: str
+    flags: list[str]
