@@ -42,9 +42,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import NamedTuple
 
+from wcet_probe.analyzer.dcache.access_steps import AccessStep, is_sure, resident_before, stays_resident, steps_of
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
@@ -59,14 +59,10 @@ from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
-from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
-from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
-from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import CacheConfig, Replacement, Target
@@ -115,17 +111,17 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
         return DataMisses(waiting, {}, (), (), None)
     lines = SymbolicBlocks(values, config, pointers)
     traversals = StridedTraversals(values, lines, config)
-    steps = {point: tuple(_steps(values, point, lines, target, traversals)) for point in sorted(values.states)}
+    steps = {point: tuple(steps_of(values, point, lines, target, traversals)) for point in sorted(values.states)}
     named = {point: [step.line for step in own] for point, own in steps.items()}
     analysis = analyze(values, lines, named, config, traversals.found)
-    sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
+    sure = {point: {one.line.line for one in own if is_sure(one)} for point, own in steps.items()}
     scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, config, scopes.is_one_address)
     allocated, refetches = allocated_lines(values, named, analysis), Refetches(config.sets, config.line_bytes)
     costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
-    left = _left(values, steps)
-    sharing: dict[int, list[tuple[_Step, _Counted | None, bool]]] = {}
+    left = resident_before(values, steps)
+    sharing: dict[int, list[_Found]] = {}
     for point, own in steps.items():
         is_resident = left[point]
         for step, verdict in zip(own, analysis.verdicts[point], strict=True):
@@ -133,9 +129,10 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
                 found = costs.add_fetch(point, step, verdict)
             else:
                 found = costs.add(point, step.line, step.access, verdict, is_resident=is_resident)
-            is_charged = found is None and step.access is not None and step.line.fills and not verdict.is_hit
-            sharing.setdefault(point, []).append((step, found, is_charged))
-            is_resident = _stays_resident(step)
+            address = step.access.instruction_address if step.access else None
+            is_charged = found is None and address is not None and step.line.fills and not verdict.is_hit
+            sharing.setdefault(point, []).append(_Found(address, found, is_charged))
+            is_resident = stays_resident(step)
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
             most = lines.groups[group].most_lines({granule for granule, _ in granules}, config.line_bytes)
@@ -145,27 +142,20 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     def result(kept: KeptLines | None, strays: Strays) -> DataMisses:
         passing = Counter((point, access.instruction_address) for point in steps for access in lines.accesses(point))
         by_strays = {
-            names.get(own)
+            names.get(one.counted)
             for point, each in sharing.items()
-            for step, own, _ in each
-            if step.access is not None and own is not None and (point, step.access.instruction_address) in strays
+            for one in each
+            if one.counted is not None and (point, one.address) in strays
         }
         bounds = None if kept is None else KeptMisses(kept, {one: passing[one] for one in strays}, by_strays)
-        apart = KEPT if kept is not None else None
-        counted = {
-            point: tuple(
-                (
-                    step.access.instruction_address if step.access else None,
-                    names.get(own)
-                    if own is not None
-                    else apart
-                    if is_charged and step.access and (point, step.access.instruction_address) not in strays
-                    else None,
-                )
-                for step, own, is_charged in each
-            )
-            for point, each in sharing.items()
-        }
+
+        def variable(point: int, one: _Found) -> str | None:
+            if one.counted is not None:
+                return names.get(one.counted)
+            is_apart = kept is not None and one.is_charged and (point, one.address) not in strays
+            return KEPT if is_apart else None
+
+        counted = {point: tuple((one.address, variable(point, one)) for one in each) for point, each in sharing.items()}
         return replace(costs.with_kept(bounds).result(lines), counted=counted)
 
     return replace(result(None, frozenset()), counting=None if target.unified_cache or costs.is_visited else result)
@@ -175,56 +165,12 @@ _Counted = Shared | Objects | LineChanges | Refetched
 """What misses are counted with: those of a line, what a fact counts, or fills that evict."""
 
 
-class _Step(NamedTuple):
-    """An access to the cache; a fetch has no ``access``, but the number of its line."""
+class _Found(NamedTuple):
+    """What was found of an access, by its instruction, none of a fetch: what counts it, or whether each miss costs."""
 
-    line: LineAccess
-    access: Access | None
-    number: int = 0
-
-
-def _is_sure(step: _Step) -> bool:
-    """Whether the line of ``step`` is in the cache behind it, if its block is executed."""
-    return step.line.line is not None and step.line.is_certain and step.line.fills
-
-
-def _stays_resident(step: _Step) -> bool:
-    """Whether ``step`` is a data access behind which its line surely is in the cache."""
-    return step.access is not None and _is_sure(step)
-
-
-def _left(values: Values, steps: Mapping[int, Sequence[_Step]]) -> Mapping[int, bool]:
-    """Of each point, whether the line of the last access before is in the cache, and was that of a data access.
-
-    *Soundness:* on all ways; a greatest fixpoint.
-    """
-
-    def behind(point: int, is_resident: bool) -> bool:  # noqa: FBT001  a truth value it is
-        return _stays_resident(steps[point][-1]) if steps[point] else is_resident
-
-    return dict.fromkeys(steps, True) | dict(least(values.order, Dual(Truths()), {0: False}, behind))
-
-
-def _steps(
-    values: Values, point: int, lines: SymbolicBlocks, target: Target, traversals: StridedTraversals
-) -> Iterator[_Step]:
-    """The accesses of a block to the data cache, in order."""
-    config = target.dcache
-    if config is None:
-        return
-    for instruction in values.graph.points[point].block.instructions:
-        if target.unified_cache:
-            for number in fetched_lines((instruction,), config.line_bytes):
-                yield _Step(LineAccess(lines.of_number(number), fills=True, is_certain=True), None, number)
-        own = [pieces for pieces in lines.pieces[point] if pieces[0].instruction_address == instruction.address]
-        # A load or store of several words goes upwards, whatever order the p-code has.
-        own.sort(key=lambda pieces: signed(32, pieces[0].constant))
-        for access in chain.from_iterable(own):
-            fills = config.write_allocate or not access.is_store
-            line, candidates = lines.of_access(access), lines.candidates_of(access)
-            traversed = traversals.of(point, line, is_certain=access.is_certain)
-            modifies = access.is_store and config.write_back
-            yield _Step(LineAccess(line, fills, access.is_certain, candidates, traversed, modifies), access)
+    address: int | None
+    counted: _Counted | None
+    is_charged: bool
 
 
 @dataclass(slots=True)
@@ -314,7 +260,7 @@ class _Costs:
             self.asserted[point] += touch is not None
         return None
 
-    def add_fetch(self, point: int, step: _Step, verdict: Verdict) -> _Counted | None:
+    def add_fetch(self, point: int, step: AccessStep, verdict: Verdict) -> _Counted | None:
         """Count a fetch from a unified cache, as `add` does."""
         if verdict.is_hit:
             return None

@@ -1,4 +1,4 @@
-"""What shapes of JSON documents are written with: records that they extend, texts and numbers of a form, the program."""
+"""What shapes of JSON documents are written with: records that they extend, texts and numbers of a form, programs."""
 
 from __future__ import annotations
 
