@@ -5,7 +5,7 @@ Words: loop forest, header, dominator (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -80,10 +80,9 @@ def tangled_parts(successors: Successors, entry: int) -> Sequence[tuple[tuple[in
     ]
     while todo:
         edges, inside, head, header = todo.pop()
-        kept = {node: [one for one in edges.get(node, ()) if one in inside and one != header] for node in inside}
+        kept = _inside(edges, inside, header)
         components = strong_components(kept)
-        part_of = {node: place for place, members in enumerate(components) for node in members}
-        entered = {one for node, targets in kept.items() for one in targets if part_of[one] != part_of[node]}
+        entered = _entered(kept, components)
         for members in components:
             some = next(iter(members))
             if len(members) == 1 and some not in kept[some]:
@@ -94,6 +93,17 @@ def tangled_parts(successors: Successors, entry: int) -> Sequence[tuple[tuple[in
             else:
                 todo.append((kept, members, heads[0], heads[0]))
     return sorted(found)
+
+
+def _inside(successors: Successors, inside: Collection[int], header: int | None) -> dict[int, list[int]]:
+    """The edges within ``inside`` but for those to ``header``."""
+    return {node: [one for one in successors.get(node, ()) if one in inside and one != header] for node in inside}
+
+
+def _entered(edges: Successors, components: Iterable[Collection[int]]) -> set[int]:
+    """The nodes that an edge from another one of ``components`` leads to."""
+    part_of = {node: place for place, members in enumerate(components) for node in members}
+    return {one for node, targets in edges.items() for one in targets if part_of[one] != part_of[node]}
 
 
 def _ordered(
@@ -108,10 +118,9 @@ def _ordered(
 
     Of parts that could come next, the one with the least node does.
     """
-    kept = {node: [one for one in successors.get(node, ()) if one in inside and one != header] for node in inside}
+    kept = _inside(successors, inside, header)
     components = _in_topological_order(kept)
-    part_of = {node: place for place, members in enumerate(components) for node in members}
-    entered = {one for node, targets in kept.items() for one in targets if part_of[one] != part_of[node]}
+    entered = _entered(kept, components)
     for members in components:
         some = next(iter(members))
         if len(members) == 1 and some not in kept[some]:

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from tests.analyzer.facts.test_restrictions import SOURCE
 from tests.results import result
 from tests.support import image_of, images_dir
 from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
@@ -151,34 +152,11 @@ def test_every_changed_value_is_refused_or_the_author_s(specimen):
     check(document, elf, [path for paths in chosen.values() for path in {paths[0], paths[len(paths) // 2], paths[-1]}])
 
 
-RESTRICTED = """\
-volatile unsigned sink; volatile unsigned char widths[8]; unsigned total;
-static __attribute__((noinline)) void emit(unsigned n) { sink = n; sink = n + 1; sink = n + 2; }
-static __attribute__((noinline)) unsigned emitted(unsigned row)
-{
-    _Pragma("loopbound min 0 max 8")
-    for (unsigned i = 0; i < widths[row]; i++)
-        emit(i);
-    return row;
-}
-unsigned summed(unsigned rows)
-{
-    _Pragma("loopbound min 0 max 8")
-    for (unsigned r = 0; r < rows; r++) {
-        _Pragma("marker row")
-        total += emitted(r);
-    }
-    _Pragma("flowrestriction 1*emit <= 5*row")
-    return rows;
-}
-"""
-
-
 def test_what_a_restriction_of_a_source_comes_to_is_a_constraint(tmp_path):
     """Of a true bound it was refused: no fact says that number."""
     core, file = load_target("cortex-m4"), tmp_path / "a.elf"
-    (tmp_path / "guest.c").write_text(RESTRICTED)
-    file.write_bytes(image_of(RESTRICTED, core, ".c").elf)
+    (tmp_path / "guest.c").write_text(SOURCE)
+    file.write_bytes(image_of(SOURCE, core, ".c").elf)
     found = bound_firmware(FirmwareRequest(file, "summed", core, [], [tmp_path], {}))
     document = json.loads(json.dumps(firmware_document(found)))
     claim = max(document["bound"]["flow_claims"], key=lambda one: one["constant"])
