@@ -16,8 +16,9 @@ import pytest
 from tests.end_to_end.test_cache_soundness import analysed, with_cache
 from tests.support import guest_of
 from wcet_probe.analyzer import dcache
+from wcet_probe.analyzer.dcache.access_steps import is_sure, steps_of
 from wcet_probe.analyzer.dcache.analysis import RelationalAnalysis, analyze
-from wcet_probe.analyzer.dcache.misses import DataMisses, _is_sure, _steps, data_misses
+from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
 from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversals
@@ -68,10 +69,10 @@ def example(source: str, alignment_bytes: int = 16, spec: str = "d:sets=16,ways=
     values, pointers = analysed(guest, "f").prepared.values, PointerFacts(Pointers(alignment_bytes), {})
     lines = SymbolicBlocks(values, target.dcache, pointers)
     traversals = StridedTraversals(values, lines, target.dcache)
-    steps = {point: tuple(_steps(values, point, lines, target, traversals)) for point in sorted(values.states)}
+    steps = {point: tuple(steps_of(values, point, lines, target, traversals)) for point in sorted(values.states)}
     named = {point: [step.line for step in own] for point, own in steps.items()}
     analysis = analyze(values, lines, named, target.dcache, traversals.found)
-    sure = {point: {one.line.line for one in own if _is_sure(one)} for point, own in steps.items()}
+    sure = {point: {one.line.line for one in own if is_sure(one)} for point, own in steps.items()}
     scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     data = data_misses(values, target, pointers)
     return Example(values, pointers, lines, traversals, analysis, named, scopes, data)
