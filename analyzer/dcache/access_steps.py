@@ -3,6 +3,15 @@
 Words: write-allocate (docs/explanation/glossary.md).
 
 *Soundness:* as said of `resident_before`; a step whose line is not known has none.
+
+Two loads and two stores, each of which surely takes place and fills its line; behind the last one it is there.
+
+>>> swap = example('void f(unsigned *p) { unsigned one = p[0]; p[0] = p[1]; p[1] = one; }')
+>>> (own,) = swap.named.values()
+>>> [("store" if line.modifies else "load", line.is_certain and line.fills) for line in own]
+[('load', True), ('load', True), ('store', True), ('store', True)]
+>>> stays_resident(AccessStep(own[-1], swap.values.accesses[0][-1]))
+True
 """
 
 from __future__ import annotations
