@@ -28,14 +28,19 @@ _CHANGES = frozenset({"update_expression", "assignment_expression"})
 
 
 def loop_counters(
-    root: Node, definitions: list[Node], macro_words: frozenset[str], loop_macros: Collection[str]
+    root: Node,
+    definitions: list[Node],
+    macro_words: frozenset[str],
+    value_macros: frozenset[str],
+    loop_macros: Collection[str],
 ) -> Mapping[int, tuple[SourceCounter, ...]]:
     """The counters of the loops of ``definitions``, by the byte where the loop starts.
 
     Soundness: a variable is no counter where its address is taken, a macro may speak of it, assembly or a call of what
-    is not declared as a function does, or the loop may be entered in its midst or repeated by a jump. A loop with a
-    macro's loop in it has none, nor one that is not understood: a macro of a header that is not among the sources may
-    be a loop, too.
+    is neither declared as a function nor one of ``value_macros`` does (nor where an argument of these changes
+    something: it may be evaluated twice, or not at all), or the loop may be entered in its midst or repeated by a jump.
+    A loop with a macro's loop in it has none, nor one that is not understood: a macro of a header that is not among the
+    sources may be a loop, too.
     """
     functions = {
         text_of(found.child_by_field_name("declarator")) for found in walk(root) if found.type == "function_declarator"
@@ -44,7 +49,7 @@ def loop_counters(
     for definition in definitions:
         nodes = list(walk(definition))
         declared = [name for node in nodes if node.type in DECLARATIONS for name in declared_names(node)]
-        exposed = {text_of(name) for node in nodes for name in _exposed(node, functions)} | macro_words
+        exposed = {text_of(name) for node in nodes for name in _exposed(node, functions, value_macros)} | macro_words
         for loop in (node for node in nodes if node.type in LOOPS and not runs_once(node)):
             if loop.has_error or any(_is_macro(node, loop_macros) for node in walk(loop)):
                 continue
@@ -61,10 +66,12 @@ def _is_macro(node: Node, loop_macros: Collection[str]) -> bool:
     return (not node.children and text_of(node) in loop_macros) or [each.type for each in named] == ["identifier"]
 
 
-def _exposed(node: Node, functions: set[str]) -> Iterator[Node]:
+def _exposed(node: Node, functions: set[str], values: frozenset[str]) -> Iterator[Node]:
     """Names that something else than the loops' statements may change the values of."""
     is_address = node.type == "pointer_expression" and text_of(node.children[0]) == "&"
-    is_unknown = node.type == "call_expression" and text_of(node.child_by_field_name("function")) not in functions
+    called = text_of(node.child_by_field_name("function")) if node.type == "call_expression" else None
+    is_value = called in values and not any(one.type in _CHANGES for one in walk(node))
+    is_unknown = called is not None and called not in functions and not is_value
     if is_address or is_unknown or node.type.startswith("gnu_asm"):
         yield from (name for name in walk(node) if name.type == "identifier")
 

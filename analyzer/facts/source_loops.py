@@ -30,7 +30,15 @@ from wcet_probe.analyzer.facts.assembler_text import may_go_back
 from wcet_probe.analyzer.facts.source_counters import loop_counters
 from wcet_probe.analyzer.facts.source_hash import definition_sha256
 from wcet_probe.analyzer.facts.source_headers import with_one_header
-from wcet_probe.analyzer.facts.source_macros import Pragma, definitions, in_macro, keywords, loops_in, macro_uses
+from wcet_probe.analyzer.facts.source_macros import (
+    Pragma,
+    definitions,
+    in_macro,
+    keywords,
+    loops_in,
+    macro_uses,
+    value_macros,
+)
 from wcet_probe.analyzer.facts.source_parts import (
     SourceFile,
     SourceFunction,
@@ -92,7 +100,11 @@ class _Found:
 
 
 def parse_source(
-    file: str, text: str, macros: Mapping[str, int] = _NO_MACROS, macro_words: frozenset[str] = frozenset()
+    file: str,
+    text: str,
+    macros: Mapping[str, int] = _NO_MACROS,
+    macro_words: frozenset[str] = frozenset(),
+    value_macros: frozenset[str] = frozenset(),
 ) -> SourceFile:
     """Functions, loops and named points of the C source ``text``.
 
@@ -101,6 +113,7 @@ def parse_source(
         text: the source, as it was compiled.
         macros: macros that hold loops, from `loop_macros` of this and all other sources.
         macro_words: what the texts of macros speak of, from `macro_words` of this and all other sources.
+        value_macros: those that change none of their arguments, from `unchanging_macros` of the same.
 
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
@@ -112,7 +125,7 @@ def parse_source(
     defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node, blanked) for node in defined)
     found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
-    counters = loop_counters(root, defined, macro_words, macros.keys())
+    counters = loop_counters(root, defined, macro_words, value_macros, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in defined:
         found += _backward_gotos(file, definition, functions, [each.loop for each in found])
@@ -184,6 +197,14 @@ def macro_words(texts: Iterable[str]) -> frozenset[str]:
             found.add(name)
         found |= {word.decode() for word in {*_WORD.findall(rest)} - {*_WORD.findall(parameters)}}
     return frozenset(found)
+
+
+def unchanging_macros(texts: Iterable[str]) -> frozenset[str]:
+    """The macros with parameters that are expressions which change nothing.
+
+    Soundness: as of `macro_words`.
+    """
+    return value_macros(list(_macros(texts)))
 
 
 def _macros(texts: Iterable[str]) -> Iterator[tuple[str, bytes]]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from wcet_probe.analyzer.facts.assembler_text import may_go_back
@@ -25,6 +26,9 @@ _ELSE = re.compile(rb"^[ \t]*#[ \t]*else", re.MULTILINE)
 _NAMING = re.compile(rb"^[ \t]*#[ \t]*(?:undef|if|elif)[^\n]*", re.MULTILINE)
 _KEYWORD = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\b(for|while)\s*\((?!\s*0\s*\))""")
 _LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
+_PARAMETERS = re.compile(rb"\(([\w\s,]*)\)(.*)", re.DOTALL)
+_TOKEN = re.compile(rb"\w+|&&|&(?=[~(\s]*[0-9])|[<>!=]=|<<|>>|->|[-+*/%<>|^~!?:,.()\[\]]|\s+|\\\r?\n")
+"""What an expression that changes nothing may hold; an ``&`` in front of a number takes no address."""
 
 
 class Pragma(NamedTuple):
@@ -47,6 +51,38 @@ class MacroUse(NamedTuple):
 def definitions(code: bytes) -> Iterator[tuple[str, bytes]]:
     """Names and texts of all macros that ``code`` defines, with the parameters in front."""
     return ((match[1].decode(), match[2]) for match in _DEFINE.finditer(code))
+
+
+def value_macros(texts: Collection[tuple[str, bytes]]) -> frozenset[str]:
+    """The macros with parameters that are expressions which change nothing, as far as these definitions tell.
+
+    Args:
+        texts: names and texts of macros, of `definitions`.
+    """
+    found = {name for name, _ in texts}
+    while changing := {name for name, body in texts if name in found and not _is_value(body, found)}:
+        found -= changing
+    return frozenset(found)
+
+
+def _is_value(body: bytes, values: Collection[str]) -> bool:
+    """Whether a macro is an expression without changes, addresses and calls but of the macros ``values``.
+
+    No word stands beside a parameter, and no parenthesis behind it: with an argument that is a macro's name, or in
+    parentheses, the two may be a call.
+    """
+    split = _PARAMETERS.fullmatch(body)
+    if split is None:
+        return False
+    parameters, text = set(_WORD.findall(split[1])), split[2]
+    tokens = [one for one in _TOKEN.findall(text) if one.strip(b" \t\r\n\\")]
+    is_expression = not _TOKEN.sub(b"", text) and b"++" not in text and b"--" not in text
+    if not is_expression or (b"[" in tokens and b"&" in tokens):
+        return False
+    pairs = [(one, following) for one, following in pairwise(tokens) if _WORD.fullmatch(one)]
+    called = {one.decode() for one, following in pairs if following == b"("}
+    side_by_side = {one for pair in pairs if _WORD.fullmatch(pair[1]) for one in pair}
+    return called <= {*values, "sizeof"} and parameters.isdisjoint({*side_by_side, *map(str.encode, called)})
 
 
 def keywords(code: bytes) -> Iterator[int]:

@@ -20,7 +20,13 @@ from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS
-from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_calls, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_loops import (
+    loop_macros,
+    macro_calls,
+    macro_words,
+    parse_source,
+    unchanging_macros,
+)
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.build.sources import included_files
 from wcet_probe.errors import UsageError, unknown_name
@@ -143,7 +149,8 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     """Both operations of an allocator ask for the same sources; so many are remembered as programs are."""
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
-    parsed = {file: parse_source(file, text, macros, words) for file, text in texts if "/" not in file}
+    values = unchanging_macros([text for _, text in texts])
+    parsed = {file: parse_source(file, text, macros, words, values) for file, text in texts if "/" not in file}
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)

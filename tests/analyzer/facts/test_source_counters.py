@@ -2,12 +2,12 @@
 
 import pytest
 
-from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source
+from wcet_probe.analyzer.facts.source_loops import loop_macros, macro_words, parse_source, unchanging_macros
 
 
 def counters_of(body, text=""):
     text = f"{text}void g(int);\nvoid f(int n, int s)\n{{\n int i = 0;\n {body}\n}}\n"
-    loop, *_ = parse_source("a.c", text, loop_macros([text]), macro_words([text])).loops
+    loop, *_ = parse_source("a.c", text, loop_macros([text]), macro_words([text]), unchanging_macros([text])).loops
     return [(one.name, one.step, one.in_test) for one in loop.counters]
 
 
@@ -62,3 +62,45 @@ def test_a_variable_that_a_macros_loop_may_change_counts_no_iterations(body, cou
     text = f"{defined}unsigned words[9];\nvoid f(int n, int s) {{\n int i = 0;\n while (i < n) {{ {body} }}\n}}\n"
     found = parse_source("a.c", text, loop_macros([text]), macro_words([text])).loops
     assert next([one.name for one in loop.counters] for loop in found if loop.test_first) == counters
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "#define M(a) ((int) (a))",
+        "#define M(a) ((a) > 3 ? words[(a)] : sizeof(a))",
+        "#define M(a) (N(a) + \\\n 2)\n#define N(a) ((a) & 0xff)",
+    ],
+)
+def test_a_macro_that_is_a_value_changes_no_counter(definition):
+    assert counters_of("while (i < n) { i++; g(M(i)); }", f"{definition}\n") == [("i", 1, False)]
+    assert counters_of("while (i < n) g(M(i++));", f"{definition}\n") == []
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "#define M(a) ((a) = 3)",
+        "#define M(a) ((a) <<= 1)",
+        "#define M(a) ((a)++)",
+        "#define M(a) (*& (a))",
+        "#define M(a) (*(&(0 [words + (a)])))",
+        "#define M(a) ({ (a); })",
+        "#define M(a) h(a)",
+        "#define M(a) N(a)\n#define N(a) h(a)",
+        "#define M(a) ((a) + 1)\n#undef M\n#define M(a) h(a)",
+        "#define M(a) (SET a)\n#define SET(a) a = 3",
+        "#define M(a) SET a\n#define SET",
+        "#define M(a) #a",
+    ],
+)
+def test_a_macro_that_may_change_what_it_is_given_hides_a_counter(definition):
+    assert counters_of("while (i < n) { i++; g(M(i)); }", f"{definition}\n") == []
+
+
+@pytest.mark.parametrize(
+    "definition", ["#define M(f, a) f(a)", "#define M(f, a) f a", "#define M(f, a) (f (a))", "#define M(f, a) f\\\n(a)"]
+)
+def test_a_macro_that_makes_a_call_of_its_argument_hides_a_counter(definition):
+    text = f"#define SET(a) ((a) = 3)\n{definition}\n"
+    assert counters_of("while (i < n) { i++; g(M(SET, (i))); }", text) == []
