@@ -22,6 +22,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
@@ -122,6 +123,9 @@ class _Counter:
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
         if all(count.max_header > _BITS_OF_WORD for count in found):
             found += self._of_moved_bits()
+        ways = () if found else [self._going_on(node) for node in self._passed]
+        few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, self._invariant)
+        found += [] if few is None else [Count("<", 1, 0, few - 1, few, None, "few values")]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
+from wcet_probe.analyzer.pcode.float_moves import FloatCode, arm_float, powerpc_float
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.saturations import saturation
 from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
@@ -47,6 +48,7 @@ class Encoding(NamedTuple):
         isa: its instruction set.
         big_endian: byte order.
         registers: of the language, by lower-case name.
+        floats: the bytes of registers of floating point.
     """
 
     address: int
@@ -54,6 +56,7 @@ class Encoding(NamedTuple):
     isa: Isa
     big_endian: bool
     registers: Mapping[str, Varnode]
+    floats: frozenset[int]
 
     @property
     def word(self) -> int:
@@ -64,6 +67,14 @@ class Encoding(NamedTuple):
     def halves(self) -> tuple[int, int]:
         """Its halfwords; of a shorter one, with what follows or 0."""
         return int.from_bytes(self.code[:2], self._order), int.from_bytes(self.code[2:], self._order)
+
+    @property
+    def float_code(self) -> FloatCode:
+        """The instruction as one that may be of floating point; four bytes of it."""
+        first, second = self.halves
+        is_thumb = self.isa is Isa.THUMB
+        word = first << 16 | second if is_thumb else self.word
+        return FloatCode(self.address, word, self.registers, self.floats, is_thumb, self.big_endian)
 
     @property
     def flags(self) -> Varnode:
@@ -112,11 +123,12 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         ops = thumb_status(at.halves, ops, at.registers) if at.isa is Isa.THUMB else masked(ops)
         if any(map(partial(_is_status_read, at), ops)):
             return _unknown(ops)
-        ops = _literal_pair(at, _pointers(_saturated(at, ops)))
+        ops = arm_float(at.float_code, _pointers(_saturated(at, ops)), _behind_guard(ops))
+        ops = _literal_pair(at, ops)
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
     ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
-    ops = powerpc_status(word, ops, at.registers)
+    ops = powerpc_float(at.float_code, powerpc_status(word, ops, at.registers))
     if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
         raise DecodeError(f"the stswi of a part of a word at {at.address:#010x} is not known: store bytes.")
     if word & 0xFC00_07FE in {_MFSPR, _MFTB} and (word >> 6 & 0x3E0 | word >> 16 & 0x1F) not in _KEPT_SPECIAL:

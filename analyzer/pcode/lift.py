@@ -23,7 +23,8 @@ from typing import Literal
 import pypcode
 
 from wcet_probe.analyzer.pcode.corrections import Encoding, corrected, demand_known_registers
-from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, LiftedInstruction, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.float_moves import arm_transfer, unconditional_float
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -34,8 +35,8 @@ CodeReader = Callable[[int, int], bytes]
 _LONGEST_BYTES = 4
 _IMAGES = 4
 """So many images keep what was translated of them."""
-_ARM_FLOATS = re.compile(r"[sdq]\d+|fpscr|fpsid|fpexc|mvfr\d")
-_POWERPC_FLOATS = re.compile(r"f\d+|vs\d+|vr\d+_\d+|fp_\w+|fpscr")
+_ARM_FLOATS, _ARM_STATUS = re.compile(r"[sdq]\d+"), re.compile(r"fpscr|fpsid|fpexc|mvfr\d")
+_POWERPC_FLOATS, _POWERPC_STATUS = re.compile(r"f\d+|vs\d+|vr\d+_\d+"), re.compile(r"fp_\w+|fpscr")
 _ALWAYS = 14
 """From this condition on an instruction of Arm is executed whatever the flags are."""
 _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
@@ -65,7 +66,8 @@ class Lifter:
     Attributes:
         isa: as given.
         big_endian: byte order of memory, registers and temporaries.
-        float_bytes: offsets of all bytes of floating-point registers and of their status, in the space ``register``.
+        float_bytes: offsets of all bytes of floating-point registers, in the space ``register``.
+        float_status: offsets of all bytes of their status, of which nothing is ever known.
         registers: register by lower-case SLEIGH name; on ARM also ``r13``, ``r14``, ``r15``.
 
         translated: by address and number of instructions, what was translated of this code, by whatever lifter of it.
@@ -87,7 +89,7 @@ class Lifter:
             self._context.setVariableDefault("TMode", int(isa is Isa.THUMB))
         if (language, isa) not in _REGISTERS:
             _REGISTERS[language, isa] = _registers(self._context, isa)
-        self.registers, self.float_bytes = _REGISTERS[language, isa]
+        self.registers, self.float_bytes, self.float_status = _REGISTERS[language, isa]
         self._instructions: dict[int, LiftedInstruction] = {}
         self._ops: dict[tuple[PcodeOp, ...], tuple[PcodeOp, ...]] = {}
         self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
@@ -166,8 +168,9 @@ class Lifter:
             raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
         for place in self._places(code, count):
             demand_known_registers(self._encoding(address + place))
-        if self._is_unconditional_float(code):
-            return [LiftedInstruction(address, 4, (PcodeOp("CALLOTHER", None, (), FLOAT_OPERATION),))]
+        known = self._known(address) if count == 1 else None
+        if known is not None:
+            return [LiftedInstruction(address, 4, self._ops.setdefault(known, known))]
         try:
             ops = self._context.translate(code, base_address=address, max_instructions=count).ops
         except (pypcode.BadDataError, pypcode.UnimplError, pypcode.LowlevelError) as error:
@@ -202,7 +205,8 @@ class Lifter:
             place += 2 if self.isa is Isa.THUMB and first >> 11 < 0b11101 else _LONGEST_BYTES
 
     def _encoding(self, address: int) -> Encoding:
-        return Encoding(address, self._read_code(address, 4), self.isa, self.big_endian, self.registers)
+        code = self._read_code(address, 4)
+        return Encoding(address, code, self.isa, self.big_endian, self.registers, self.float_bytes)
 
     def _condition(self, code: bytes, place: int) -> int:
         """The condition of an instruction, by its encoding or that of the IT ``place`` instructions before it."""
@@ -224,17 +228,17 @@ class Lifter:
         target = branch.inputs[0]._replace(offset=following)
         return [*computed, branch._replace(inputs=(target, *branch.inputs[1:])), *ops]
 
-    def _is_unconditional_float(self, code: bytes) -> bool:
-        """Whether ``code`` begins with VSEL, VMAXNM, VRINT or the like of ARMv8, which SLEIGH's languages do not know.
-
-        They write floating-point registers only.
-        """
-        if self.isa is Isa.POWERPC or len(code) < 4:
-            return False
-        order: Literal["little", "big"] = "big" if self.big_endian else "little"
-        halves = [int.from_bytes(code[i : i + 2], order) for i in (0, 2)]
-        first, second = halves if self.isa is Isa.THUMB or self.big_endian else halves[::-1]
-        return first >> 8 == 0xFE and second >> 9 & 0b111 == 0b101 and not second >> 4 & 1
+    def _known(self, address: int) -> tuple[PcodeOp, ...] | None:
+        """What an instruction does that SLEIGH is not asked for: transfers and what is of ARMv8; None of others."""
+        at = self._encoding(address)
+        if self.isa is Isa.POWERPC or len(at.code) < 4:
+            return None
+        ops = unconditional_float(at.float_code)
+        if ops is not None:
+            return tuple(ops)
+        ops = arm_transfer(at.float_code)
+        condition = at.word >> 28 if self.isa is Isa.ARM else _ALWAYS
+        return None if ops is None else tuple(corrected(at, self._guarded_ops(address + 4, condition, ops)))
 
 
 @lru_cache(maxsize=_IMAGES)
@@ -276,23 +280,27 @@ def _name(opcode: pypcode.OpCode) -> str:
     return str(opcode).removeprefix("OpCode.")
 
 
-_REGISTERS: dict[tuple[str, Isa], tuple[Mapping[str, Varnode], frozenset[int]]] = {}
-"""`Lifter.registers` and `Lifter.float_bytes` by language: the same objects for all code, by which others remember."""
+_REGISTERS: dict[tuple[str, Isa], tuple[Mapping[str, Varnode], frozenset[int], frozenset[int]]] = {}
+"""`Lifter.registers`, `Lifter.float_bytes` and `Lifter.float_status` by language: the same objects for all code, by which others remember."""
 
 
-def _registers(context: pypcode.Context, isa: Isa) -> tuple[Mapping[str, Varnode], frozenset[int]]:
-    """The registers by name, and the bytes of those of floating point."""
+def _registers(context: pypcode.Context, isa: Isa) -> tuple[Mapping[str, Varnode], frozenset[int], frozenset[int]]:
+    """The registers by name, and the bytes of those of floating point and of their status."""
     registers = {name.lower(): _varnode(register) for name, register in context.registers.items()}
     if isa is not Isa.POWERPC:
         registers |= {alias: registers[name] for alias, name in _ARM_ALIASES.items()}
-    floats = _POWERPC_FLOATS if isa is Isa.POWERPC else _ARM_FLOATS
-    float_bytes = frozenset(
+    is_powerpc = isa is Isa.POWERPC
+    floats, status = (_POWERPC_FLOATS, _POWERPC_STATUS) if is_powerpc else (_ARM_FLOATS, _ARM_STATUS)
+    return MappingProxyType(registers), _bytes(registers, floats), _bytes(registers, status)
+
+
+def _bytes(registers: Mapping[str, Varnode], names: re.Pattern[str]) -> frozenset[int]:
+    return frozenset(
         offset
         for name, register in registers.items()
-        if floats.fullmatch(name)
+        if names.fullmatch(name)
         for offset in range(register.offset, register.offset + register.size_bytes)
     )
-    return MappingProxyType(registers), float_bytes
 
 
 @cache

@@ -24,6 +24,7 @@ from wcet_probe.analyzer.values.call_effects import (
     CallKey,
     Summarised,
     apply_effect,
+    float_registers,
     key_of,
     moved_above,
     saved_registers,
@@ -141,7 +142,7 @@ class _Analysis:
         self._stack_pointer = self._registers[lifter.isa.stack_pointer]
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
-        self._callees, self._saved = callees, saved_registers(lifter)
+        self._callees, self._saved, self._floats = callees, saved_registers(lifter), float_registers(lifter)
         self._entry = self._entry_state(arguments, called.pointers if called else ())
         self._is_called = called is not None
         self._thresholds = Thresholds(graph, self._order.loops)
@@ -282,7 +283,8 @@ class _Analysis:
             return state, ()
         pointer = self._stack_pointer
         above = self._memory.above
-        key = key_of(state, edge.address, pointer, self._saved, above, escapes=self._memory.stack_escapes)
+        escapes = self._memory.stack_escapes
+        key = key_of(state, edge.address, pointer, self._saved, above, floats=self._floats, escapes=escapes)
         effect = self._callees(key)
         if effect.escapes and not self._memory.stack_escapes:
             self._memory.stack_escapes = True

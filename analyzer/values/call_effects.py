@@ -18,11 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.argument_pointers import Pointed, is_above, least_on_stack, pointed_by
@@ -32,6 +34,7 @@ from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.errors import AnalysisError
+from wcet_probe.identity import Same
 from wcet_probe.model.target import Isa
 
 _BEHIND_ALL_OPERATIONS = 1 << 16
@@ -39,6 +42,7 @@ _BEHIND_ALL_OPERATIONS = 1 << 16
 _FAR = 1 << 31
 _WHOLE_STACK = (-_FAR, _FAR - 1)
 _ALL_MEMORY = (0, (1 << 32) - 1)
+_CORES = 16
 
 
 _SAVED: Mapping[Isa, Sequence[str]] = {
@@ -47,6 +51,13 @@ _SAVED: Mapping[Isa, Sequence[str]] = {
     Isa.POWERPC: tuple(f"r{number}" for number in range(14, 32)),
 }
 """Registers that callees give back, by convention; whether one does is proved."""
+
+
+_FLOATS: Mapping[Isa, Sequence[str]] = {
+    Isa.ARM: tuple(f"d{number}" for number in range(32)),
+    Isa.THUMB: tuple(f"d{number}" for number in range(32)),
+    Isa.POWERPC: tuple(f"f{number}" for number in range(32)),
+}
 
 
 class CallKey(NamedTuple):
@@ -66,6 +77,19 @@ def saved_registers(lifter: Lifter) -> list[Location]:
     """The registers that callees give back by convention."""
     found = (lifter.registers[name] for name in _SAVED[lifter.isa])
     return [Location("register", one.offset, one.size_bytes) for one in found]
+
+
+@lru_cache(_CORES)
+def _float_registers(registers: Same[Mapping[str, Varnode]], isa: Isa) -> frozenset[Location]:
+    wide = [registers.value[name] for name in _FLOATS[isa] if name in registers.value]
+    if isa is Isa.POWERPC:
+        return frozenset(Location(one.space, one.offset, one.size_bytes) for one in wide)
+    return frozenset(Location(one.space, one.offset + behind, 4) for one in wide for behind in (0, 4))
+
+
+def float_registers(lifter: Lifter) -> frozenset[Location]:
+    """The registers of floating point as p-code names them: on Arm by words, see `float_moves`."""
+    return _float_registers(Same(lifter.registers), lifter.isa)
 
 
 def plain_call(target: int, lifter: Lifter) -> CallKey:
@@ -153,6 +177,7 @@ def key_of(
     saved: Iterable[Location],
     above: frozenset[Location],
     *,
+    floats: frozenset[Location] = frozenset(),
     escapes: bool,
 ) -> CallKey:
     """For what the callee at ``target`` is to be analysed where it is called in ``state``.
@@ -163,6 +188,8 @@ def key_of(
         stack_pointer: of which the callee knows that it is one.
         saved: registers that callees give back: taken for no numbers always, so that fewer calls differ.
         above: registers that hold no address of the caller's own frame at its entry.
+        floats: registers of floating point: if one of them may hold no number all are taken for such, so that fewer
+            calls differ.
         escapes: whether a stack address may have been stored outside the stack.
     """
     others = {
@@ -175,8 +202,9 @@ def key_of(
     }
     offset = stack_offset(state, stack_pointer)
     below = {location for location, term in others.items() if not is_above(state, term, offset, above)}
-    pointers = frozenset({*others, *saved})
-    return CallKey(target, pointers, escapes, _is_aligned(state, stack_pointer), frozenset({*below, *saved}))
+    kept = {*saved} if floats.isdisjoint(others) else {*saved, *floats}
+    pointers = frozenset({*others, *kept})
+    return CallKey(target, pointers, escapes, _is_aligned(state, stack_pointer), frozenset({*below, *kept}))
 
 
 def _is_aligned(state: State, stack_pointer: Location) -> bool:

@@ -253,7 +253,7 @@ class ConstantExecution:
         return self._location(varnode)
 
     def _location(self, varnode: Varnode) -> Location | None:
-        if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._lifter.float_bytes):
+        if varnode.space == "ram" or (varnode.space == "register" and varnode.offset in self._lifter.float_status):
             return None
         location = Location(varnode.space, varnode.offset, varnode.size_bytes)
         self._overlaps.add(location)

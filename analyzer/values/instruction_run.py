@@ -11,7 +11,7 @@ of words that registers were saved in rests on ``saved-registers``, see `saved_w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.domains import strided
@@ -33,10 +33,13 @@ from wcet_probe.analyzer.values.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.saved_words import note_store, still_saved
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import is_defined_before
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 from wcet_probe.errors import AnalysisError
+
+_WORD_BYTES, _DOUBLE_BYTES = 4, 8
+"""A double word, of registers of floating point, is held as two words."""
 
 
 @dataclass(slots=True)
@@ -153,17 +156,8 @@ class InstructionRun:
             )
 
     def _is_float(self, op: PcodeOp) -> bool:
-        """Whether ``op`` stands for arithmetic of floating-point registers, which writes nothing but its output.
-
-        SLEIGH gives some of VFP as operations of coprocessors 10 and 11, which VFP is, without the registers that they
-        write; those are floating-point registers, of which nothing is ever known. Transfers to core registers and to
-        memory have p-code of their own.
-        """
-        if op.user_op == "coprocessor_function":
-            return op.inputs[0].space == "const" and op.inputs[0].offset in {10, 11}
-        if op.output is not None and op.user_op.startswith("Vector"):
-            return True
-        return op.user_op == FLOAT_OPERATION
+        """Whether ``op`` stands for arithmetic of floating-point registers, which writes nothing but its output."""
+        return op.user_op == FLOAT_OPERATION or (op.output is not None and op.user_op.startswith("Vector"))
 
     def _unknown(self, state: State, varnode: Varnode, index: int) -> Term:
         """A value of which nothing is known, not even whether it is an address."""
@@ -269,8 +263,27 @@ class InstructionRun:
     def _load(self, state: State, pointer: Term, size_bytes: int, index: int) -> Term:
         self._tell(state, pointer, size_bytes, index, is_store=False)
         self._tell_transfer(state, pointer, None, size_bytes, index)
-        place = self._place_of(state, pointer, size_bytes)
         name = (self._place, self._instruction.address, index)
+        if size_bytes != _DOUBLE_BYTES:
+            return self._content(state, pointer, size_bytes, name)
+        words = [
+            self._content(state, self._behind(state, pointer, distance, name), _WORD_BYTES, (*name, distance))
+            for distance in (0, _WORD_BYTES)
+        ]
+        high, low = words if self._lifter.big_endian else words[::-1]
+        whole = self._terms.apply("PIECE", (high, low), 8 * size_bytes)
+        return state.define((*name, "whole"), 8 * size_bytes, base=Base.ANY) if whole is None else whole
+
+    def _behind(self, state: State, pointer: Term, distance: int, name: SymbolName) -> Term:
+        """``pointer`` and ``distance`` more."""
+        if not distance:
+            return pointer
+        found = self._terms.apply("INT_ADD", (pointer, self._terms.constant(distance, 32)), 32)
+        return state.define((*name, "behind"), 32, base=Base.ANY) if found is None else found
+
+    def _content(self, state: State, pointer: Term, size_bytes: int, name: SymbolName) -> Term:
+        """What memory holds at ``pointer``; ``name`` is that of a symbol for what is not known."""
+        place = self._place_of(state, pointer, size_bytes)
         bits = 8 * size_bytes
         if place is not None:
             if place.space == "static":
@@ -328,7 +341,8 @@ class InstructionRun:
         if place is not None:
             # Written as a whole and not through `write`: what is overlapped in part holds nothing known.
             state.forget(state.overlapping(place))
-            state.set_location(place, value)
+            for part, content in self._words(place, value) if size_bytes == _DOUBLE_BYTES else ((place, value),):
+                state.set_location(part, content)
             return
         if base is not Base.NUMBER:
             low, high = offset.signed_range() if base is Base.STACK else (self._least(state, pointer), (1 << 31) - 1)
@@ -336,6 +350,14 @@ class InstructionRun:
         if base is not Base.STACK:
             low, high = offset.unsigned_range() if base is Base.NUMBER else (0, (1 << 32) - 1)
             state.forget_range("static", low, high + size_bytes - 1)
+
+    def _words(self, place: Location, value: Term) -> Iterator[tuple[Location, Term]]:
+        """The words of a double word at ``place``, those that would be too deep left out."""
+        for distance in (0, _WORD_BYTES):
+            skipped = self._terms.constant(_WORD_BYTES - distance if self._lifter.big_endian else distance, 32)
+            part = self._terms.apply("SUBPIECE", (value, skipped), 8 * _WORD_BYTES)
+            if part is not None:
+                yield Location(place.space, place.offset + distance, _WORD_BYTES), part
 
     def _least(self, state: State, pointer: Term) -> int:
         """The lowest offset on the stack where a store through ``pointer`` may go, of which nothing is known."""

@@ -64,7 +64,7 @@ class _Liveness:
     """Sets of live flags, as bits; what is told of an instruction is told once for all graphs of its image."""
 
     def __init__(self, lifter: Lifter) -> None:
-        self._bits, self._flags = _flags(Same(lifter.registers), lifter.float_bytes)
+        self._bits, self._flags = _flags(Same(lifter.registers), lifter.float_status)
         self._every = (1 << len(self._bits)) - 1
         self._before: dict[tuple[Same[tuple[PcodeOp, ...]], int], tuple[int, tuple[int, ...]]] = {}
         self._blocks: dict[tuple[int, int, int], tuple[tuple[LiftedInstruction, ...], int, Needed]] = {}
@@ -182,13 +182,13 @@ def _is_pure(op: PcodeOp) -> bool:
 
 def flag_bytes(lifter: Lifter) -> frozenset[int]:
     """The offsets of registers of one byte that are no part of a wider one, but for one that is made of such."""
-    return frozenset(_flags(Same(lifter.registers), lifter.float_bytes)[0])
+    return frozenset(_flags(Same(lifter.registers), lifter.float_status)[0])
 
 
 @lru_cache(_CORES)
-def _flags(registers: Same[Mapping[str, Varnode]], float_bytes: frozenset[int]) -> _Flags:
+def _flags(registers: Same[Mapping[str, Varnode]], float_status: frozenset[int]) -> _Flags:
     """The bits of bytes of flags, and those of each register that is made of such; found once for a language."""
-    bits = {at: 1 << number for number, at in enumerate(sorted(_flag_bytes(registers.value.values(), float_bytes)))}
+    bits = {at: 1 << number for number, at in enumerate(sorted(_flag_bytes(registers.value.values(), float_status)))}
     places = {Location("register", one.offset, one.size_bytes) for one in registers.value.values()}
     return bits, tuple(
         (place, sum(bits[at] for at in range(place.offset, place.offset + place.size_bytes)))
@@ -197,8 +197,8 @@ def _flags(registers: Same[Mapping[str, Varnode]], float_bytes: frozenset[int]) 
     )
 
 
-def _flag_bytes(registers: Collection[Varnode], float_bytes: frozenset[int]) -> frozenset[int]:
-    own = {one.offset for one in registers if one.size_bytes == 1} - float_bytes
+def _flag_bytes(registers: Collection[Varnode], float_status: frozenset[int]) -> frozenset[int]:
+    own = {one.offset for one in registers if one.size_bytes == 1} - float_status
     while True:
         wider = [set(range(one.offset, one.offset + one.size_bytes)) for one in registers if one.size_bytes > 1]
         parts = set[int]().union(*(each & own for each in wider if not each <= own))

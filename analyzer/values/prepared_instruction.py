@@ -2,7 +2,7 @@
 
 Words: P-code, predicated instruction (docs/explanation/glossary.md).
 
-*Soundness:* it decides nothing of values; floating-point registers have no location, so nothing is known of them.
+*Soundness:* it decides nothing of values; the status of floating point has no location, so nothing is known of it.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class PreparedInstruction(NamedTuple):
 
     Attributes:
         instruction: that it is told of.
-        inputs: of each operation the locations of its operands; None for a constant, memory, or a floating-point
-            register.
+        inputs: of each operation the locations of its operands; None for a constant, memory, or the status
+            of floating point.
         outputs: so of its results.
         temporaries: the locations that the instruction writes or reads for itself alone.
         is_computed: of each operation, whether it is a pure integer function of its operands.
@@ -81,13 +81,13 @@ class PreparedInstruction(NamedTuple):
     @classmethod
     def of(cls, instruction: LiftedInstruction, lifter: Lifter) -> PreparedInstruction:
         """What is told of ``instruction``, which each analysis of its image asks for."""
-        return _prepared(Same(instruction), lifter.float_bytes)
+        return _prepared(Same(instruction), lifter.float_status)
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _prepared(of: Same[LiftedInstruction], floats: frozenset[int]) -> PreparedInstruction:
+def _prepared(of: Same[LiftedInstruction], unknown: frozenset[int]) -> PreparedInstruction:
     instruction = of.value
-    operations = _operations(Same(instruction.ops), floats)
+    operations = _operations(Same(instruction.ops), unknown)
     guard = frozenset[Location]() if operations.is_straight else _guard(instruction, operations.inputs)
     return PreparedInstruction(instruction, *operations, guard)
 
@@ -104,10 +104,10 @@ class _Operations(NamedTuple):
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _operations(of: Same[tuple[PcodeOp, ...]], floats: frozenset[int]) -> _Operations:
+def _operations(of: Same[tuple[PcodeOp, ...]], unknown: frozenset[int]) -> _Operations:
     ops = of.value
-    inputs = tuple([tuple([_location(one, floats) for one in op.inputs]) for op in ops])
-    outputs = tuple([None if op.output is None else _location(op.output, floats) for op in ops])
+    inputs = tuple([tuple([_location(one, unknown) for one in op.inputs]) for op in ops])
+    outputs = tuple([None if op.output is None else _location(op.output, unknown) for op in ops])
     places = dict.fromkeys(place for places in (*inputs, outputs) for place in places if place is not None)
     return _Operations(
         inputs,
@@ -132,8 +132,8 @@ def _guard(instruction: LiftedInstruction, inputs: Sequence[Sequence[Location | 
 
 
 @cache
-def _location(varnode: Varnode, floats: frozenset[int]) -> Location | None:
-    """The location that ``varnode`` is; of floating-point registers and their status nothing is ever known."""
-    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in floats):
+def _location(varnode: Varnode, unknown: frozenset[int]) -> Location | None:
+    """The location that ``varnode`` is; of the status of floating point nothing is ever known."""
+    if varnode.space in {"const", "ram"} or (varnode.space == "register" and varnode.offset in unknown):
         return None
     return Location(varnode.space, varnode.offset, varnode.size_bytes)

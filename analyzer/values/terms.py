@@ -161,6 +161,8 @@ class Terms(TermTable):
                 return first
             case "SUBPIECE" if constant == 0 and node.opcode == "INT_ZEXT" and self._argument_bits(first) == bits:
                 return self.operands(first)[0]
+            case "SUBPIECE" if node.opcode == "PIECE" and (part := self._piece(first, constant, bits)) is not None:
+                return part
             case "INT_ADD" | "INT_SUB" | "INT_MULT" | "INT_2COMP" | "INT_LEFT":
                 return self._arithmetic(opcode, arguments, bits)
             case "INT_AND" | "INT_OR" if first == second:
@@ -178,6 +180,14 @@ class Terms(TermTable):
             case "INT_NOTEQUAL" | "INT_EQUAL" if second is not None:
                 return self._equality(opcode, first, second, bits)
         return self._plain(opcode, arguments, bits)
+
+    def _piece(self, whole: Term, skipped: int | None, bits: int) -> Term | None:
+        """The one of two pieces that is all of ``bits`` behind the lowest ``skipped`` bytes, if one is."""
+        high, low = self.operands(whole)
+        low_bits = self._nodes[low].bits
+        if (skipped, bits) == (0, low_bits):
+            return low
+        return high if skipped is not None and (8 * skipped, bits) == (low_bits, self._nodes[high].bits) else None
 
     def _argument_bits(self, term: Term) -> int:
         return self._nodes[self.operands(term)[0]].bits

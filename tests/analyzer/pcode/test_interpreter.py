@@ -379,7 +379,7 @@ def test_change_of_instruction_set():
     ("run", "word", "name"),
     [
         (run_arm, 0xEF000000, "software_interrupt"),
-        (run_powerpc, 0xFC21102A, "FLOAT_ADD"),
+        (run_powerpc, 0xFC21102A, "float"),
         (run_powerpc, 0x7C0027EC, "dataCacheBlockClearToZero"),
     ],
 )

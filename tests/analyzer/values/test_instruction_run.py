@@ -1,5 +1,6 @@
 """Abstract execution of single instructions against the interpreter: on random states, whatever happens is allowed."""
 
+import contextlib
 import random
 import re
 from functools import cache
@@ -13,6 +14,7 @@ from tests.support import TARGETS
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
+from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
@@ -39,12 +41,12 @@ FLAGS = {
 class Sample:
     """A concrete machine and an abstract state that admits it."""
 
-    def __init__(self, lifter, seed):
+    def __init__(self, lifter, seed, floats=()):
         self.draw, self.lifter, self.terms = random.Random(seed), lifter, Terms()
         is_powerpc = lifter.isa is Isa.POWERPC
         self.stack_register = "r1" if is_powerpc else "r13"
         general = [f"r{number}" for number in range(32 if is_powerpc else 15)]
-        self.names = [*general, *FLAGS[lifter.isa], *(["ctr", "lr"] if is_powerpc else [])]
+        self.names = [*general, *FLAGS[lifter.isa], *(["ctr", "lr"] if is_powerpc else []), *floats]
         data = bytes(self.draw.getrandbits(8) for _ in range(REGION_BYTES))
         self.machine = _Machine(lifter, {DATA: bytearray(data), STACK: bytearray(data)})
         self.state = State(self.terms, big_endian=lifter.big_endian)
@@ -61,9 +63,11 @@ class Sample:
         varnode, draw = self.lifter.registers[name], self.draw
         bits = 8 * varnode.size_bytes
         location = Location("register", varnode.offset, varnode.size_bytes)
-        value = {1: draw.getrandbits(1), 4: draw.choice((draw.choice(CORNERS), draw.getrandbits(32), DATA + 0x800))}[
-            varnode.size_bytes
-        ]
+        value = {
+            1: draw.getrandbits(1),
+            4: draw.choice((draw.choice(CORNERS), draw.getrandbits(32), DATA + 0x800)),
+            8: draw.getrandbits(64),
+        }[varnode.size_bytes]
         if name.startswith("cr"):
             value = draw.choice((8, 4, 2))
         symbol = self.terms.symbol(("in", location), bits)
@@ -233,3 +237,79 @@ def test_random_encodings(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_random_encodings(target, seed):
     assert attack(target, 4000, seed) > 800
+
+
+def moves_of(isa, draw):
+    """A few instructions that move registers of floating point, most of the stack, and one that computes."""
+    codes = []
+    while len(codes) < 6:
+        if isa is Isa.POWERPC:
+            base, offset, register = draw.choice((1, 1, 9)), 8 * draw.randrange(-3, 4), draw.randrange(4)
+            word = draw.choice((50, 54, 50, 54, 48, 52)) << 26 | register << 21 | base << 16 | offset & 0xFFFF
+            if draw.random() < 0.4:
+                word = 63 << 26 | register << 21 | draw.randrange(4) << 11 | draw.choice((72, 72, 40)) << 1
+            codes.append(word.to_bytes(4, "big"))
+            continue
+        four, bit, double, load = draw.randrange(4), draw.getrandbits(1), draw.getrandbits(1), draw.getrandbits(1)
+        unit = four << 12 | bit << 22 | double << 8 | 0xA << 8
+        core, other = draw.randrange(4), draw.randrange(4, 8)
+        forms = (
+            0xED000000 | draw.getrandbits(1) << 23 | load << 20 | 13 << 16 | draw.randrange(4) | unit,  # vldr, vstr
+            0xEC800000 | 13 << 16 | load << 20 | draw.getrandbits(1) << 21 | 2 | unit,  # vldm, vstm
+            0xED200000 | 13 << 16 | load << 20 | 2 | unit,
+            0xEE000A10 | load << 20 | four << 16 | bit << 7 | core << 12,  # vmov of a word
+            0xEC400A10 | double << 8 | load << 20 | other << 16 | core << 12 | four | bit << 5,  # of two
+            0xEE000B10 | load << 20 | draw.getrandbits(1) << 21 | four << 16 | core << 12,  # of half of a double one
+            0xEEB00A40 | unit | draw.randrange(4) | draw.getrandbits(1) << 5,  # vmov of registers
+            0xEE300A00 | unit | four << 16,  # vadd
+        )
+        word = draw.choice(forms)
+        if word & 0x0F00_0D00 == 0x0D00_0900 and bit and double:
+            word &= ~(1 << 22)
+        halves = (word >> 16, word & 0xFFFF) if isa is Isa.THUMB else (word & 0xFFFF, word >> 16)
+        codes.append(b"".join(half.to_bytes(2, "little") for half in halves))
+    return b"".join(codes)
+
+
+def lifted_moves(of, count):
+    """The instructions of some codes, each with its number and lifter, but for those that are refused."""
+    codes = [moves_of(of.isa, random.Random(f"{of.name} {seed}")) for seed in range(count)]
+    for first in range(0, count, OF_A_LIFTER):
+        own = {CODE + APART * place: code for place, code in enumerate(codes[first : first + OF_A_LIFTER])}
+
+        def read(at, size, own=own):
+            start = at - (at - CODE) % APART
+            return own.get(start, b"")[at - start : at - start + size]
+
+        lifter = Lifter(of.pcode_language, of.isa, read)
+        for place, (start, code) in enumerate(own.items(), first):
+            with contextlib.suppress(DecodeError):
+                yield place, lifter, tuple(lifter.lift(start + at) for at in range(0, len(code), 4))
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["cortex-m7", "cortex-r5", "mpc603e"])
+def test_what_is_known_of_moves_of_floating_point_is_so(target, count):
+    """Of arithmetic the machine leaves its result as it was, which the state must allow as anything else."""
+    of, executed, told = load_target(target), 0, 0
+    for seed, lifter, instructions in lifted_moves(of, count):
+        names = [f"f{n}" for n in range(8)] if of.isa is Isa.POWERPC else [f"s{n}" for n in range(16)]
+        sample = Sample(lifter, seed, names)
+        image = SimpleNamespace(segments=(), big_endian=lifter.big_endian, location=hex)
+        transfer, before = Transfer(lifter, sample.terms, Memory(image)), sample.state.copy()
+        flows = transfer.block(0, instructions, sample.state)
+        try:
+            for one in instructions:
+                known = tuple(op for op in one.ops if op.user_op != FLOAT_OPERATION and "FLOAT" not in op.opcode)
+                sample.machine.pc = one.address
+                sample.machine.compile(type(one)(one.address, one.size_bytes, known))()
+        except (EmulationError, OverflowError):
+            continue
+        assert len(flows) == 1
+        assert holds(sample, flows[0]), seed
+        executed += 1
+        places = [Location("register", lifter.registers[n].offset, lifter.registers[n].size_bytes) for n in names]
+        moved = [at for at in places if flows[0].state.read(at) != before.read(at)]
+        told += any(not flows[0].state.value(flows[0].state.read(at)).is_top for at in moved)
+    assert executed > 0.5 * count
+    assert told > 0.1 * count

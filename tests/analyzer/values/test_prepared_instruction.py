@@ -70,7 +70,7 @@ def test_an_access_behind_the_condition_is_not_certain_and_one_before_is():
     assert all(load.is_certain(index) and not load.is_leaving(index) for index in range(len(load.instruction.ops)))
 
 
-def test_operands_are_locations_but_for_constants_memory_and_floats():
+def test_operands_are_locations_but_for_constants_memory_and_the_status_of_floats():
     (add, load, *_), at = prepared("add r0, r1, #4\nldr r0, [r1, #8]\nbx lr")
     for one in (add, load):
         for op, inputs, output in zip(one.instruction.ops, one.inputs, one.outputs, strict=True):
@@ -79,9 +79,11 @@ def test_operands_are_locations_but_for_constants_memory_and_floats():
     assert at("r1") in {location for inputs in add.inputs for location in inputs}
     assert {place.space for place in (*add.temporaries, *load.temporaries)} <= {"unique"}
     (moved, _), at = prepared("fmr 1, 2\nblr", "powerpc")
-    assert not any(location for inputs in moved.inputs for location in inputs)
-    assert not any(moved.outputs)
-    assert not moved.written
+    assert moved.inputs == ((at("f2"),),)
+    assert moved.outputs == (at("f1"),)
+    (status, _), _ = prepared("mtfsf 255, 1\nblr", "powerpc")
+    assert {location.space for location in status.outputs if location} <= {"unique", "register"}
+    assert not {at("fp_fx"), at("fp_zx")} & status.written
 
 
 def test_pure_functions_are_computed_and_loads_are_not():

@@ -1,0 +1,276 @@
+"""Loops that go on by numbers of few values, as the index of a ring buffer: each of the values is followed to the end.
+
+>>> def emptied(ring, read, write):
+...     while read != write:
+...         ring[read] = 0
+...         read = read + 1 & 7
+
+What ``read`` is next hangs on what it is, and on nothing else; of its eight values none comes back before the loop
+ends, whatever ``write`` is. So there are at most seven rounds.
+
+Words: loop bound, back edges, symbolic variable (docs/explanation/glossary.md).
+
+*Soundness:* a round goes on only if a condition of one of the ways on holds at each block that every round passes, and
+one on the edge back. Symbols of the header, what edges back bring for them, and terms that the loop does not change are
+evaluated by what p-code computes; a condition that hangs on anything else may hold. All values that the entry allows are
+tried, and all edges back whose conditions may hold; if a state comes back there is no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.moved_bits import Lost
+from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
+from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.result import EdgeValues, Values
+from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.term_table import Term
+
+_MOST_VALUES = 1024
+"""Of one number, and of all of them together at entry."""
+_MOST_STATES = 8192
+
+Numbers = tuple[int, ...]
+_Conditions = Sequence[tuple[Term, bool]]
+
+
+class _Back(NamedTuple):
+    """An edge back: its conditions that can be evaluated, and what it brings for each number."""
+
+    conditions: _Conditions
+    terms: tuple[Term, ...]
+
+
+class _Rounds(NamedTuple):
+    """What decides whether a loop goes on.
+
+    Attributes:
+        own: symbols of the header.
+        fixed: terms that the loop does not change.
+        ways: of each block that is passed, the conditions of the ways on.
+        back: the edges back.
+    """
+
+    own: tuple[Term, ...]
+    fixed: tuple[Term, ...]
+    ways: Sequence[Sequence[_Conditions]]
+    back: Sequence[_Back]
+
+
+def most_rounds_of_few(
+    values: Values,
+    shape: LoopShape,
+    passed: Iterable[Sequence[EdgeValues]],
+    lost: Lost,
+    is_fixed: Callable[[Term], bool],
+) -> int | None:
+    """Most executions of the header of a loop for each entry, if numbers of few values tell it.
+
+    Args:
+        values: what is known of the function.
+        shape: the loop.
+        passed: the ways on from blocks that every round passes.
+        lost: what edges within the loop kill.
+        is_fixed: whether the loop defines no symbol of a term.
+
+    *Soundness:* as said of the module.
+    """
+    search = _Search(values, shape, lost, is_fixed)
+    groups = [ways for ways in passed if ways]
+    found = [search.most(ways) for ways in (*groups, [values.edges[edge] for edge in shape.back_edges])]
+    return min((most for most in found if most is not None), default=None)
+
+
+class _Search:
+    """Looks for the numbers that decide, and follows them."""
+
+    def __init__(self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool]) -> None:
+        self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
+        header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
+        self._own: Mapping[Term, Location] = {
+            symbol: location
+            for location, symbol in reversed([*header.locations.items()])
+            if symbol not in lost
+            and self._terms[symbol].opcode == "symbol"
+            and self._terms[symbol].arguments[:2] == own
+            and header.base(symbol) is Base.NUMBER
+        }
+        self._leaves: dict[Term, frozenset[Term] | None] = {}
+
+    def most(self, ways: Sequence[EdgeValues]) -> int | None:
+        """Most executions of the header where each round that goes on takes one of ``ways``."""
+        known = [self._known(one) for one in ways]
+        if not all(known):
+            return None
+        rounds = self._rounds(known)
+        if rounds is None:
+            return None
+        each = [self._from(entry, rounds) for entry in self._shape.entry_edges]
+        return None if None in each else max((one for one in each if one is not None), default=None)
+
+    def _known(self, edge: EdgeValues) -> _Conditions:
+        """The conditions of an edge that can be evaluated."""
+        return [(term, holds) for term, holds in edge.conditions if self._leaves_of(term, edge.state) is not None]
+
+    def _rounds(self, ways: Sequence[_Conditions]) -> _Rounds | None:
+        """The numbers that conditions hang on, with all that these hang on; None where one hangs on something else."""
+        backs = [self._values.edges[edge] for edge in self._shape.back_edges]
+        wanted = [term for conditions in ways for term, _ in conditions]
+        wanted += [term for back in backs for term, _ in self._known(back)] if len(backs) > 1 else []
+        own, fixed = dict[Term, None](), dict[Term, None]()
+        brought: dict[Term, list[Term]] = {}
+        while wanted:
+            for leaf in sorted(self._leaves[wanted.pop()] or ()):
+                if leaf not in self._own:
+                    fixed[leaf] = None
+                elif leaf not in own:
+                    own[leaf] = None
+                    terms = [self._brought(back, leaf) for back in backs]
+                    brought[leaf] = [term for term in terms if term is not None]
+                    if len(brought[leaf]) < len(backs):
+                        return None
+                    wanted += brought[leaf]
+        if not own:
+            return None
+        each = [
+            _Back(self._known(back) if len(backs) > 1 else (), tuple(brought[symbol][at] for symbol in own))
+            for at, back in enumerate(backs)
+        ]
+        return _Rounds(tuple(own), tuple(fixed), [ways], each)
+
+    def _brought(self, back: EdgeValues, symbol: Term) -> Term | None:
+        """What an edge back brings for a symbol of the header, if that can be evaluated."""
+        term = back.state.read(self._own[symbol])
+        if term is None or back.state.base(term) is not Base.NUMBER:
+            return None
+        return None if self._leaves_of(term, back.state) is None else term
+
+    def _leaves_of(self, term: Term, state: State) -> frozenset[Term] | None:
+        """The symbols of the header and the fixed terms that ``term`` is made of; None where it has other parts."""
+        if term not in self._leaves:
+            self._leaves[term] = self._found_leaves(term, state)
+        return self._leaves[term]
+
+    def _found_leaves(self, term: Term, state: State) -> frozenset[Term] | None:
+        node = self._terms[term]
+        if node.opcode == "const":
+            return frozenset()
+        if term in self._own:
+            return frozenset({term})
+        if state.base(term) is not Base.NUMBER or not state.bases.keys().isdisjoint(self._terms.symbols(term)):
+            return None
+        if self._is_fixed(term):
+            return frozenset({term})
+        operands = self._terms.operands(term)
+        if node.opcode == "symbol" or (node.opcode != "GAMMA" and self._function(term) is None):
+            return None
+        parts = [self._leaves_of(one, state) for one in operands]
+        return None if None in parts else frozenset[Term]().union(*(part for part in parts if part is not None))
+
+    def _function(self, term: Term) -> Callable[..., int] | None:
+        node = self._terms[term]
+        widths = tuple(self._terms[one].bits // 8 or 1 for one in self._terms.operands(term))
+        return operation(node.opcode, widths, node.bits // 8 or 1)
+
+    # ------------------------------------------------------------------------------------------------------ rounds
+
+    def _from(self, entry: Edge, rounds: _Rounds) -> int | None:
+        """Most executions of the header if the loop is entered by ``entry``."""
+        starts = self._starts(entry, rounds)
+        if starts is None:
+            return None
+        following: dict[tuple[Numbers, Numbers], list[tuple[Numbers, Numbers]]] = {}
+        todo = list(dict.fromkeys(starts))
+        try:
+            while todo:
+                at = todo.pop()
+                if at not in following:
+                    if len(following) >= _MOST_STATES:
+                        return None
+                    following[at] = list(self._next(at, rounds))
+                    todo += following[at]
+        except UndefinedResultError:
+            return None
+        return _longest(following)
+
+    def _starts(self, entry: Edge, rounds: _Rounds) -> list[tuple[Numbers, Numbers]] | None:
+        """All numbers that the loop may be entered with: own ones and fixed ones; None if they are too many."""
+        state = self._values.edges[entry].state
+        own = [state.read(self._own[symbol]) for symbol in rounds.own]
+        places = [term for term in (*own, *rounds.fixed) if term is not None]
+        if len(places) < len(own) + len(rounds.fixed) or any(state.base(one) is not Base.NUMBER for one in places):
+            return None
+        # What is defined anew on the way in is another number than its term says.
+        killed = self._values.killed.get(entry, frozenset())
+        names = [
+            (term, at if at < len(own) and not killed.isdisjoint(self._terms.symbols(term)) else -1)
+            for at, term in enumerate(places)
+        ]
+        distinct = dict.fromkeys(names)
+        ranges = [state.value(term) for term, _ in distinct]
+        if any(one.size > _MOST_VALUES for one in ranges) or prod(one.size for one in ranges) > _MOST_VALUES:
+            return None
+        found = []
+        for numbers in product(*(one.values() for one in ranges)):
+            known = dict(zip(distinct, numbers, strict=True))
+            each = tuple(known[name] for name in names)
+            found.append((each[: len(own)], each[len(own) :]))
+        return found
+
+    def _next(self, at: tuple[Numbers, Numbers], rounds: _Rounds) -> Iterator[tuple[Numbers, Numbers]]:
+        """What the numbers may be in the next round; none where there is no next one."""
+        own, fixed = at
+        known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
+        holds = self._holds
+        if all(any(holds(conditions, known) for conditions in ways) for ways in rounds.ways):
+            for back in rounds.back:
+                if holds(back.conditions, known):
+                    yield tuple(self._evaluated(term, known) for term in back.terms), fixed
+
+    def _holds(self, conditions: _Conditions, known: dict[Term, int]) -> bool:
+        return all(bool(self._evaluated(term, known)) == holds for term, holds in conditions)
+
+    def _evaluated(self, term: Term, known: dict[Term, int]) -> int:
+        """``term`` where its leaves are ``known``, to which it is added."""
+        found = known.get(term)
+        if found is None:
+            node, operands = self._terms[term], self._terms.operands(term)
+            if node.opcode == "const":
+                return self._terms.value(term) or 0
+            if node.opcode == "GAMMA":
+                chosen = operands[1 if self._evaluated(operands[0], known) else 2]
+                found = self._evaluated(chosen, known)
+            else:
+                function = self._function(term)
+                if function is None:
+                    raise UndefinedResultError
+                found = function(*(self._evaluated(one, known) for one in operands))
+            known[term] = found
+        return found
+
+
+def _longest(following: Mapping[tuple[Numbers, Numbers], Sequence[tuple[Numbers, Numbers]]]) -> int | None:
+    """The most states one after another; None where one comes back."""
+    waiting = dict.fromkeys(following, 0)
+    for targets in following.values():
+        for one in targets:
+            waiting[one] += 1
+    ready = [one for one, number in waiting.items() if not number]
+    longest = dict.fromkeys(following, 1)
+    done = 0
+    while ready:
+        at = ready.pop()
+        done += 1
+        for one in following[at]:
+            longest[one] = max(longest[one], longest[at] + 1)
+            waiting[one] -= 1
+            if not waiting[one]:
+                ready.append(one)
+    return max(longest.values(), default=0) if done == len(following) else None
