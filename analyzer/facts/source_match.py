@@ -210,8 +210,9 @@ def _may_be_around(
 
     So if code of the loop around is in this one, or in a binary loop inside, which may go on in its rounds where its
     test is known to hold: a compiler rotates it so that the first round of the loop inside stands at its end. Or if the
-    loop around has no binary loop of its own around this one: two loops that share their header are one in the binary,
-    and a back branch threaded to a ``break`` of the loop inside leaves no line of the loop around.
+    loop around has no binary loop of its own around this one, and its rounds may leave no code: two loops that share
+    their header are one in the binary, and a back branch threaded to a ``break`` of the loop inside leaves no line of
+    the loop around. So if a binary loop inside was found for the same source loop, or if no latch has a line, too.
     """
     found = result[site.header_address]
     if found is None:
@@ -231,7 +232,12 @@ def _may_be_around(
         for loop in (*index.loops(found.function, found.file), *_around_calls(site, found, index))
         if loop != found and (encloses(loop, found) or loop.function != found.function) and loop not in above
     }
-    return len(around) > above.count(None)
+    # A loop that tests its own counter in each round leaves code of that; so it is somewhere else, or its rounds are.
+    may_be_gone = any(not any(counter.is_tested for counter in loop.counters) for loop in around)
+    is_twice = any(found == result[one.header_address] for one in inside)
+    own = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
+    is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(own)
+    return is_unclear and len(around) > above.count(None)
 
 
 def _around_calls(site: LoopSite, found: SourceLoop, index: SourceIndex) -> set[SourceLoop]:
@@ -337,10 +343,7 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     split = [
         loop
         for loop in said
-        if len(said) == 1
-        and loop in votes
-        and all(encloses(loop, one) for one in votes)
-        and _is_all(loop, site, index)
+        if len(said) == 1 and loop in votes and all(encloses(loop, one) for one in votes) and _is_all(loop, site, index)
     ]
     if split or len(most) != 1:
         return split[0] if split else None

@@ -108,7 +108,7 @@ def test_that_rounds_are_iterations_of_several_loops_only_the_result_says(tmp_pa
     monkeypatch.chdir(tmp_path)
     nothing = "wcet_probe.analyzer.facts.binding.match_loops"
     monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
-    source = NESTED.replace("WORK", "")
+    source = NESTED.replace("WORK", "").replace("void add", "unsigned add").replace("sum += k;", "return sum += k;")
     (tmp_path / "guest.c").write_text(source)
     (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
     assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
