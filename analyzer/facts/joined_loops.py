@@ -10,8 +10,10 @@ Words: loop bound, line table, inlined call (docs/explanation/glossary.md).
 *Soundness:* all code of the binary loop, that of the loops in it too, is of one source loop, and each source loop
 around that one is a binary loop around this one. So from an entry to the next the binary loop stays within one
 execution of the source loop, whose iterations, and those of all loops inside, are as many as the products of their
-pragmas. That the line table tells all this is assumed, and each run counts the binary loop. A loop that a compiler has
-made of one statement begins no iteration; it has no line of a loop's head.
+pragmas. A loop inside that tests its own counter in each round, and has left no code of that, has been unrolled as a
+whole: its rounds are no rounds here. That the line table tells all this is assumed, and each run counts the binary
+loop. A loop that a compiler has made of one statement begins no iteration; it calls nothing, and has no line of a
+loop's head.
 """
 
 from __future__ import annotations
@@ -65,13 +67,32 @@ def joined_loops(
     found: dict[int, JoinedLoops] = {}
     for address, around in made_of.items():
         loops = tuple(one for one in index.loops(around.function, around.file) if encloses(around, one))
-        chains = [[one for one in loops if encloses(one, each)] for each in loops]
+        lines = _lines_of(address, sites, outers)
+        own = [one for one in loops if one == around or not _is_unrolled(one, lines)]
+        chains = [[one for one in loops if encloses(one, each)] for each in own]
         if any(one.pragma is None for one in loops):
             continue
         same = [one for one in ancestors(address, outers) if made_of.get(one) == around]
         most = sum(prod(map(_begun, chain)) for chain in chains)
         found[address] = JoinedLoops(around, loops, most, (same or [address])[-1])
     return found
+
+
+def _lines_of(
+    address: int, sites: Sequence[LoopSite], outers: Mapping[int, int | None]
+) -> frozenset[tuple[str, int] | None]:
+    """The lines of all code of a binary loop, and of the loops in it; None, or line 0, of code without one."""
+    parts = [one for one in sites if address in (one.header_address, *ancestors(one.header_address, outers))]
+    lines = {line for part in parts for line in (*part.own_lines, *part.latch_lines)}
+    missing = {None for part in parts if len(part.own_lines) != len(part.own)}
+    return frozenset[tuple[str, int] | None]({*lines, *missing})
+
+
+def _is_unrolled(loop: SourceLoop, lines: frozenset[tuple[str, int] | None]) -> bool:
+    """Whether none of ``lines`` is of the head of a loop that changes and tests its counter there in each round."""
+    if not any(counter.is_tested for counter in loop.counters) or any(not line or not line[1] for line in lines):
+        return False
+    return not any((loop.file, line) in lines for line in loop.header_lines)
 
 
 def _begun(loop: SourceLoop) -> int:
@@ -89,8 +110,7 @@ def _made_of(
 ) -> SourceLoop | None:
     """The source loop in one execution of which the binary loop stays, or None where that is not clear."""
     name = site.function.partition(".")[0]
-    parts = [site, *(one for one in sites if site.header_address in ancestors(one.header_address, outers))]
-    lines = {(file, line) for part in parts for file, line in (*part.own_lines, *part.latch_lines) if line}
+    lines = {line for line in _lines_of(site.header_address, sites, outers) if line and line[1]}
     functions = {file: [one for one in source.functions if one.name == name] for file, source in index.files.items()}
     own = [one for found in functions.values() for one in found]
     if len(own) != 1 or len(site.latch_lines) != len(site.latches):
@@ -108,7 +128,8 @@ def _made_of(
     if around is None or len({(loop.first_line, loop.last_line) for loop in chain}) != len(chain):
         return None
     heads = {line for loop in loops if encloses(around, loop) for line in loop.header_lines}
-    return around if any(file == function.file and line in heads for file, line in site.own_lines) else None
+    has_heads = any(file == function.file and line in heads for file, line in site.own_lines)
+    return around if has_heads or site.has_calls else None
 
 
 def _is_in(line: int, function: SourceFunction) -> bool:

@@ -115,6 +115,7 @@ class LoopSite:
         header_line: file and line of the header's first instruction.
         inlining: the inlined calls of the code, where they are known.
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
+        has_calls: whether its own code calls functions.
     """
 
     function: str
@@ -128,6 +129,7 @@ class LoopSite:
     header_line: tuple[str, int] | None = None
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
     test_lines: tuple[tuple[str, int], ...] = ()
+    has_calls: bool = False
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:

@@ -1,5 +1,7 @@
 """Loops of the binary that are several of the source: all of their iterations together, and never one's alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.path_check import attack, proved
@@ -152,3 +154,30 @@ def test_both_loops_with_one_header_have_the_iterations_of_both():
 )
 def test_what_is_not_clearly_within_loops_with_pragmas_is_not_told(text, own):
     assert told(site(16, 8, own) if own != (7, 7) else site(16, 7, own), text=text) in ({16: None}, {16: 4})
+
+
+UNROLLED = """\
+void f(char *a, int n) {
+  _Pragma("loopbound min 1 max 30")
+  while (1) {
+    n = next(a);
+    if (n != 16)
+      break;
+    _Pragma("loopbound min 16 max 16")
+    for (int i = 0; i < 16; i++)
+      a[i] ^= n;
+  }
+}
+"""
+
+
+def test_rounds_of_a_loop_that_is_unrolled_as_a_whole_are_no_rounds_of_the_binary_loop():
+    """rijndael_dec of TACLeBench by Clang; where a line is not known, or of the head, they may be."""
+    loop = replace(site(16, 5, (4, 5, *[9] * 16)), has_calls=True)
+    assert told(loop, text=UNROLLED) == {16: (31, 16)}
+    assert told(replace(loop, own_lines=lines(4, 5, 9, 8)), text=UNROLLED) == {16: (31 + 31 * 17, 16)}
+    assert told(replace(loop, own_lines=lines(4, 5, 9, 0)), text=UNROLLED) == {16: (31 + 31 * 17, 16)}
+    assert told(replace(loop, own=(1, 2)), text=UNROLLED) == {16: (31 + 31 * 17, 16)}
+    assert told(replace(loop, has_calls=False), text=UNROLLED) == {16: None}
+    moved = UNROLLED.replace("i < 16; i++", "i < 16;").replace("a[i]", "a[i++]")
+    assert told(loop, text=moved) == {16: (31 + 31 * 17, 16)}
