@@ -124,7 +124,7 @@ def bound_facts(
         if loop is not None and loop.pragma is not None:
             found.append(_of_pragma(site, loop, loop.pragma))
     joined = joined_loops(analysed.sites, index, matches)
-    found += [one for site in analysed.sites if site.header_address in joined for one in _of_joined(site, joined)]
+    found += [one for site in analysed.sites for one in _of_joined(site, analysed.sites, matches, joined)]
     return tuple(each for fact in found for each in _with_split(fact, analysed, matches))
 
 
@@ -368,25 +368,36 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
     )
 
 
-def _of_joined(site: LoopSite, joined: Mapping[int, JoinedLoops]) -> Iterator[BoundFact]:
-    """What the pragmas of all source loops say of the binary loop that they have become."""
-    one = joined[site.header_address]
-    lines = ", ".join(str(loop.pragma_line) for loop in one.loops)
+def _of_joined(
+    site: LoopSite,
+    sites: Sequence[LoopSite],
+    matches: Mapping[int, SourceLoop | None],
+    joined: Mapping[int, JoinedLoops],
+) -> Iterator[BoundFact]:
+    """What the pragmas of all source loops say of the binary loop that they have become, and of one in that."""
+    address = site.header_address
+    outers = {one.header_address: one.outer for one in sites}
+    same = (one for at in (address, *ancestors(address, outers)) if (one := joined.get(at)) is not None)
+    found = joined.get(address) or next((one for one in same if one.around == matches[address]), None)
+    if found is None:
+        return
+    lines = ", ".join(str(loop.pragma_line) for loop in found.loops)
     fact = BoundFact(
         function=site.function,
-        header_address=site.header_address,
+        header_address=address,
         source=None,
         origin="pragma",
-        where=f"{one.around.file}:{one.around.pragma_line}",
+        where=f"{found.around.file}:{found.around.pragma_line}",
         because="",
-        max_expression=str(one.most),
-        max_header=one.most,
+        max_expression=str(found.most),
+        max_header=found.most,
         rounds=(
-            f"the rounds of the loop that it bounds are iterations of {one.around} and of the loops inside, of which "
-            f"the pragmas at lines {lines} allow {one.most:,}"
+            f"the rounds of the loop that it bounds are iterations of {found.around} and of the loops inside, of which "
+            f"the pragmas at lines {lines} allow {found.most:,}"
         ),
     )
-    yield fact
-    if one.within != site.header_address:
-        total = replace(fact, max_expression="", max_header=None, total_expression=str(one.most), total=one.most)
-        yield replace(total, within=(one.within,))
+    if address in joined:
+        yield fact
+    if found.within != address:
+        total = replace(fact, max_expression="", max_header=None, total_expression=str(found.most), total=found.most)
+        yield replace(total, within=(found.within,))

@@ -18,11 +18,11 @@ loop's head.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, encloses
+from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, around_calls, encloses
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
 
 
@@ -109,19 +109,16 @@ def _made_of(
     outers: Mapping[int, int | None],
 ) -> SourceLoop | None:
     """The source loop in one execution of which the binary loop stays, or None where that is not clear."""
-    name = site.function.partition(".")[0]
     lines = {line for line in _lines_of(site.header_address, sites, outers) if line and line[1]}
-    functions = {file: [one for one in source.functions if one.name == name] for file, source in index.files.items()}
-    own = [one for found in functions.values() for one in found]
-    if len(own) != 1 or len(site.latch_lines) != len(site.latches):
+    function = _function_of(site, lines, index)
+    if function is None or len(site.latch_lines) != len(site.latches):
         return None
-    (function,) = own
     direct = {line for file, line in lines if file == function.file and _is_in(line, function)}
-    if not all(_is_straight(file, line, index) for file, line in lines if file != function.file or line not in direct):
-        return None
-    loops = index.loops(name, function.file)
+    loops = index.loops(function.name, function.file)
     inside = [loop for loop in loops if direct and all(line in loop for line in direct)]
     above = {matches[address] for address in ancestors(site.header_address, outers)}
+    if not above.issuperset(around_calls(site, frozenset((function.file, line) for line in direct), index)):
+        return None
     # Of those that hold all of it the innermost, and each around that has no binary loop of its own around this one.
     chain = sorted(inside, key=lambda loop: loop.last_line - loop.first_line)
     around = next((loop for loop in reversed(chain) if loop not in above), chain[0] if chain else None)
@@ -130,6 +127,26 @@ def _made_of(
     heads = {line for loop in loops if encloses(around, loop) for line in loop.header_lines}
     has_heads = any(file == function.file and line in heads for file, line in site.own_lines)
     return around if has_heads or site.has_calls else None
+
+
+def _function_of(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> SourceFunction | None:
+    """The one function with loops that has all ``lines``, but for those of functions without; that of the site by name.
+
+    None where it is not the site's own and nobody tells by which calls it was inlined, or where one of the lines calls
+    it: a call at its own end may have become a round of the loop.
+    """
+    others = {line for line in lines if not _is_straight(*line, index)}
+    functions = [one for source in index.files.values() for one in source.functions]
+    found = [one for one in functions if any(file == one.file and _is_in(line, one) for file, line in others or lines)]
+    name = site.function.partition(".")[0]
+    if len(found) != 1 or sum(one.name == found[0].name for one in functions) != 1:
+        return None
+    (function,) = found
+    if not all(file == function.file and _is_in(line, function) for file, line in others):
+        return None
+    called = {(function.file, line) for one, line in index.files[function.file].calls if one == function.name}
+    is_known = function.name == name or site.inlining is not None
+    return function if is_known and called.isdisjoint(lines) else None
 
 
 def _is_in(line: int, function: SourceFunction) -> bool:

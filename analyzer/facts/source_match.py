@@ -13,7 +13,7 @@ Words: line table, inlined call, loop forest (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -229,27 +229,35 @@ def _may_be_around(
     inside = [one for one in sites if site.header_address in ancestors(one.header_address, outers)]
     if any(loop != found and encloses(loop, found) for one in inside if (loop := result[one.header_address])):
         return True
+    own = {at for at in site.own_lines if found in index.loops_at(*at)}
     around = {
         loop
-        for loop in (*index.loops(found.function, found.file), *_around_calls(site, found, index))
+        for loop in (*index.loops(found.function, found.file), *around_calls(site, own, index))
         if loop != found and (encloses(loop, found) or loop.function != found.function) and loop not in above
     }
     # A loop that tests its own counter in each round leaves code of that; so it is somewhere else, or its rounds are.
     may_be_gone = any(not any(counter.is_tested for counter in loop.counters) for loop in around)
     is_twice = any(found == result[one.header_address] for one in inside)
-    own = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
-    is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(own)
+    here = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
+    is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(here)
     return is_unclear and len(around) > above.count(None)
 
 
-def _around_calls(site: LoopSite, found: SourceLoop, index: SourceIndex) -> set[SourceLoop]:
-    """The loops around the calls by which the code of ``found`` was inlined."""
+def around_calls(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> frozenset[SourceLoop]:
+    """The loops around the calls by which the code of ``lines`` in a binary loop was inlined.
+
+    Raises:
+        ImageError: damaged debug information.
+
+    Soundness: as of `match_loop`.
+    """
     if site.inlining is None:
-        return set()
-    lines = site.inlining.image.lines
-    own = (at for at in site.own if found in index.loops_at(*(lines.find(at) or ("", 0))))
+        return _NONE
+    table = site.inlining.image.lines
+    own = (at for at in site.own if table.find(at) in lines)
     calls = {call for at in own for call in site.inlining.calls(at)}
-    return {loop for file, line in calls if file in index.files for loop in index.files[file].loops if line in loop}
+    around = ((index.files[file].loops, line) for file, line in calls if file in index.files)
+    return frozenset(loop for loops, line in around for loop in loops if line in loop)
 
 
 def _lines(site: LoopSite) -> set[tuple[str, int]]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.path_check import attack, proved
-from tests.support import guest_of
+from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.joined_loops import joined_loops
 from wcet_probe.analyzer.facts.source_match import LoopSite, index_sources, match_loops
 from wcet_probe.catalog.lookup import load_target
@@ -181,3 +181,59 @@ def test_rounds_of_a_loop_that_is_unrolled_as_a_whole_are_no_rounds_of_the_binar
     assert told(replace(loop, has_calls=False), text=UNROLLED) == {16: None}
     moved = UNROLLED.replace("i < 16; i++", "i < 16;").replace("a[i]", "a[i++]")
     assert told(loop, text=moved) == {16: (31 + 31 * 17, 16)}
+
+
+SORT = """\
+int words[10] = {9, 8, 7, 6, 5, 4, 3, 2, 1, 0};
+static void sort(int *a) {
+  int sorted, t, i, j;
+  _Pragma("loopbound min 9 max 9")
+  for (i = 0; i < 9; i++) {
+    sorted = 1;
+    _Pragma("loopbound min 1 max 9")
+    for (j = 0; j < 9; j++) {
+      if (j > 10 - i)
+        break;
+      if (a[j] > a[j + 1]) {
+        t = a[j]; a[j] = a[j + 1]; a[j + 1] = t;
+        sorted = 0;
+      }
+    }
+    if (sorted)
+      break;
+  }
+}
+void f(void) { sort(words); }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_loop_in_an_inlined_function_that_has_become_several_is_bounded_by_its_pragma(target):
+    """On PowerPC Clang makes two loops, one in the other, of the loop inside, both within a third one of its head."""
+    guest = guest_of(SORT, load_target(target), ".c", "-O2")
+    proof = proved(guest, "f", sources={"guest.c": SORT})
+    assert not proof.bound.by_type
+    assert attack(proof) > 300
+    assert max(loop.max for loop in proof.bound.loops) <= 10
+
+
+CALLS_ITSELF = """\
+void f(int n) {
+  _Pragma("loopbound min 1 max 5")
+  while (1) {
+    n = next(n);
+    if (n == 3)
+      f(n);
+    _Pragma("loopbound min 1 max 5")
+    do
+      n--;
+    while (n > other(n));
+  }
+}
+"""
+
+
+def test_a_call_of_itself_may_be_a_round_of_the_loop():
+    loop = replace(site(16, 10, (4, 5, 6, 9, 10)), has_calls=True)
+    assert told(loop, text=CALLS_ITSELF) == {16: None}
+    assert told(loop, text=CALLS_ITSELF.replace("f(n);", "g(n);")) == {16: (6 + 6 * 5, 16)}
