@@ -143,15 +143,20 @@ def _settled(
 
 
 def _bounded(prepared: Prepared) -> tuple[Bounded, frozenset[int]]:
-    """Its loops bounded, but for those that are calls of itself at its end."""
+    """Its loops bounded, but for those that are calls of itself at its end: without a bound, or by a type's width."""
+    name = prepared.values.graph.entry.name
     try:
-        return prepared.bounded(prepared.request.parameters), frozenset()
+        stage = prepared.bounded(prepared.request.parameters)
     except AnalysisError as error:
-        name = prepared.values.graph.entry.name
         repeated = tail_calls(prepared.analysed, prepared.index, name, error.headers)
         if not error.headers or repeated != {*error.headers}:
             raise
-        return prepared.bounded(prepared.request.parameters, repeated), repeated
+        stage = prepared.bounded(prepared.request.parameters, repeated)
+    else:
+        repeated = frozenset[int]()
+    addresses = {loop.name: loop.address for loop in stage.loops.loops}
+    by_type = [addresses[loop.loop] for loop in stage.loops.by_type]
+    return stage, repeated | tail_calls(prepared.analysed, prepared.index, name, by_type)
 
 
 def _back_edges(values: Values, headers: frozenset[int]) -> Iterator[Edge]:

@@ -5,7 +5,8 @@ Each ELF file of the folder is one program; ``--entry`` is the name of its analy
 the name of the file. What it is given as input is what ``--before`` (a function of no arguments) leaves.
 
 Each program has a process of its own, with limits: its CPU seconds and its memory are measured, and one that does not
-end costs no more than its limit. The table is Markdown; rows come in the order of the names.
+end costs no more than its limit. What a row says of both, and the limit of memory, are of the proof without the
+observed run. The table is Markdown; rows come in the order of the names.
 """
 
 from __future__ import annotations
@@ -121,8 +122,13 @@ def ask(question: Question) -> Row:
 def _answer(question: Question, pipe: multiprocessing.connection.Connection) -> None:
     limit = question.memory_mib * _MIB
     resource.setrlimit(resource.RLIMIT_CPU, (question.cpu_seconds, question.cpu_seconds + 1))
-    resource.setrlimit(resource.RLIMIT_AS, (2 * limit, 2 * limit))
+    _limit_addresses(2 * limit)
     pipe.send(_row(question))
+
+
+def _limit_addresses(most: int) -> None:
+    """Let this process have ``most`` bytes of addresses, as it may itself allow more again."""
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def _row(question: Question) -> Row:
@@ -138,6 +144,10 @@ def _row(question: Question) -> Row:
     except MemoryError:
         return Row(name, "DID NOT END", cpu_seconds=_cpu(), memory_mib=question.memory_mib, why="memory")
     bound, used = found.bound, (_cpu(), _memory())
+    if used[1] > question.memory_mib:
+        return Row(name, "DID NOT END", cpu_seconds=used[0], memory_mib=used[1], why="memory")
+    # The limit is one for the proof. The emulator reserves a GiB of addresses, of which it uses little.
+    _limit_addresses(resource.getrlimit(resource.RLIMIT_AS)[1])
     verdict, why, observed, cycles = "BOUNDED_BY_TYPE" if bound.by_type else "BOUNDED", "", None, None
     try:
         charged = costs(found.instructions, target)

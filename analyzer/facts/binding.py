@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate, symbols
+from wcet_probe.analyzer.facts.joined_loops import JoinedLoops, joined_loops
 from wcet_probe.analyzer.facts.language import Facts, LoopFact, Place
 from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -52,6 +53,7 @@ class BoundFact:
         total: most executions of the body in one call of the analysed entry, or for each entry of ``within``; or None.
         total_for_each_entry: how many executions of the header come on top of that for each entry of this loop.
         within: headers of the binary loops for whose entries from outside ``total`` is counted, or empty.
+        rounds: of a loop that several of the source have become, in words, what its rounds are; else empty.
     """
 
     function: str
@@ -67,6 +69,7 @@ class BoundFact:
     total: int | None = None
     total_for_each_entry: int = 0
     within: tuple[int, ...] = ()
+    rounds: str = ""
 
 
 def parameter_values(facts: Facts, given: Mapping[str, int], image: Image) -> Mapping[str, int]:
@@ -110,7 +113,7 @@ def bound_facts(
     Soundness: a source loop whose body runs M times runs the header of its binary loop at most M times where there is
     no test in front of it, else M + 1 times, however the compiler tests it: it may fold the body into the test. At an
     offset the numbers are the header's own. That a loop which was matched is the right one is an assumption, see
-    `match_loop`.
+    `match_loop`. Of loops that are several of the source see `joined_loops`.
     """
     matches = match_loops(analysed.sites, index)
     found: list[BoundFact] = []
@@ -120,6 +123,8 @@ def bound_facts(
         loop = matches[site.header_address]
         if loop is not None and loop.pragma is not None:
             found.append(_of_pragma(site, loop, loop.pragma))
+    joined = joined_loops(analysed.sites, index, matches)
+    found += [one for site in analysed.sites for one in _of_joined(site, analysed.sites, matches, joined)]
     return tuple(each for fact in found for each in _with_split(fact, analysed, matches))
 
 
@@ -361,3 +366,38 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         # Whether the round that a `break` ends is counted, pragmas do not say.
         max_header=most + int(loop.test_first or loop.left_inside),
     )
+
+
+def _of_joined(
+    site: LoopSite,
+    sites: Sequence[LoopSite],
+    matches: Mapping[int, SourceLoop | None],
+    joined: Mapping[int, JoinedLoops],
+) -> Iterator[BoundFact]:
+    """What the pragmas of all source loops say of the binary loop that they have become, and of one in that."""
+    address = site.header_address
+    outers = {one.header_address: one.outer for one in sites}
+    same = (one for at in (address, *ancestors(address, outers)) if (one := joined.get(at)) is not None)
+    found = joined.get(address) or next((one for one in same if one.around == matches[address]), None)
+    if found is None:
+        return
+    lines = ", ".join(str(loop.pragma_line) for loop in found.loops)
+    fact = BoundFact(
+        function=site.function,
+        header_address=address,
+        source=None,
+        origin="pragma",
+        where=f"{found.around.file}:{found.around.pragma_line}",
+        because="",
+        max_expression=str(found.most),
+        max_header=found.most,
+        rounds=(
+            f"the rounds of the loop that it bounds are iterations of {found.around} and of the loops inside, of which "
+            f"the pragmas at lines {lines} allow {found.most:,}"
+        ),
+    )
+    if address in joined:
+        yield fact
+    if found.within != address:
+        total = replace(fact, max_expression="", max_header=None, total_expression=str(found.most), total=found.most)
+        yield replace(total, within=(found.within,))

@@ -333,7 +333,8 @@ class _Places:
 
         *Soundness:* a function that GCC has replaced by an equal one has no symbol, that of the other one's address, or
         is a jump to the other one. Of calls that are not expanded the lines are not looked at: there any function that
-        could be equal to one that calls itself has to be there.
+        could be equal to one that calls itself has to be there, but for one that does nothing else than call it once:
+        equal to it is what is inlined into that, of which each execution is one of either.
         """
         symbols = self._image.symbols
         if any(one.is_function and one.address == address and one.name != name for one in symbols.values()):
@@ -343,7 +344,8 @@ class _Places:
         functions = [one for source in self.index.files.values() for one in source.functions if one.name != name]
         gone = {one.name for one in functions if not self._is_apart(one.name)}
         if name in self._unexpanded.functions:
-            return any(one.name in gone and not one.calls.isdisjoint({name, one.name}) for one in functions)
+            equal = (one for one in functions if one.name in gone and not one.calls.isdisjoint({name, one.name}))
+            return not all(self._only_calls(one, name) for one in equal)
         points = self.values.graph.points
         sites = {
             points[edge.source].block.last_address
@@ -351,6 +353,12 @@ class _Places:
             if edge.target >= 0 and points[edge.target].block.address == address
         }
         return any(name not in (called := self._called_at(site)) or not gone.isdisjoint(called) for site in sites)
+
+    def _only_calls(self, function: SourceFunction, name: str) -> bool:
+        """Whether all that a function does is to call another one once."""
+        calls = [one for one, line in self.index.files[function.file].calls if _has_line(function, line)]
+        is_plain = function.is_void and self.index.macros.keys().isdisjoint(function.names)
+        return calls == [name] and is_plain and not self.index.loops(function.name, function.file)
 
     def may_be_equal(self, name: str) -> bool:
         """Whether some calls of the function ``name``, which gives back nothing, may be those of another one.
@@ -418,6 +426,10 @@ class _Places:
         mentioned = any(not called.isdisjoint(one.mentioned) for one in files.values())
         is_hidden = any(not called.isdisjoint(words) or PASTING in words for words in self.index.macros.values())
         return stores and not mentioned and not is_hidden and sites == [(marker.file, marker.line)]
+
+
+def _has_line(function: SourceFunction, line: int) -> bool:
+    return function.first_line <= line <= function.last_line
 
 
 def _is_of(index: SourceIndex, image: Image, symbol: Symbol | None) -> set[bool]:

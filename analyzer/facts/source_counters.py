@@ -118,7 +118,16 @@ def _counter(loop: Node, inside: _Inside, name: str, declared: list[Node]) -> So
         return None
     step = _step(changes[0], name)
     in_test = condition is not None and loop.type != "do_statement" and is_in(changes[0], condition)
-    return SourceCounter(name, first_line((own or of_name)[0]), step, in_test) if step else None
+    line, is_tested = first_line((own or of_name)[0]), _is_tested(loop, changes[0], name)
+    return SourceCounter(name, line, step, in_test, is_tested) if step else None
+
+
+def _is_tested(loop: Node, change: Node, name: str) -> bool:
+    """Whether a ``for`` changes the variable after each round, whatever is done in it, and tests it before the next."""
+    update, condition = loop.child_by_field_name("update"), loop.child_by_field_name("condition")
+    if loop.type != "for_statement" or condition is None or change != update:
+        return False
+    return any(node.type == "identifier" and text_of(node) == name for node in walk(condition))
 
 
 def _is_case_of_other(node: Node, loop: Node) -> bool:

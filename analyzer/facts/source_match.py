@@ -13,7 +13,7 @@ Words: line table, inlined call, loop forest (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -121,6 +121,7 @@ class LoopSite:
         header_line: file and line of the header's first instruction.
         inlining: the inlined calls of the code, where they are known.
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
+        has_calls: whether its own code calls functions.
     """
 
     function: str
@@ -134,6 +135,7 @@ class LoopSite:
     header_line: tuple[str, int] | None = None
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
     test_lines: tuple[tuple[str, int], ...] = ()
+    has_calls: bool = False
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
@@ -202,40 +204,67 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
             for loop in index.loops_at(*at)
         ):
             result[site.header_address] = None  # a statement on the line of the loop around it may have made it
-    alone = [site.header_address for site in sites if _may_be_around(site, result, outers, index)]
+    alone = [site.header_address for site in sites if _may_be_around(site, sites, result, outers, index)]
     return result | dict.fromkeys(alone, None)
 
 
 def _may_be_around(
-    site: LoopSite, result: Mapping[int, SourceLoop | None], outers: Mapping[int, int | None], index: SourceIndex
+    site: LoopSite,
+    sites: Sequence[LoopSite],
+    result: Mapping[int, SourceLoop | None],
+    outers: Mapping[int, int | None],
+    index: SourceIndex,
 ) -> bool:
-    """Whether a binary loop may come from a source loop around the one found for it, which can have no other.
+    """Whether the rounds of a binary loop may be those of a source loop around the one found for it, too.
 
-    So if a binary loop inside was found for the same source loop, if code of the loop around is in this one, which may
-    go on in its rounds where its test is known to hold, or if no latch has a line: a back branch threaded to a
-    ``break`` of the loop inside leaves no line of the loop around, and two loops that share their header are one in the
-    binary.
+    So if code of the loop around is in this one, or in a binary loop inside, which may go on in its rounds where its
+    test is known to hold: a compiler rotates it so that the first round of the loop inside stands at its end. Or if the
+    loop around has no binary loop of its own around this one, and its rounds may leave no code: two loops that share
+    their header are one in the binary, and a back branch threaded to a ``break`` of the loop inside leaves no line of
+    the loop around. So if a binary loop inside was found for the same source loop, or if no latch has a line, too.
     """
     found = result[site.header_address]
     if found is None:
         return False
     at_heads = (loop for at in site.own_lines for loop in index.loops_at(*at) if at[1] in loop.header_lines)
-    if len(site.latches) > 1 and any(loop != found and _encloses(loop, found) for loop in at_heads):
+    if len(site.latches) > 1 and any(loop != found and encloses(loop, found) for loop in at_heads):
         return True  # one of its latches may be that of a loop around, which goes on to the head inside at once
     above = [result[address] for address in ancestors(site.header_address, outers)]
     bodies = {loop for at in site.own_lines for loop in index.loops_at(*at) if at[1] not in loop.header_lines}
-    if any(loop in above and loop != found and _encloses(loop, found) for loop in bodies):
+    if any(loop in above and loop != found and encloses(loop, found) for loop in bodies):
         return True
+    inside = [one for one in sites if site.header_address in ancestors(one.header_address, outers)]
+    if any(loop != found and encloses(loop, found) for one in inside if (loop := result[one.header_address])):
+        return True
+    own = {at for at in site.own_lines if found in index.loops_at(*at)}
     around = {
         loop
-        for loop in index.loops(found.function, found.file)
-        if loop != found and _encloses(loop, found) and loop not in above
+        for loop in (*index.loops(found.function, found.file), *around_calls(site, own, index))
+        if loop != found and (encloses(loop, found) or loop.function != found.function) and loop not in above
     }
-    inside = (address for address, loop in result.items() if loop == found)
-    is_twice = any(site.header_address in ancestors(address, outers) for address in inside)
-    own = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
-    is_unclear = is_twice or not site.latch_lines or not around.isdisjoint(own)
+    # A loop that tests its own counter in each round leaves code of that; so it is somewhere else, or its rounds are.
+    may_be_gone = any(not any(counter.is_tested for counter in loop.counters) for loop in around)
+    is_twice = any(found == result[one.header_address] for one in inside)
+    here = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
+    is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(here)
     return is_unclear and len(around) > above.count(None)
+
+
+def around_calls(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> frozenset[SourceLoop]:
+    """The loops around the calls by which the code of ``lines`` in a binary loop was inlined.
+
+    Raises:
+        ImageError: damaged debug information.
+
+    Soundness: as of `match_loop`.
+    """
+    if site.inlining is None:
+        return _NONE
+    table = site.inlining.image.lines
+    own = (at for at in site.own if table.find(at) in lines)
+    calls = {call for at in own for call in site.inlining.calls(at)}
+    around = ((index.files[file].loops, line) for file, line in calls if file in index.files)
+    return frozenset(loop for loops, line in around for loop in loops if line in loop)
 
 
 def _lines(site: LoopSite) -> set[tuple[str, int]]:
@@ -278,7 +307,7 @@ def _are_two(site: LoopSite, index: SourceIndex, found: SourceLoop, claimed: fro
     """
     if len(site.latches) < 2 or site.header_line is None:
         return False
-    inside = {one for one in index.loops_at(*site.header_line) if one != found and _encloses(found, one)} - claimed
+    inside = {one for one in index.loops_at(*site.header_line) if one != found and encloses(found, one)} - claimed
     is_told = len(site.latch_lines) == len(site.latches)
     return bool(inside) and not (is_told and all(inside.isdisjoint(index.loops_at(*at)) for at in site.latch_lines))
 
@@ -319,7 +348,7 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
         (loop,) = latch
         if _strayed(site, index, claimed):
             return None
-        is_told = not most or loop in most or any(_encloses(loop, other) for other in most)
+        is_told = not most or loop in most or any(encloses(loop, other) for other in most)
         # The line of a latch may be that of a condition in a callee, of whose loop nothing else is left.
         is_clear = all(_is_around(loop, other, site, index) for other in _heads(site, index) - claimed)
         return loop if is_told and is_clear else None
@@ -331,10 +360,7 @@ def _match(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -
     split = [
         loop
         for loop in said
-        if len(said) == 1
-        and loop in votes
-        and all(_encloses(loop, one) for one in votes)
-        and _is_all(loop, site, index)
+        if len(said) == 1 and loop in votes and all(encloses(loop, one) for one in votes) and _is_all(loop, site, index)
     ]
     if split or len(most) != 1:
         return split[0] if split else None
@@ -373,7 +399,7 @@ def _tested_inside(
     goes back on the head of the one found, a line has strayed: copies in front of a back branch may have that of the
     loop around.
     """
-    return {one for one in _with_head(site.test_lines, index) - claimed if one != found and _encloses(found, one)}
+    return {one for one in _with_head(site.test_lines, index) - claimed if one != found and encloses(found, one)}
 
 
 def _strayed(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop]) -> set[SourceLoop]:
@@ -387,7 +413,7 @@ def _strayed(site: LoopSite, index: SourceIndex, claimed: frozenset[SourceLoop])
     if len(latch) != 1:
         return set()
     (loop,) = latch
-    inside = {one for one in _votes(site, index, claimed, heads_only=False) if one != loop and _encloses(loop, one)}
+    inside = {one for one in _votes(site, index, claimed, heads_only=False) if one != loop and encloses(loop, one)}
     at_head = any((loop.file, line) in site.latch_lines for line in loop.header_lines)
     return set() if loop in _heads(site, index) or at_head else inside
 
@@ -414,7 +440,7 @@ def _around_claimed(
     It has to have several, and that of the header: a loop inside that has become two may hold a line of the other.
     """
     free = [loop for loop in votes if loop not in claimed]
-    if len(free) != 1 or not all(_encloses(free[0], loop) for loop in votes):
+    if len(free) != 1 or not all(encloses(free[0], loop) for loop in votes):
         return None
     own = {line for line in site.own_lines if index.loops_at(*line) == free}
     return free[0] if len(own) > 1 and site.header_line in own else None
@@ -442,5 +468,9 @@ def _votes(
     return votes
 
 
-def _encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
+def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
+    """Whether ``inner`` is ``outer``, or all its lines are in that.
+
+    Soundness: exact, but for loops that share their lines.
+    """
     return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line

@@ -17,12 +17,14 @@ class SourceCounter:
         name, line: the variable, and where it is declared, which tells it from others of that name.
         step: what is added; of a pointer, in what it points to.
         in_test: whether the test changes it, which may be executed once more than the body.
+        is_tested: whether each round of a ``for`` changes and tests it, so that no round is without code of that.
     """
 
     name: str
     line: int
     step: int
     in_test: bool = False
+    is_tested: bool = False
 
 
 @dataclass(frozen=True, slots=True)

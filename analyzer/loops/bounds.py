@@ -119,6 +119,8 @@ def bound_loops(
     ]
     flow = tuple(BoundedLoop(s.loop.header, s.entry_edges, s.back_edges, c.max_header) for s, c in chosen)
     used = {choice.where: _assumption(image, values, s, choice) for s, choice in chosen if choice.fact is not None}
+    joined = {choice.fact.where: choice.fact.rounds for _, choice in chosen if choice.fact and choice.fact.rounds}
+    used |= {f"rounds {where}": Assumption(f"rounds {where}", rounds, _CHECK) for where, rounds in joined.items()}
     # What the copies of a loop run in all rests on their pragma, also where values bound each of them.
     pragmas = {fact.where for fact in facts if fact.origin == "pragma"} - used.keys()
     told = [claim for _, claim in totals if claim.where in pragmas]

@@ -67,12 +67,13 @@ def own_points(values: Values, shape: LoopShape) -> list[Point]:
 def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape], inlining: Inlining) -> LoopSite:
     header = header_point(values, shapes[0])
     latches = {_decides(block, image) for shape in shapes for block in _latches(values, shape)}
-    own, tests = set[int](), set[int]()
+    own, tests, has_calls = set[int](), set[int](), False
     for shape in shapes:
         inner = {node for part in shape.loop.parts if not isinstance(part, int) for node in part.nodes}
         for point in own_points(values, shape):
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
+                has_calls |= bool(point.block.calls)
                 if len(point.block.jumps) + point.block.falls + point.block.returns > 1:
                     tests.add(point.block.last_address)
     outers = {_outer(values, shape) for shape in shapes}
@@ -89,6 +90,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         header_line=image.lines.find(address),
         inlining=inlining,
         test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
+        has_calls=has_calls,
     )
 
 

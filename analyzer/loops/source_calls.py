@@ -52,7 +52,7 @@ def bounded_by_calls(
     known: Known,
     sites: Callable[[], Collection[LoopSite]],
 ) -> BoundedLoops:
-    """All loops, those that nothing else bounds by the calls in their rounds.
+    """All loops, those that nothing else bounds, or several pragmas together, by the calls in their rounds.
 
     Args:
         bounded: bounds them with the ``facts`` that it is given.
@@ -65,13 +65,22 @@ def bounded_by_calls(
 
     *Soundness:* as said of the module.
     """
+    joined = {fact.header_address for fact in facts if fact.rounds}
+    found = source_calls(known, headers=joined, sites=sites()) if joined else SourceCalls()
     try:
-        return bounded(facts=facts)
+        return _with_used(bounded(facts=(*facts, *found.facts)), found)
     except AnalysisError as error:
-        found = source_calls(known, headers=error.headers, sites=sites()) if error.headers else SourceCalls()
+        headers = joined | {*error.headers}
+        found = source_calls(known, headers=headers, sites=sites()) if error.headers else SourceCalls()
         if not found.facts:
             raise
-    return with_calls(bounded(facts=(*facts, *found.facts)), found)
+    return _with_used(bounded(facts=(*facts, *found.facts)), found)
+
+
+def _with_used(loops: BoundedLoops, found: SourceCalls) -> BoundedLoops:
+    """``loops`` with what holds of the calls, where these bound any."""
+    wheres = {(fact.where, fact.max_expression) for fact in found.facts}
+    return with_calls(loops, found) if any((one.where, one.expression) in wheres for one in loops.loops) else loops
 
 
 def source_calls(known: Known, *, headers: Collection[int], sites: Collection[LoopSite]) -> SourceCalls:

@@ -247,3 +247,46 @@ def test_rounds_of_a_loop_are_no_calls(name, calls):
     told = "no bound for the loop" if name == "jumps" else "it begins with a loop"
     with pytest.raises(AnalysisError, match=rf"calls {name} recursively: .*{told}"):
         bound_of("cortex-m4", f"of_{name}", fact(name, calls, ROUNDS), ROUNDS)
+
+
+SUMS = """typedef unsigned u; volatile u sink;
+__attribute__((noinline)) u fib(u n) { sink = n; if (n < 2) return 1; return fib(n - 1) + fib(n - 2); }
+u of_fib(u n) { return fib(n); }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("n", [1, 9])
+def test_a_call_at_the_end_whose_rounds_a_type_bounds_counts(target, n):
+    """Its argument is tested by order, so that a type's width bounds the loop: as told by the number of calls, less."""
+    guest, bound = bound_of(target, "of_fib", fact("fib", calls_of_twice(n), SUMS), SUMS)
+    most = longest(guest, bound, "of_fib", (n,))
+    assert not bound.by_type
+    assert most <= bound.instructions <= 3 * most
+
+
+WRAPPED = """typedef unsigned u; volatile u sink; volatile u next[8] = {0, 0, 1, 2, 3, 4, 5, 6};
+__attribute__((noinline)) void down(u n) { sink = n; if (n) { down(next[n & 7]); sink = n; } }
+static void wrapped(u n) {
+  _Pragma("marker start")
+  down(n);
+  _Pragma("flowrestriction 1*down <= 9*start")
+  MORE
+}
+void of_down(u n) { wrapped(n); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "is_bounded"), [("", True), ("down(0);", False), ("sink = n; if (n) down(n);", False)]
+)
+def test_a_function_that_calls_another_one_once_and_is_gone_is_not_equal_to_it(more, is_bounded, monkeypatch):
+    """Of code of GCC: of others that call it, and are gone, it may be what both have become."""
+    monkeypatch.setattr("wcet_probe.analyzer.facts.restrictions.functions_of_clang", lambda _: frozenset())
+    source = WRAPPED.replace("MORE", more)
+    if not is_bounded:
+        with pytest.raises(AnalysisError, match="may have become one with another function"):
+            bound_of("cortex-m4", "of_down", source=source)
+        return
+    guest, bound = bound_of("cortex-m4", "of_down", source=source)
+    assert longest(guest, bound, "of_down", (7,), (0,)) <= bound.instructions

@@ -59,6 +59,7 @@ def test_how_often_the_sources_call_a_function_only_the_result_says(tmp_path, mo
     monkeypatch.chdir(tmp_path)
     nothing = "wcet_probe.analyzer.facts.binding.match_loops"
     monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
+    monkeypatch.setattr("wcet_probe.analyzer.facts.binding.joined_loops", lambda *_: {})
     source = NESTED.replace("WORK", "")
     (tmp_path / "guest.c").write_text(source)
     (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
@@ -101,3 +102,19 @@ def test_calls_attributes_and_jumps_ahead_hide_no_loop():
         out: return sizeof(x); }
     int h(int x) { goto out; while (x) x = f(x); out: return x; }\n"""
     assert not hidden_loops(read_asserted([], {"g.c": text}), "g.c")
+
+
+def test_that_rounds_are_iterations_of_several_loops_only_the_result_says(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    nothing = "wcet_probe.analyzer.facts.binding.match_loops"
+    monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
+    source = NESTED.replace("WORK", "").replace("void add", "unsigned add").replace("sum += k;", "return sum += k;")
+    (tmp_path / "guest.c").write_text(source)
+    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    code, text = verified(tmp_path, document, capsys, "--source", ".")
+    assert code == 6
+    assert "are iterations of several loops, 24 in all" in text  # 3 and a test, each with 4 and a test
+    smaller = json.loads(json.dumps(document).replace("allow 24", "allow 23"))
+    assert verified(tmp_path, smaller, capsys, "--source", ".")[0] not in {0, 6}

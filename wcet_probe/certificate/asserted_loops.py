@@ -24,6 +24,7 @@ from wcet_probe.certificate.sums import Sums
 from wcet_probe.model.image import Image
 
 _COUNTED = re.compile(r", (\w+) is called at most ([0-9,]+) times by the source and its pragmas$")
+_JOINED = re.compile(r"^the rounds of the loop that it bounds are iterations of .+ allow ([0-9,]+)$")
 _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 """A count of a source loop, divided by the iterations that a round of the binary loop is."""
 
@@ -89,6 +90,11 @@ class AssertedLoops:
             # Pragmas of several loops make that number; only the result says so.
             self.used[f"rounds {where}"] = None
             self.open.append(f"that each round of the loop {name} calls {counted[1]}, in all {counted[2]} times")
+            return
+        joined = _JOINED.search(self.listed.get(f"rounds {where}", ""))
+        if joined is not None and joined[1].replace(",", "") == str(loop["expression"]):
+            self.used[f"rounds {where}"] = None
+            self.open.append(f"that the rounds of the loop {name} are iterations of several loops, {joined[1]} in all")
             return
         most = pragma_at(self.asserted, str(where))
         own = self._undivided(loop, where, {most})
