@@ -127,7 +127,9 @@ def _word(image: Image, access: Access) -> str:
     """What is missing where an access reads a word that can change."""
     if not access.offset.is_constant or not _holds(image, access.offset.value, writable=True):
         return ""
-    return f"they are read from {_named(image, access.offset.value)}, which is in writable memory; make it const"
+    named = _named(image, access.offset.value)
+    word = f"the word {named}" if named.startswith("at ") else named
+    return f"they are read from {word}, which is in writable memory; make it const"
 
 
 def _named(image: Image, place: int) -> str:

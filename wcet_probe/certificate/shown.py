@@ -36,13 +36,16 @@ def check_shown(section: Json, graphs: Sequence[Graph], records: Sequence[Record
         last = code[node][-1]
         key_of = address, last.address + last.size_bytes
         blocks[key_of] = blocks.get(key_of, 0) + executed.get(node, 0)
-    shown_blocks = {
-        (int(row["address"], 16), int(row["end_address"], 16)): row["worst_executions"]
-        for row in section["graph"]["blocks"]
-    }
+    shown_blocks: dict[tuple[int, int], int | None] = {}
+    for row in section["graph"]["blocks"]:  # code that functions share has a row for each of them
+        key_of, worst = (int(row["address"], 16), int(row["end_address"], 16)), row["worst_executions"]
+        demand((worst is not None) == has_counts, "the blocks that are shown are other ones")
+        shown_blocks[key_of] = shown_blocks.get(key_of, 0) + worst if has_counts else None
     demand(
         shown_blocks == (blocks if has_counts else dict.fromkeys(blocks)), "the blocks that are shown are other ones"
     )
+    names = [(row["address"], row["function"]) for row in section["graph"]["blocks"]]
+    demand(len(names) == len(set(names)), "a block of a function is shown twice")
     edges: dict[tuple[int, int], int] = {}
     for edge in graph.edges:
         ends = graph.nodes[edge.source][0], graph.nodes[edge.target][0]

@@ -38,6 +38,11 @@ def test_a_word_that_can_change_is_named():
     assert sites == (guest.address("f") + 6,)
 
 
+def test_a_word_without_a_name_is_a_word_at_its_address():
+    without = DATA.replace(".size place, 8\n", "").replace(".type place, %object\n", "")  # as ``__init_array_start``
+    assert "they are read from the word at 0x" in refusal(WORD.replace(DATA, without))[1]
+
+
 def test_a_table_that_can_change_is_named():
     assert "they are read from the table place at 0x" in refusal(TABLE)[1]
 
