@@ -8,8 +8,8 @@ import pytest
 
 from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
 from wcet_probe.answer.module_certificate import _Search, module_certificate
-from wcet_probe.certificate.check import OK
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.findings import OK
 from wcet_probe.certificate.instruction_kinds import multiplied, otherwise, summed
 from wcet_probe.certificate.kinds import ANYTHING, Part, text_of, word, word_of
 from wcet_probe.certificate.module import check_module, operation_of
