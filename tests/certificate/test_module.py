@@ -26,7 +26,7 @@ POINTS = GIVEN.allocator.entry_points
 
 
 def checked(document, binary=BINARY, points=POINTS):
-    return check_module(document, binary, points)
+    return check_module(document, replace(binary, entry_points=points)).findings
 
 
 def refused(why, binary=BINARY, points=POINTS, **changes):
@@ -56,7 +56,7 @@ def with_records(role, change):
 def test_allocators_are_checked_in_full_on_other_cores(name, target):
     given = program(name, target=target, multiple_of=4)
     document = module_certificate(given, HEAP_BYTES)
-    found = check_module(document, allocator_binary(given, HEAP_BYTES), given.allocator.entry_points)
+    found = check_module(document, allocator_binary(given, HEAP_BYTES)).findings
     assert {one.verdict for one in found} == {OK}
     assert document["facts"]
 
@@ -351,7 +351,7 @@ def test_a_store_that_goes_nobody_knows_where_is_refused(monkeypatch):
     broken = program("kingsley", ("kingsley.c", SEARCH, strays), multiple_of=4)
     document = module_certificate(broken, HEAP_BYTES)
     with pytest.raises(VerificationError, match="where the store at kingsley_malloc"):
-        check_module(document, allocator_binary(broken, HEAP_BYTES), POINTS)
+        check_module(document, allocator_binary(broken, HEAP_BYTES))
 
 
 def test_the_words_of_the_image_are_in_the_cells():

@@ -6,8 +6,8 @@ A bound takes the alignments that facts assert for granted. Where they follow fr
 it is done only where somebody asks.
 
 *Soundness:* what the values of init, malloc and free rest on is listed with each bound. A fact's other parts, such as
-its lines, stay assumptions; so does a fact on which no access of the operations rests. The certificate's checker cannot
-tell whether a fact is proved, and says so.
+its lines, stay assumptions; so does a fact on which no access of the operations rests. Where the certificate's checker
+can follow the induction, by a module certificate, the bound carries that; else the checker cannot tell, and says so.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_assumptions
+from wcet_probe.answer.module_certificate import Json, module_certificate
 from wcet_probe.answer.proved_facts import ProvedFacts, proved_facts
 from wcet_probe.answer.proving import allocator_facts, prove_operation
 from wcet_probe.build.program import Program
+from wcet_probe.errors import AnalysisError
 from wcet_probe.identity import Same
 from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES
 from wcet_probe.model.proof import Assumption, Bound, PointerVerdict
@@ -30,19 +32,29 @@ def claiming(prove: Callable[[Program, str, int], Bound] = prove_operation) -> C
 
     *Soundness:* what is proved is a function of what it is remembered by.
     """
-    remembered: dict[object, ProvedFacts] = {}
+    remembered: dict[object, tuple[ProvedFacts, Json | None]] = {}
 
     def prove_with_claims(program: Program, role: str, heap_bytes: int) -> Bound:
         key = Same(program.allocator), Same(program.image), Same(program.target), heap_bytes
         if key not in remembered:
-            remembered[key] = proved_facts(program, heap_bytes)
-        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), remembered[key])
+            found = proved_facts(program, heap_bytes)
+            remembered[key] = found, _module(program, heap_bytes) if found.claims else None
+        found, module = remembered[key]
+        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), found, module)
 
     return prove_with_claims
 
 
-def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
-    """``bound``, which rests on ``facts``, with what is proved of them.
+def _module(program: Program, heap_bytes: int) -> Json | None:
+    """The module certificate of ``program``; None where the checker's rules do not follow its operations."""
+    try:
+        return module_certificate(program, heap_bytes)
+    except AnalysisError:
+        return None
+
+
+def with_claims(bound: Bound, facts: Facts, found: ProvedFacts, module: Json | None = None) -> Bound:
+    """``bound``, which rests on ``facts``, with what is proved of them, and the ``module`` certificate of that.
 
     *Soundness:* as said of the module.
     """
@@ -63,7 +75,11 @@ def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
         assumed += [one for one in found.assumed if one not in assumed]
         assumed += [Assumption(f"induction {name}", text, LEMMA_CHECK) for name, text in LEMMAS.items()]
         assumed += [Assumption(name, text, PREMISE_CHECK) for name, text in PREMISES.items()]
-    return replace(bound, assumptions=tuple(assumed), pointer_facts=verdicts)
+    ids = {one.id for one in assumed}
+    is_carried = module is not None and any(f"proved {one['where']}" in ids for one in module["facts"])
+    is_listed = module is not None and all(one["id"] in ids for one in module["assumptions"])
+    carried = module if is_carried and is_listed else None
+    return replace(bound, assumptions=tuple(assumed), pointer_facts=verdicts, module=carried)
 
 
 def _verdicts(facts: Facts, found: ProvedFacts) -> Iterator[PointerVerdict]:

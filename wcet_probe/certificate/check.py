@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wcet_probe.certificate.asserted import Fact, parameters_of
 from wcet_probe.certificate.asserted_arguments import told_at_entry
 from wcet_probe.certificate.asserted_loops import AssertedLoops
-from wcet_probe.certificate.asserted_proofs import asserted_proofs
+from wcet_probe.certificate.asserted_proofs import checked_proofs
 from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
@@ -26,6 +26,7 @@ from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json
+from wcet_probe.certificate.module import reached_nodes
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
@@ -138,8 +139,7 @@ class _Check:
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
-        if count := asserted_proofs(self._section, self._binary.asserted):
-            yield Finding("proved facts", OPEN, f"{count} alignments are told to be proved by induction")
+        yield from self._proved()
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
 
@@ -397,6 +397,14 @@ class _Check:
         if missing:
             return Finding("hashes of facts", OPEN, f"no source of the functions of {_shortened(missing)}")
         return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
+
+    def _proved(self) -> Iterator[Finding]:
+        """Whether the facts are proved that are told to be."""
+        reached = reached_nodes(self._graph, self._coverage.taken)
+        traced = [self._cached.traced[node] for node in reached] if self._cached is not None else None
+        found = checked_proofs(self._section, self._binary, self._graph.entry_function, traced)
+        if found is not None:
+            yield found
 
     def _assumed(self) -> Finding:
         constraints = [name for records in self._records for name, *_ in records["constraint"]]

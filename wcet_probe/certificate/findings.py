@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.model.image import Image, VariableLocation
@@ -35,6 +35,8 @@ class Binary:
         asserted: the facts, as their files say.
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
         variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
+        entry_points: of an allocator, by role.
+        named: what a module certificate of it has to call itself: allocator, parameters, target, size of the heap.
     """
 
     image: Image
@@ -44,3 +46,5 @@ class Binary:
     asserted: Asserted
     parameters: Mapping[str, int] | None
     variables: Sequence[VariableLocation] = ()
+    entry_points: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, object] = field(default_factory=dict)

@@ -113,6 +113,14 @@ class Followed(NamedTuple):
     roots: int | None
 
 
+class Accessed(NamedTuple):
+    """A word that an instruction accesses: of one of its accesses the one of that number."""
+
+    address: int
+    access: int
+    number: int
+
+
 class ModuleMachine(Machine):
     """A machine that follows what words are made of.
 
@@ -120,6 +128,7 @@ class ModuleMachine(Machine):
         stored: is told of what is stored in a cell, and by which instruction.
         followed: where accesses go, but for those to the stack and to places that are known as numbers.
         unknown: instructions with a store of which nobody knows where it goes.
+        aligned: residues of addresses, by instruction, access and word of it.
     """
 
     behind_nothing: Word = ANYTHING
@@ -131,6 +140,7 @@ class ModuleMachine(Machine):
         """``cells`` tell what the allocator's memory holds; of a cell that is not told nothing is known."""
         super().__init__(image)
         self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
+        self.aligned = dict[Accessed, int]()
         self._cells = cells
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
@@ -327,6 +337,16 @@ class ModuleMachine(Machine):
         Machine.begin(self, instruction, state)
         self._instruction, self._before = instruction, state.copy()
         self._addresses, self._transfers, self._is_told = {}, 0, True
+        for number, access in enumerate(instruction.accesses):
+            for each in range(access.count):
+                key = Accessed(instruction.address, number, each)
+                self.aligned[key] = self.aligned.get(key, 0) | self._residues(access, state, each)
+
+    def _residues(self, access: Access, state: State, number_of_access: int) -> int:
+        """The residues of the address of an access."""
+        value = Machine.address_of(self, access, state, number_of_access)
+        found = self.narrowed(value, self._address_word(access, state, number_of_access))
+        return ALL if found == ANYTHING else reduce(or_, (part.value for part in followed(found)), 0)
 
     def havoc(self, instruction: Instruction, state: State, stored: Collection[str] = ()) -> None:
         """As a machine does; which of its accesses store is not followed, so that only numbers tell where these go."""

@@ -49,7 +49,16 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     asserted = read_asserted(allocator.facts, dict(allocator.sources))
     parameters = fact_parameters(allocator, target, heap_bytes)
     variables = variables_of(program.image, asserted)
-    return Binary(program.image, program.instructions, program.costs, target, asserted, parameters, variables)
+    named = {
+        "allocator": allocator.name,
+        "parameters": dict(allocator.values),
+        "target": target.name,
+        "heap_bytes": heap_bytes,
+    }
+    return Binary(
+        program.image, program.instructions, program.costs, target, asserted, parameters, variables,
+        allocator.entry_points, named,
+    )  # fmt: skip
 
 
 def check_file_result(

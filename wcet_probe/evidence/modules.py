@@ -31,4 +31,4 @@ def check_module_document(document: Mapping[str, Any], elf: bytes) -> tuple[Find
     image = read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"]))
     instructions = with_timing_problems(decode(image), target)
     program = Program(allocator, target, image, instructions, costs(instructions, target))
-    return check_module(document, allocator_binary(program, document["heap_bytes"]), allocator.entry_points)
+    return check_module(document, allocator_binary(program, document["heap_bytes"])).findings
