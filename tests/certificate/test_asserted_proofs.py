@@ -9,7 +9,7 @@ import pytest
 from tests.answer.test_proved_facts import HEAP_BYTES, program
 from tests.certificate.forgeries import sealed
 from tests.support import images_dir
-from wcet_probe.answer.module_certificate import module_certificate
+from wcet_probe.answer.module_certificate import ModuleProof, module_certificate
 from wcet_probe.answer.proved_assumptions import claiming, with_claims
 from wcet_probe.answer.proved_facts import proved_facts
 from wcet_probe.answer.proving import allocator_facts, prove_operation
@@ -148,7 +148,7 @@ def test_a_fact_that_asserts_more_than_the_cells_tell_is_refused():
         prove_operation(strong, "free", HEAP_BYTES),
         allocator_facts(strong.allocator),
         proved_facts(GIVEN, HEAP_BYTES),
-        TRUE["bound"]["module"],
+        ModuleProof(TRUE["bound"]["module"], ()),
     )
     document, binary = document_of(strong, claimed), allocator_binary(strong, HEAP_BYTES)
     assert document["image"] == TRUE["image"]

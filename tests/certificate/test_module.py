@@ -50,7 +50,6 @@ def with_records(role, change):
         (name, target)
         for name in ("kingsley", "first-fit", "best-fit", "tlsf")
         for target in ("mpc603e", "cortex-m7", "arm926ej-s", "cortex-m4")
-        if (name, target) != ("tlsf", "arm926ej-s")  # where a store goes
     ],
 )
 def test_allocators_are_checked_in_full_on_other_cores(name, target):

@@ -46,6 +46,7 @@ from wcet_probe.certificate.kinds import (
     followed,
     known_as,
     masked,
+    multiples,
     new,
     scaled,
     shifted,
@@ -53,8 +54,8 @@ from wcet_probe.certificate.kinds import (
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
+from wcet_probe.certificate.operands import ALIASES, operands_of
 from wcet_probe.certificate.operands import NUMBER as DIGITS
-from wcet_probe.certificate.operands import operands_of
 from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
@@ -64,6 +65,8 @@ from wcet_probe.model.target import Isa
 _WORD_BYTES = 4
 _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
+_BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
+"""A computation whose last operand is shifted by a register."""
 _AROUND = 1 << 16
 """So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
 REST = "static"
@@ -387,6 +390,10 @@ class ModuleMachine(Machine):
         found = computation(unconditional(instruction, self.image.isa), register)
         if found is None:
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
+            by = _BY_REGISTER.fullmatch(unconditional(instruction, self.image.isa).text)
+            if by is not None and by[1] in BITWISE:
+                one, other = (self.word_in(self._before, ALIASES.get(text, text)) for text in by.group(2, 3))
+                return bitwise(BITWISE[by[1]], one, self._shifted(other, by[4], ALIASES.get(by[5], by[5])))
             return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
         return self._computed(found)
@@ -439,12 +446,18 @@ class ModuleMachine(Machine):
             return masked(each[0][0], mask)
         if name in BITWISE and len(each) == 2:
             return bitwise(BITWISE[name], each[0][0], each[1][0])
-        amount = self._before.read(texts[-1])
-        if name in {"lsl", "slw"} and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
-            return shifted(each[0][0], amount.words())
+        if name in {"lsl", "slw"} and not re.fullmatch(DIGITS, texts[-1]):
+            return self._shifted(each[0][0], "lsl", texts[-1])
         made = summed(name, each)
         made = multiplied(name, each) if made is None else made
         return computed([parts for parts, _ in each]) if made is None else made
+
+    def _shifted(self, parts: Word, way: str, register: str) -> Word:
+        """What ``parts`` become that are shifted by a register."""
+        amount = self._before.read(register)
+        if way == "lsl" and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
+            return shifted(parts, amount.words())
+        return computed([parts, self.word_in(self._before, register)], multiples(parts) if way == "lsl" else ALL)
 
 
 def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
