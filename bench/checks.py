@@ -24,7 +24,8 @@ from bench.bounds import DEAR
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
-from wcet_probe.certificate.check import OK, Finding, check_bound
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.findings import OK, Finding
 from wcet_probe.certificate.verify import bound_digest
 from wcet_probe.cli.run import DEFAULT_COMPILER
 from wcet_probe.config import cache_dir, load_config

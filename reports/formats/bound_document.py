@@ -85,6 +85,8 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         section["summarised"] = list(bound.summarised)
     if bound.pointer_facts:
         section["pointer_facts"] = [plain(one) for one in bound.pointer_facts]
+    if bound.module is not None:
+        section["module"] = dict(bound.module)
     return {**section, "digest": bound_digest(section)}
 
 

@@ -7,6 +7,7 @@ from typing import Literal, NotRequired, TypedDict
 from wcet_probe.answer.gap import Cause
 from wcet_probe.model.proof import Assumption, FactEffect, IdleFact, LoopBound, PathBlock, PointerVerdict, Units
 from wcet_probe.reports.formats.shapes_base import Address, Fraction, Natural, Sha256, extends
+from wcet_probe.reports.formats.shapes_module import ModuleShape
 
 
 @extends(LoopBound)
@@ -123,6 +124,7 @@ class BoundShape(TypedDict):
     by_type: NotRequired[list[TypeBoundShape]]
     summarised: NotRequired[list[str]]
     pointer_facts: NotRequired[list[PointerVerdict]]
+    module: NotRequired[ModuleShape]
     digest: Sha256
 
 

@@ -28,12 +28,11 @@ class StatementShape(TypedDict):
     statement: str
 
 
-class ModuleDocument(TypedDict):
+class ModuleShape(TypedDict):
     """What an allocator's words are whenever one of its operations begins, to be tested by induction."""
 
     format: Literal["wcet-probe-module"]
     version: Literal[1]
-    tool: ToolShape
     allocator: str
     parameters: dict[str, int]
     target: str
@@ -44,3 +43,9 @@ class ModuleDocument(TypedDict):
     block: str
     facts: list[ModuleFactShape]
     assumptions: list[StatementShape]
+
+
+class ModuleDocument(ModuleShape):
+    """A module certificate by itself, and what wrote it."""
+
+    tool: ToolShape

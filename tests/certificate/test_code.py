@@ -21,7 +21,8 @@ from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.charge import edge_cost
-from wcet_probe.certificate.check import Binary, check_bound
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.findings import Binary
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.formats.bound_document import bound_section
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
 from wcet_probe.answer.module_certificate import _Search, module_certificate
-from wcet_probe.certificate.check import OK
 from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.findings import OK
 from wcet_probe.certificate.instruction_kinds import multiplied, otherwise, summed
 from wcet_probe.certificate.kinds import ANYTHING, Part, text_of, word, word_of
 from wcet_probe.certificate.module import check_module, operation_of
@@ -26,7 +26,7 @@ POINTS = GIVEN.allocator.entry_points
 
 
 def checked(document, binary=BINARY, points=POINTS):
-    return check_module(document, binary, points)
+    return check_module(document, replace(binary, entry_points=points)).findings
 
 
 def refused(why, binary=BINARY, points=POINTS, **changes):
@@ -50,13 +50,12 @@ def with_records(role, change):
         (name, target)
         for name in ("kingsley", "first-fit", "best-fit", "tlsf")
         for target in ("mpc603e", "cortex-m7", "arm926ej-s", "cortex-m4")
-        if (name, target) != ("tlsf", "arm926ej-s")  # where a store goes
     ],
 )
 def test_allocators_are_checked_in_full_on_other_cores(name, target):
     given = program(name, target=target, multiple_of=4)
     document = module_certificate(given, HEAP_BYTES)
-    found = check_module(document, allocator_binary(given, HEAP_BYTES), given.allocator.entry_points)
+    found = check_module(document, allocator_binary(given, HEAP_BYTES)).findings
     assert {one.verdict for one in found} == {OK}
     assert document["facts"]
 
@@ -351,7 +350,7 @@ def test_a_store_that_goes_nobody_knows_where_is_refused(monkeypatch):
     broken = program("kingsley", ("kingsley.c", SEARCH, strays), multiple_of=4)
     document = module_certificate(broken, HEAP_BYTES)
     with pytest.raises(VerificationError, match="where the store at kingsley_malloc"):
-        check_module(document, allocator_binary(broken, HEAP_BYTES), POINTS)
+        check_module(document, allocator_binary(broken, HEAP_BYTES))
 
 
 def test_the_words_of_the_image_are_in_the_cells():

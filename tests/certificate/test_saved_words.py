@@ -23,7 +23,8 @@ from wcet_probe.analyzer.values import saved_words
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import Asserted
-from wcet_probe.certificate.check import Binary, check_bound
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.findings import Binary
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, number
 from wcet_probe.certificate.saved_words import saving_stores

@@ -10,7 +10,8 @@ from tests.certificate.test_caches import check, program, proved, rewritten
 from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.check import OPEN, check_bound
+from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.findings import OPEN
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import allocator_binary
 

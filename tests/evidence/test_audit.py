@@ -439,3 +439,57 @@ def test_what_each_fact_does_is_told_by_a_command_that_an_audit_knows():
     text = run("cortex-m4", "--fact-effects")
     assert "--fact-effects" in json.loads(text)["command"]
     assert failure(evidence_members([("a.json", text)], images_dir())) is None
+
+
+@pytest.fixture(scope="module")
+def proved():
+    """A result whose facts are proved, with the module certificate of that."""
+    return run("mpc603e", "--prove-facts", "--scenario", "worst-free", allocator="kingsley")
+
+
+def rows(members):
+    return {check.check: check for check in audit(pack_bytes(members), replayed=False)}
+
+
+def test_a_pack_carries_the_proof_of_facts(proved):
+    members = evidence_members([("proved.json", proved)], images_dir())
+    found = rows(members)
+    assert found["proved facts"].verdict.startswith("ok, by the module certificate")
+    assert not [check for check in found.values() if check.error]
+
+    def name(key, value):
+        return edited(lambda one: one["bound"]["module"].update({key: value}))
+
+    for change, why in (
+        (edited(lambda one: one["bound"].pop("module")), None),
+        (edited(lambda one: one["bound"]["module"].update(facts=[])), None),
+        (name("heap_bytes", 16384), "is of other heap_bytes"),
+        (name("allocator", "tlsf"), "is of other allocator"),
+        (name("parameters", {}), "is of other parameters"),
+        (name("block", "arena:16:0:o0 null:64:0:o0"), "is not the block that is told"),
+        (edited(lambda one: one["bound"]["module"]["image"].update(sha256="0" * 64)), "about another image"),
+    ):
+        forged = tampered(members, "results/proved.json", change)
+        if why is None:
+            assert rows(forged)["proved facts"].verdict.startswith("not checked")
+        else:
+            assert why in str(failure(forged, replayed=False))
+
+
+def test_a_result_is_verified_with_the_proof_of_its_facts(call, proved, tmp_path):
+    (image,) = (
+        data
+        for name, data in evidence_members([("proved.json", proved)], images_dir()).items()
+        if name.endswith(".elf")
+    )
+    (tmp_path / "proved.json").write_bytes(proved)
+    (tmp_path / "image.elf").write_bytes(image)
+    code, out, _ = call("verify", "proved.json", "--image", "image.elf")
+    assert re.search(r"proved facts\s+ok", out)
+    document = json.loads(proved)
+    del document["bound"]["module"]
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    (tmp_path / "proved.json").write_text(json.dumps(document))
+    left, out, _ = call("verify", "proved.json", "--image", "image.elf")
+    assert re.search(r"proved facts\s+not checked", out)
+    assert (code, left) == (0, 6)

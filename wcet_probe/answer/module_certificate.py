@@ -46,12 +46,36 @@ from wcet_probe.certificate.state import STATIC, Place, State
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.proof import Assumption
 
 Json = dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ModuleProof:
+    """A module certificate.
+
+    Attributes:
+        document: as ``wcet-probe-module`` has it, without the tool.
+        assumed: what its graphs rest on, as a bound lists it.
+    """
+
+    document: Json
+    assumed: tuple[Assumption, ...]
+
+
 def module_certificate(program: Program, heap_bytes: int, tell: Callable[[str], None] = lambda _: None) -> Json:
-    """The document ``wcet-probe-module`` of ``program``.
+    """The document of `module_proof`.
+
+    Raises:
+        AnalysisError: as there.
+        UsageError: as there.
+    """
+    return module_proof(program, heap_bytes, tell).document
+
+
+def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] = lambda _: None) -> ModuleProof:
+    """The module certificate of ``program``.
 
     Args:
         program: the allocator's image.
@@ -65,18 +89,20 @@ def module_certificate(program: Program, heap_bytes: int, tell: Callable[[str], 
     others = sorted(set(program.allocator.entry_points) - {*ROLES, "check"})
     if others:
         raise AnalysisError(f"{', '.join(others)} would have to be analysed, too.")
-    texts, statements = {}, dict[str, str]()
+    texts, known = {}, dict[str, Assumption]()
     for role in ROLES:
         tell(f"analysing {role}")
         prepared = prepare(operation_request(program, role, heap_bytes))
         texts[role] = _text(program, prepared)
         found = assumptions(Facts(), program.image, program.target, prepared.values, None)
-        statements |= {one.id: one.statement for one in found}
+        known |= {one.id: one for one in found}
     operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
     tell("following what words are made of through all operations")
     search = _Search(program.image, code_of(program.image, program.instructions), operations)
     search.run()
-    return _document(program, heap_bytes, texts, search, statements)
+    document = _document(program, heap_bytes, texts, search, {name: one.statement for name, one in known.items()})
+    ids = {one["id"] for one in document["assumptions"]}
+    return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
 
 
 def _text(program: Program, prepared: Prepared) -> str:

@@ -6,23 +6,27 @@ A bound takes the alignments that facts assert for granted. Where they follow fr
 it is done only where somebody asks.
 
 *Soundness:* what the values of init, malloc and free rest on is listed with each bound. A fact's other parts, such as
-its lines, stay assumptions; so does a fact on which no access of the operations rests. The certificate's checker cannot
-tell whether a fact is proved, and says so.
+its lines, stay assumptions; so does a fact on which no access of the operations rests. Where the certificate's checker
+can follow the induction, by a module certificate, the bound carries that; else the checker cannot tell, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_assumptions
+from wcet_probe.answer.module_certificate import ModuleProof, module_proof
 from wcet_probe.answer.proved_facts import ProvedFacts, proved_facts
 from wcet_probe.answer.proving import allocator_facts, prove_operation
 from wcet_probe.build.program import Program
+from wcet_probe.errors import AnalysisError
 from wcet_probe.identity import Same
 from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES
 from wcet_probe.model.proof import Assumption, Bound, PointerVerdict
+
+_BY_CERTIFICATE = "what is followed is of this class, by the module certificate alone"
 
 
 def claiming(prove: Callable[[Program, str, int], Bound] = prove_operation) -> Callable[[Program, str, int], Bound]:
@@ -30,23 +34,33 @@ def claiming(prove: Callable[[Program, str, int], Bound] = prove_operation) -> C
 
     *Soundness:* what is proved is a function of what it is remembered by.
     """
-    remembered: dict[object, ProvedFacts] = {}
+    remembered: dict[object, tuple[ProvedFacts, ModuleProof | None]] = {}
 
     def prove_with_claims(program: Program, role: str, heap_bytes: int) -> Bound:
         key = Same(program.allocator), Same(program.image), Same(program.target), heap_bytes
         if key not in remembered:
-            remembered[key] = proved_facts(program, heap_bytes)
-        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), remembered[key])
+            remembered[key] = proved_facts(program, heap_bytes), _module(program, heap_bytes)
+        found, module = remembered[key]
+        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), found, module)
 
     return prove_with_claims
 
 
-def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
-    """``bound``, which rests on ``facts``, with what is proved of them.
+def _module(program: Program, heap_bytes: int) -> ModuleProof | None:
+    """The module certificate of ``program``; None where the checker's rules do not follow its operations."""
+    try:
+        return module_proof(program, heap_bytes)
+    except AnalysisError:
+        return None
+
+
+def with_claims(bound: Bound, facts: Facts, found: ProvedFacts, module: ModuleProof | None = None) -> Bound:
+    """``bound``, which rests on ``facts``, with what is proved of them, and the ``module`` certificate of that.
 
     *Soundness:* as said of the module.
     """
-    verdicts = tuple(_verdicts(facts, found))
+    told = {one["where"]: one["accesses"] for one in module.document["facts"]} if module is not None else {}
+    verdicts = tuple(_verdicts(facts, found, told))
     proved = {one.where: one.invariant for one in verdicts if one.is_proved}
     rewritten = {
         f"fact {one.where}": tuple(pointer_assumptions(one, _reason(facts, proved[one.where])))
@@ -61,16 +75,24 @@ def with_claims(bound: Bound, facts: Facts, found: ProvedFacts) -> Bound:
             assumed += rewritten[one.id]
     if any(one.id.startswith("proved ") for one in assumed):
         assumed += [one for one in found.assumed if one not in assumed]
+        listed = {one.id for one in assumed}
+        assumed += [one for one in (module.assumed if module is not None else ()) if one.id not in listed]
         assumed += [Assumption(f"induction {name}", text, LEMMA_CHECK) for name, text in LEMMAS.items()]
         assumed += [Assumption(name, text, PREMISE_CHECK) for name, text in PREMISES.items()]
-    return replace(bound, assumptions=tuple(assumed), pointer_facts=verdicts)
+    is_used = any(one.id.removeprefix("proved ") in told for one in assumed if one.id.startswith("proved "))
+    carried = module.document if module is not None and is_used else None
+    return replace(bound, assumptions=tuple(assumed), pointer_facts=verdicts, module=carried)
 
 
-def _verdicts(facts: Facts, found: ProvedFacts) -> Iterator[PointerVerdict]:
+def _verdicts(facts: Facts, found: ProvedFacts, told: Mapping[str, int]) -> Iterator[PointerVerdict]:
+    """What is proved of each of ``facts``, by what was ``found``, or as a module certificate has ``told``."""
     claims = {one.where: one for one in found.claims}
     for fact in facts.pointers:
         claim = claims.get(fact.where)
-        if claim is None:
+        if fact.where in told and not (claim and claim.is_proved):
+            lemmas = (*LEMMAS, *PREMISES)
+            yield PointerVerdict(fact.where, True, told[fact.where], 0, lemmas=lemmas, invariant=_BY_CERTIFICATE)
+        elif claim is None:
             yield PointerVerdict(fact.where, False, 0, 0, found.why_not or "nothing rests on its alignment")
         elif claim.is_proved:
             lemmas = (*LEMMAS, *PREMISES)

@@ -21,7 +21,7 @@ from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
-from wcet_probe.certificate.names import Objects, Pointers
+from wcet_probe.certificate.names import Objects, Pointers, Traced
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand
 from wcet_probe.certificate.state import Place
@@ -63,6 +63,7 @@ class Cached:
         open: limits that were not shown, by lemma.
         unchecked: nodes whose costs the prover does not show to be enough.
         assumptions: those that were used.
+        traced: each node, as it was executed.
     """
 
     needed: Mapping[str, Needed]
@@ -71,6 +72,7 @@ class Cached:
     open: dict[str, list[str]] = field(default_factory=dict)
     unchecked: frozenset[str] = frozenset()
     assumptions: set[str] = field(default_factory=set)
+    traced: Mapping[str, Traced] = field(default_factory=dict)
 
     @property
     def lemmas(self) -> str:
@@ -241,7 +243,7 @@ def check_caches(
         side = caches.side_of(limit, annotations)
         for edge in limit.credited if side is not None else ():
             paid[edge] += side.fill_cycles if side is not None else 0
-    found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used)
+    found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used, traced=caches.traced)
     events = {name: int(cost) for name, cost in records["event"]}
     loops = [(name, entering.split(), back.split()) for name, _, entering, back in records["loop"]]
     shown = shown_limits(caches, limits, annotations, needed, coverage, events=events, loops=loops)

@@ -11,20 +11,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.asserted import Asserted, Fact, parameters_of
+from wcet_probe.certificate.asserted import Fact, parameters_of
 from wcet_probe.certificate.asserted_arguments import told_at_entry
 from wcet_probe.certificate.asserted_loops import AssertedLoops
-from wcet_probe.certificate.asserted_proofs import asserted_proofs
+from wcet_probe.certificate.asserted_proofs import checked_proofs
 from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
+from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
 from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json
+from wcet_probe.certificate.module import reached_nodes
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
@@ -36,48 +38,14 @@ from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
 from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
-from wcet_probe.model.image import Image, VariableLocation
-from wcet_probe.model.instruction import Instruction, InstructionCost
-from wcet_probe.model.target import Target
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
 
-OK, OPEN = "ok", "not checked"
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
     r"|total:.+|never:.+|executed:[0-9]+|body:[0-9]+)"
 )
 _PLACE = re.compile(r"(?:(function_at_)|(\w+)\+)0x([0-9a-f]+)")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the answer: what was looked at, ``ok`` or ``not checked``, and what was found."""
-
-    check: str
-    verdict: str
-    found: str
-
-
-@dataclass(frozen=True, slots=True)
-class Binary:
-    """What a bound is held against, and what is trusted of it.
-
-    Attributes:
-        image: the binary.
-        instructions: its code, decoded again.
-        costs: of each instruction, by the target's table.
-        target: the core.
-        asserted: the facts, as their files say.
-        parameters: those of the run that facts speak of; None where nobody but the result tells them.
-        variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
-    """
-
-    image: Image
-    instructions: Sequence[Instruction]
-    costs: Sequence[InstructionCost]
-    target: Target
-    asserted: Asserted
-    parameters: Mapping[str, int] | None
-    variables: Sequence[VariableLocation] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +139,7 @@ class _Check:
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
-        if count := asserted_proofs(self._section, self._binary.asserted):
-            yield Finding("proved facts", OPEN, f"{count} alignments are told to be proved by induction")
+        yield from self._proved()
         shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
 
@@ -430,6 +397,14 @@ class _Check:
         if missing:
             return Finding("hashes of facts", OPEN, f"no source of the functions of {_shortened(missing)}")
         return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
+
+    def _proved(self) -> Iterator[Finding]:
+        """Whether the facts are proved that are told to be."""
+        reached = reached_nodes(self._graph, self._coverage.taken)
+        traced = [self._cached.traced[node] for node in reached] if self._cached is not None else None
+        found = checked_proofs(self._section, self._binary, self._graph.entry_function, traced)
+        if found is not None:
+            yield found
 
     def _assumed(self) -> Finding:
         constraints = [name for records in self._records for name, *_ in records["constraint"]]

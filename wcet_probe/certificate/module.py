@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of, parameters_of
 from wcet_probe.certificate.cached import class_of_fact
-from wcet_probe.certificate.check import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
+from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.flags import Flags, flags_of
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.kinds import (
@@ -39,7 +39,7 @@ from wcet_probe.certificate.kinds import (
     word_of,
 )
 from wcet_probe.certificate.loops import value_of
-from wcet_probe.certificate.module_machine import REST, Followed, ModuleMachine, constant_word
+from wcet_probe.certificate.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, place_of, read_records
 from wcet_probe.certificate.residues import ALL, MODULUS, of_class, residue
@@ -218,19 +218,31 @@ def holds_at(wanted: Congruence, access: Followed) -> bool:
 # ---------------------------------------------------------------------------------------------------------------- check
 
 
-def check_module(document: Json, binary: Binary, entry_points: Mapping[str, str]) -> tuple[Finding, ...]:
+class CheckedModule(NamedTuple):
+    """What was found of a module certificate.
+
+    Attributes:
+        findings: all that was found, in order.
+        aligned: of each access of its operations the residues of its addresses.
+    """
+
+    findings: tuple[Finding, ...]
+    aligned: Mapping[Accessed, int]
+
+
+def check_module(document: Json, binary: Binary) -> CheckedModule:
     """Check the module certificate ``document`` against ``binary``.
 
     Args:
         document: the certificate.
-        binary: the image, and the facts.
-        entry_points: of the allocator, by role.
+        binary: the image of an allocator, and its facts.
 
     Raises:
         VerificationError: something does not hold; one sentence says what.
     """
     try:
-        return _Module(document, binary, entry_points).findings()
+        module = _Module(document, binary)
+        return CheckedModule(module.findings(), module.aligned)
     except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
         raise VerificationError(
             f"the certificate lacks what a verification needs or has it malformed: {error!r}."
@@ -240,8 +252,11 @@ def check_module(document: Json, binary: Binary, entry_points: Mapping[str, str]
 class _Module:
     """A certificate under check."""
 
-    def __init__(self, document: Json, binary: Binary, entry_points: Mapping[str, str]) -> None:
+    def __init__(self, document: Json, binary: Binary) -> None:
         self._document, self._binary, self._image = document, binary, binary.image
+        entry_points, self.aligned = binary.entry_points, dict[Accessed, int]()
+        for key, value in binary.named.items():
+            demand(document[key] == value, f"the module certificate is of other {key}")
         demand(document["image"]["sha256"] == binary.image.sha256, "it is about another image than the given one")
         roles = {role for role in entry_points if role != "check"}
         demand(roles == set(ROLES), f"an induction over {', '.join(ROLES)} tells nothing of an allocator with others")
@@ -320,6 +335,8 @@ class _Module:
             demand(not place, f"where the store at {place} goes is not known")
             demand(not machine.found_escape or coverage.escapes, f"{role} stores an address of its stack")
             self._followed += machine.followed
+            for one, residues in machine.aligned.items():
+                self.aligned[one] = self.aligned.get(one, 0) | residues
 
     def _check_way(
         self, operation: Operation, machine: ModuleMachine, node: str, target: str | None, state: State

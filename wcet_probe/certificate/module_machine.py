@@ -46,6 +46,7 @@ from wcet_probe.certificate.kinds import (
     followed,
     known_as,
     masked,
+    multiples,
     new,
     scaled,
     shifted,
@@ -53,8 +54,8 @@ from wcet_probe.certificate.kinds import (
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
+from wcet_probe.certificate.operands import ALIASES, operands_of
 from wcet_probe.certificate.operands import NUMBER as DIGITS
-from wcet_probe.certificate.operands import operands_of
 from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
@@ -64,6 +65,8 @@ from wcet_probe.model.target import Isa
 _WORD_BYTES = 4
 _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
+_BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
+"""A computation whose last operand is shifted by a register."""
 _AROUND = 1 << 16
 """So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
 REST = "static"
@@ -113,6 +116,14 @@ class Followed(NamedTuple):
     roots: int | None
 
 
+class Accessed(NamedTuple):
+    """A word that an instruction accesses: of one of its accesses the one of that number."""
+
+    address: int
+    access: int
+    number: int
+
+
 class ModuleMachine(Machine):
     """A machine that follows what words are made of.
 
@@ -120,6 +131,7 @@ class ModuleMachine(Machine):
         stored: is told of what is stored in a cell, and by which instruction.
         followed: where accesses go, but for those to the stack and to places that are known as numbers.
         unknown: instructions with a store of which nobody knows where it goes.
+        aligned: residues of addresses, by instruction, access and word of it.
     """
 
     behind_nothing: Word = ANYTHING
@@ -131,6 +143,7 @@ class ModuleMachine(Machine):
         """``cells`` tell what the allocator's memory holds; of a cell that is not told nothing is known."""
         super().__init__(image)
         self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
+        self.aligned = dict[Accessed, int]()
         self._cells = cells
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
@@ -327,6 +340,16 @@ class ModuleMachine(Machine):
         Machine.begin(self, instruction, state)
         self._instruction, self._before = instruction, state.copy()
         self._addresses, self._transfers, self._is_told = {}, 0, True
+        for number, access in enumerate(instruction.accesses):
+            for each in range(access.count):
+                key = Accessed(instruction.address, number, each)
+                self.aligned[key] = self.aligned.get(key, 0) | self._residues(access, state, each)
+
+    def _residues(self, access: Access, state: State, number_of_access: int) -> int:
+        """The residues of the address of an access."""
+        value = Machine.address_of(self, access, state, number_of_access)
+        found = self.narrowed(value, self._address_word(access, state, number_of_access))
+        return ALL if found == ANYTHING else reduce(or_, (part.value for part in followed(found)), 0)
 
     def havoc(self, instruction: Instruction, state: State, stored: Collection[str] = ()) -> None:
         """As a machine does; which of its accesses store is not followed, so that only numbers tell where these go."""
@@ -367,6 +390,10 @@ class ModuleMachine(Machine):
         found = computation(unconditional(instruction, self.image.isa), register)
         if found is None:
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
+            by = _BY_REGISTER.fullmatch(unconditional(instruction, self.image.isa).text)
+            if by is not None and by[1] in BITWISE:
+                one, other = (self.word_in(self._before, ALIASES.get(text, text)) for text in by.group(2, 3))
+                return bitwise(BITWISE[by[1]], one, self._shifted(other, by[4], ALIASES.get(by[5], by[5])))
             return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
         return self._computed(found)
@@ -419,12 +446,18 @@ class ModuleMachine(Machine):
             return masked(each[0][0], mask)
         if name in BITWISE and len(each) == 2:
             return bitwise(BITWISE[name], each[0][0], each[1][0])
-        amount = self._before.read(texts[-1])
-        if name in {"lsl", "slw"} and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
-            return shifted(each[0][0], amount.words())
+        if name in {"lsl", "slw"} and not re.fullmatch(DIGITS, texts[-1]):
+            return self._shifted(each[0][0], "lsl", texts[-1])
         made = summed(name, each)
         made = multiplied(name, each) if made is None else made
         return computed([parts for parts, _ in each]) if made is None else made
+
+    def _shifted(self, parts: Word, way: str, register: str) -> Word:
+        """What ``parts`` become that are shifted by a register."""
+        amount = self._before.read(register)
+        if way == "lsl" and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
+            return shifted(parts, amount.words())
+        return computed([parts, self.word_in(self._before, register)], multiples(parts) if way == "lsl" else ALL)
 
 
 def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:

@@ -18,7 +18,7 @@ from wcet_probe.errors import ExitCode, UsageError, VerificationError
 from wcet_probe.json_text import read_json
 
 if TYPE_CHECKING:
-    from wcet_probe.certificate.check import Finding
+    from wcet_probe.certificate.findings import Finding
     from wcet_probe.certificate.verify import CheckedBound
 
 _DIGITS_SHOWN = 16

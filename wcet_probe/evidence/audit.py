@@ -22,7 +22,8 @@ from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.target_file import parse_target
-from wcet_probe.certificate.check import Checked, Finding, check_bound
+from wcet_probe.certificate.check import Checked, check_bound
+from wcet_probe.certificate.findings import Finding
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.verify import verify_result, verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError

@@ -20,7 +20,8 @@ from wcet_probe.build.program import Program
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.asserted import read_asserted
-from wcet_probe.certificate.check import OK, Binary, Checked, Finding, check_bound
+from wcet_probe.certificate.check import Checked, check_bound
+from wcet_probe.certificate.findings import OK, Binary, Finding
 from wcet_probe.certificate.loops import demand
 from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.paths import is_expanded, path_finding
@@ -48,7 +49,16 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     asserted = read_asserted(allocator.facts, dict(allocator.sources))
     parameters = fact_parameters(allocator, target, heap_bytes)
     variables = variables_of(program.image, asserted)
-    return Binary(program.image, program.instructions, program.costs, target, asserted, parameters, variables)
+    named = {
+        "allocator": allocator.name,
+        "parameters": dict(allocator.values),
+        "target": target.name,
+        "heap_bytes": heap_bytes,
+    }
+    return Binary(
+        program.image, program.instructions, program.costs, target, asserted, parameters, variables,
+        allocator.entry_points, named,
+    )  # fmt: skip
 
 
 def check_file_result(

@@ -9,7 +9,7 @@ from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.check import Finding
+from wcet_probe.certificate.findings import Finding
 from wcet_probe.certificate.module import check_module
 from wcet_probe.certificate.records import demand
 from wcet_probe.evidence.checking import allocator_binary
@@ -31,4 +31,4 @@ def check_module_document(document: Mapping[str, Any], elf: bytes) -> tuple[Find
     image = read_image(elf, target.isa, stated["compiler"], tuple(stated["flags"]))
     instructions = with_timing_problems(decode(image), target)
     program = Program(allocator, target, image, instructions, costs(instructions, target))
-    return check_module(document, allocator_binary(program, document["heap_bytes"]), allocator.entry_points)
+    return check_module(document, allocator_binary(program, document["heap_bytes"])).findings

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Any
 
-from wcet_probe.certificate.check import OK, OPEN, Checked, Finding
+from wcet_probe.certificate.check import Checked
+from wcet_probe.certificate.findings import OK, OPEN, Finding
 from wcet_probe.certificate.loops import demand
 from wcet_probe.certificate.shown import least_cost
 

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any
 
 from wcet_probe.certificate.asserted import Asserted
-from wcet_probe.certificate.check import OPEN, Checked, Finding
+from wcet_probe.certificate.check import Checked
+from wcet_probe.certificate.findings import OPEN, Finding
 from wcet_probe.certificate.loops import demand, value_of
 from wcet_probe.certificate.records import Records, read_records
 from wcet_probe.evidence.frames import Frames

@@ -38,9 +38,9 @@ PREMISES: Mapping[str, str] = {
 }
 """What is taken for granted of the caller, by id."""
 
-LEMMA_CHECK = "not checked: no rule of the checker follows the induction, and runs are held against what it proves only"
+LEMMA_CHECK = "not checked: the induction takes it for granted, and runs are held against what that proves only"
 PREMISE_CHECK = "no run can check it: it is the caller's"
 PROVED_CHECK = (
-    "not checked that it is proved: the checker does not follow the induction; every emulated run holds each access"
+    "by the module certificate that the bound carries, where the checker says so; every emulated run holds each access"
 )
 """How assumptions of each kind are checked."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wcet_probe.model.watched_loop import WatchedLoop
 
@@ -324,6 +324,7 @@ class Bound:
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
         pointer_facts: which facts about pointers are proved; empty where nobody asked.
+        module: a module certificate of these proofs, where there is one.
         saving_stores: what saves registers, where it is assumed that no other store changes what is saved.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
     """
@@ -352,6 +353,7 @@ class Bound:
     initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
     point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
     pointer_facts: tuple[PointerVerdict, ...] = ()
+    module: Mapping[str, Any] | None = field(default=None, repr=False)
     saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)
 
     @property
