@@ -22,7 +22,6 @@ from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
-from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json
 from wcet_probe.certificate.numbers import Value
@@ -415,12 +414,17 @@ class _Check:
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
     def _excluded_pairs(self) -> set[Pair]:
-        """The pairs of edges in constraints of all units that are shown to exclude each other."""
-        rows = {(terms, int(constant)) for records in self._records for _, _, constant, terms in records["constraint"]}
+        """The pairs of edges in constraints that a bound rests on which are shown to exclude each other."""
+        rows = {
+            (terms, int(constant))
+            for records in self._records
+            for used in (used_constraints(records),)
+            for name, _, constant, terms in records["constraint"]
+            if name in used
+        }
         asked = (self._pairs.pair_of(_factors(terms), constant) for terms, constant in sorted(rows))
         pairs = [pair for pair in asked if pair is not None]
-        gains = Gains(self._code, self._graph, self._invariants, self._coverage)
-        return excluded_pairs(gains, pairs) if pairs else set()
+        return excluded_pairs(self._code, self._graph, self._invariants, self._coverage, pairs)
 
     # ----------------------------------------------------------------------------------------------------- assumptions
 
