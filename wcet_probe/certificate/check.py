@@ -28,12 +28,12 @@ from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
 from wcet_probe.certificate.saved_words import saving_stores
+from wcet_probe.certificate.shapes import arriving_edges
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.state import Place, is_saved
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
-from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost

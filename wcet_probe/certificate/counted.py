@@ -17,8 +17,8 @@ from wcet_probe.certificate.misses import ENTER, Caches, LinearConstraint, Side,
 from wcet_probe.certificate.numbers import WORD
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.residents import NOTHING, YoungerSet, lasting_ways, union
+from wcet_probe.certificate.shapes import natural_loop, reached
 from wcet_probe.certificate.steps import Spot, Step
-from wcet_probe.certificate.walk import natural_loop
 from wcet_probe.model.target import CacheConfig, Replacement
 
 _LONGEST_STEP_BYTES = 1 << 16
@@ -298,18 +298,13 @@ def _is_passed(caches: Caches, header: str, node: str, inside: Iterable[str]) ->
 
 
 def _comes_back(caches: Caches, start: str, end: str, inside: Iterable[str], *, without: str) -> bool:
-    if start == without:
-        return False
-    nodes, found, waiting = set(inside) - {without}, {start}, [start]
-    while waiting:
-        for edge in caches.graph.leading[waiting.pop()]:
-            if edge.name in caches.passages and edge.target in nodes:
-                if edge.target == end:
-                    return True
-                if edge.target not in found:
-                    found.add(edge.target)
-                    waiting.append(edge.target)
-    return False
+    nodes = set(inside) - {without}
+
+    def following(node: str) -> list[str]:
+        edges = caches.graph.leading[node]
+        return [edge.target for edge in edges if edge.name in caches.passages and edge.target in nodes]
+
+    return start != without and end in reached(following(start), following)
 
 
 _LAST = "last"

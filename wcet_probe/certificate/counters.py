@@ -17,8 +17,9 @@ from functools import reduce
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.numbers import ANY, TAINTED, TOP, WORD, Value, join
 from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.shapes import natural_loop
 from wcet_probe.certificate.state import Place, State
-from wcet_probe.certificate.walk import follow, natural_loop
+from wcet_probe.certificate.walk import follow
 
 Invariants = Mapping[str, Mapping[Place, Value]]
 

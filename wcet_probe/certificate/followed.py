@@ -21,9 +21,9 @@ from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_blo
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.shapes import arriving_edges, natural_loop, postorder
 from wcet_probe.certificate.state import Place, State, joined
-from wcet_probe.certificate.walk import arriving_edges, between_blocks, natural_loop
+from wcet_probe.certificate.walk import between_blocks
 
 _MOST_INSTRUCTIONS = 20_000
 """So many are executed at most, in all nests of one graph."""

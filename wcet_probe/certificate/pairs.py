@@ -13,9 +13,9 @@ from collections.abc import Collection, Mapping
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import LEAVE, Graph
-from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.shapes import arriving_edges, postorder
 from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.walk import arriving_edges, follow
+from wcet_probe.certificate.walk import follow
 
 Pair = tuple[str, str, str | None]
 """Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
@@ -169,7 +169,7 @@ class _Pairs:
         return taken is None or other in taken
 
     def _reached(self, name: str, inside: Collection[str], header: str | None) -> Collection[str] | None:
-        """The edges that an execution may take behind an edge; None if that takes too long, or a stack address escapes."""
+        """The edges that may be taken behind an edge; None if that takes too long, or a stack address escapes."""
         first, machine = self._edges[name].target, self._coverage.machine(self._code)
         if first not in inside or not self._go(_EXECUTION * len(inside)):
             return None if first in inside else ()

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from wcet_probe.certificate.asserted import Asserted, Extent, are_told_apart, loops_owning, runs_once_an_entry
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.walk import natural_loop
+from wcet_probe.certificate.shapes import natural_loop, reached
 
 Factors = dict[str, int]
 
@@ -76,15 +76,14 @@ class Split:
 
     def _goes_round(self, outer: str, inner: str, nodes: Collection[str]) -> bool:
         """Whether control that comes from ``inner`` to it again by no back edge has passed ``outer``."""
-        reached, waiting = {inner}, [inner]
-        while waiting:
-            for edge in self.graph.leading[waiting.pop()]:
-                if edge.target == inner and edge.name not in self.back[inner]:
-                    return False
-                if edge.target in nodes and edge.target != outer and edge.target not in reached:
-                    reached.add(edge.target)
-                    waiting.append(edge.target)
-        return inner != self.graph.entry
+
+        def following(node: str) -> list[str]:
+            targets = [edge.target for edge in self.graph.leading[node]]
+            return [target for target in targets if target in nodes and target not in {inner, outer}]
+
+        behind = (edge for node in reached([inner], following) for edge in self.graph.leading[node])
+        is_back = all(edge.name in self.back[inner] for edge in behind if edge.target == inner)
+        return is_back and inner != self.graph.entry
 
     def _entering(self, outer: str, nodes: Collection[str]) -> Iterator[str]:
         yield from (edge.name for edge in self.arriving.get(outer, ()) if edge.source not in nodes)

@@ -31,8 +31,8 @@ from wcet_probe.certificate.contexts import context_of, keeps_contexts
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.shapes import arriving_edges, natural_loop, reached
 from wcet_probe.certificate.split import Split
-from wcet_probe.certificate.walk import arriving_edges, natural_loop
 from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
@@ -180,17 +180,12 @@ class Sums:
 
     def _follow_each_other(self, nodes: Sequence[str]) -> bool:
         """Whether one of the nodes leads to another without passing a loop's header."""
-        waiting, seen = list(nodes), set[str]()
-        while waiting:
-            for edge in self._graph.leading[waiting.pop()]:
-                if edge.target in self.loops:
-                    continue
-                if edge.target in nodes:
-                    return True
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    waiting.append(edge.target)
-        return False
+
+        def following(node: str) -> list[str]:
+            return [edge.target for edge in self._graph.leading[node] if edge.target not in self.loops]
+
+        first = [target for node in nodes for target in following(node)]
+        return not reached(first, following).isdisjoint(nodes)
 
     # ------------------------------------------------------------------------------------------------------------ sums
 

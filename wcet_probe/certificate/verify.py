@@ -22,7 +22,7 @@ from hashlib import sha256
 from math import floor
 
 from wcet_probe.certificate.loops import Json, check_derivations, demand, derivation
-from wcet_probe.certificate.records import ONCE, invariants_of, read_records
+from wcet_probe.certificate.records import ONCE, graph_of, invariants_of, read_records
 from wcet_probe.certificate.shapes import LoopShapes
 from wcet_probe.certificate.witnessed import UNITS, witnessed
 from wcet_probe.errors import VerificationError
@@ -66,16 +66,16 @@ def check_certificate(text: str) -> CheckedBound:
     records = read_records(text)
     demand(not records["word"], "of what words are made a module certificate tells, and no bound")
     head = {kind: records[kind][0][0] for kind in ONCE}
-    costs = {name: int(cost) for name, _, cost in records["node"]}
-    ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}
-    ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
-    demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
-    demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
+    graph = graph_of(records)
+    costs = {name: cost for name, (_, cost) in graph.nodes.items()}
+    ends = {"enter": ("", graph.entry), **{f"leave:{name}": (name, "") for name in graph.exits}}
+    ends |= {edge.name: (edge.source, edge.target) for edge in graph.edges}
+    demand(len(ends) == 1 + len(graph.exits) + len(graph.edges), "two edges have one name")
     gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
-    for name, _, _, cost in records["edge"]:
-        gain[name] += int(cost)
-    for name, cost in records["exit"]:
-        gain[f"leave:{name}"] += int(cost)
+    for edge in graph.edges:
+        gain[edge.name] += edge.cost
+    for name, cost in graph.exits.items():
+        gain[f"leave:{name}"] += cost
     events = {name: int(cost) for name, cost in records["event"]}
     demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
     gain |= events
@@ -85,7 +85,7 @@ def check_certificate(text: str) -> CheckedBound:
         flows[target][name] = flows[target].get(name, 0) + 1
         flows[source][name] = flows[source].get(name, 0) - 1
     limits |= {f"flow:{node}": _Limit(flows[node], 0, equal=True) for node in costs}
-    shapes = LoopShapes(ends, costs)
+    shapes = LoopShapes(graph)
     for name, most, entering, back in records["loop"]:
         shapes.check(name, entering.split(), back.split())
         factors = dict.fromkeys(entering.split(), -int(most)) | dict.fromkeys(back.split(), 1)

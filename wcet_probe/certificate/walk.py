@@ -3,37 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from heapq import heappop, heappush
 
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.shapes import postorder
 from wcet_probe.certificate.state import Place, State, joined
 
 _MOST_VISITS = 4
-
-
-def natural_loop(header: str, back: Iterable[Edge], arriving: Mapping[str, list[Edge]]) -> set[str]:
-    """The header and all nodes from which a back edge is reached without it."""
-    found, waiting = {header}, [edge.source for edge in back]
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += [edge.source for edge in arriving.get(node, ())]
-    return found
-
-
-def arriving_edges(graph: Graph) -> dict[str, list[Edge]]:
-    """Edges by their target."""
-    found: dict[str, list[Edge]] = {}
-    for edge in graph.edges:
-        found.setdefault(edge.target, []).append(edge)
-    return found
 
 
 def follow(
