@@ -32,7 +32,6 @@ from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shapes import arriving_edges, natural_loop, reached
-from wcet_probe.certificate.split import Split
 from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
@@ -83,8 +82,6 @@ class Sums:
         self._sources = {edge.name: edge.source for edge in graph.edges}
         ends = {header: [edges[name] for name in back] for header, _, back in loops}
         self.loops = {header: self._loop(header, entering, back, ends) for header, entering, back in loops}
-        own = {header: loop.lines for header, loop in self.loops.items()}
-        self._split = Split(graph, self._arriving, own, {header: back for header, _, back in loops}, asserted)
         self._contexts_hold: bool | None = None
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
@@ -101,7 +98,7 @@ class Sums:
         if kind == "infeasible":
             return self._never(fact)
         if kind == "fact":
-            return [*self._total(fact), *self._split_totals(fact)]
+            return self._total(fact)
         found = self._sum(fact)
         most = value_of(fact.expression("max"), self._parameters)
         if found is None:
@@ -351,10 +348,3 @@ class Sums:
         own = dict.fromkeys(self._headers(extent), 1)
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
-
-    def _split_totals(self, fact: Fact) -> list[tuple[Factors, int]]:
-        """Of a loop that became loops in each other, the rounds of an inner one for each entry of an outer one."""
-        most, extent = fact.expression("max"), loop_extent(self._asserted, fact)
-        if most is None or extent is None or "offset" in fact.content:
-            return []
-        return list(self._split.totals(extent, value_of(most, self._parameters) + extent.has_test))
