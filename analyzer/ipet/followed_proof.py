@@ -32,6 +32,7 @@ from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import Place
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.errors import AnalysisError
 
 _MOST_ROUNDS = 6
@@ -71,8 +72,8 @@ class FollowedPairs:
                 asked[one.name] = reader.pair_of(factors, one.constant)
         new = {pair for pair in asked.values() if pair is not None and pair not in self._known}
         if new:
-            asked_anew = sorted(new, key=str)
-            found = excluded_pairs(self.code, self.graph, self.invariants, self.coverage, asked_anew)
+            covered = Covered(self.code, self.graph, self.invariants, self.coverage)
+            found = excluded_pairs(covered, sorted(new, key=str))
             self._known |= {pair: pair in found for pair in new}
         return {name for name, pair in asked.items() if pair is None or not self._known[pair]}
 

@@ -10,17 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import LEAVE, Graph
 from wcet_probe.certificate.shapes import arriving_edges, postorder
-from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.walk import follow
+from wcet_probe.certificate.walk import Covered, follow
 
 Pair = tuple[str, str, str | None]
 """Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
-
-Invariants = Mapping[str, Mapping[Place, Value]]
 
 _MOST_STEPS, _STEPS_EACH = 5_000_000, 1_000
 _EXECUTION = 30
@@ -56,35 +51,28 @@ class PairReader:
         return (taken[0], taken[-1], header) if into == passes else None
 
 
-def excluded_pairs(
-    code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, pairs: Collection[Pair]
-) -> set[Pair]:
+def excluded_pairs(covered: Covered, pairs: Collection[Pair]) -> set[Pair]:
     """Those of ``pairs`` of which no round of the loop (no call) takes both edges, or one of them twice.
 
     The way out of the function, ``leave:NODE``, is an edge whose source is the node. The work is bounded by the size of
     the graph and the number of pairs; a pair that takes more is not found.
 
     Args:
-        code: the image.
-        graph: of the certificate.
-        invariants: that were checked.
-        coverage: what holds on edges.
-        pairs: of edges of the graph.
+        covered: the graph.
+        pairs: of its edges.
     """
-    found = _Pairs(code, graph, invariants, coverage, pairs) if pairs else None
+    found = _Pairs(covered, pairs) if pairs else None
     return {pair for pair in pairs if found is not None and found.exclude(*pair)}
 
 
 class _Pairs:
     """Answers about pairs of edges of one graph; what holds behind an edge is followed once."""
 
-    def __init__(
-        self, code: Code, graph: Graph, invariants: Invariants, coverage: Coverage, pairs: Collection[Pair]
-    ) -> None:
-        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
+    def __init__(self, covered: Covered, pairs: Collection[Pair]) -> None:
+        graph = covered.graph
+        self._covered, self._graph, self._arriving = covered, graph, covered.arriving
         self._left = _MOST_STEPS + _STEPS_EACH * (len(graph.nodes) + len(pairs))
         self._edges = {edge.name: edge for edge in graph.edges}
-        self._arriving = arriving_edges(graph)
         targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
         self._order = {node: place for place, node in enumerate(postorder(targets, graph.entry)[::-1])}
         self._part = self._parts()
@@ -160,7 +148,7 @@ class _Pairs:
 
     def _takes(self, name: str, other: str, header: str | None) -> bool:
         """Whether ``other`` may be taken behind ``name`` in the same round."""
-        if name not in self._edges or name not in self._coverage.taken or self._edges[name].target == header:
+        if name not in self._edges or name not in self._covered.coverage.taken or self._edges[name].target == header:
             return False
         key = name, header
         if key not in self._taken:
@@ -170,12 +158,14 @@ class _Pairs:
 
     def _reached(self, name: str, inside: Collection[str], header: str | None) -> Collection[str] | None:
         """The edges that may be taken behind an edge; None if that takes too long, or a stack address escapes."""
-        first, machine = self._edges[name].target, self._coverage.machine(self._code)
+        first, machine = self._edges[name].target, self._covered.machine()
         if first not in inside or not self._go(_EXECUTION * len(inside)):
             return None if first in inside else ()
-        start = self._coverage.taken[name]
-        found = follow(self._code, machine, self._graph, first, start, inside, self._invariants, stop=header)
-        return None if machine.found_escape > self._coverage.escapes else found
+        coverage = self._covered.coverage
+        found = follow(
+            self._covered, machine, first, coverage.taken[name], inside, self._covered.invariants, stop=header
+        )  # fmt: skip
+        return None if machine.found_escape > coverage.escapes else found
 
     def _inside(self, others: Collection[str], header: str | None) -> Collection[str]:
         """The nodes from which one of ``others`` may be reached; of a call: those that are not behind them all."""

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from wcet_probe.certificate.records import Edge, Graph, demand
+from wcet_probe.certificate.records import Edge, Graph, LoopRecord, demand
 
 _MOST_STEPS = 10_000_000
 """So many nodes may stand in all loops together, each counted as often as it is in one."""
@@ -30,39 +30,35 @@ def reached(starts: Iterable[str], following: Callable[[str], Iterable[str]]) ->
     return found
 
 
-def natural_loop(header: str, back: Iterable[Edge], arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
-    """The header and all nodes from which a back edge is reached without it."""
-    sources = [edge.source for edge in back if edge.source != header]
-    return {header} | reached(
-        sources, lambda node: [edge.source for edge in arriving.get(node, ()) if edge.source != header]
-    )
+def natural_loop(header: str, back: Collection[str], arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
+    """The header and all nodes from which one of the edges ``back`` to it is reached without it."""
+
+    def before(node: str) -> list[str]:
+        return [edge.source for edge in arriving.get(node, ()) if edge.source != header]
+
+    sources = [edge.source for edge in arriving.get(header, ()) if edge.name in back]
+    return {header} | reached((one for one in sources if one != header), before)
 
 
-class LoopShapes:
-    """Are the loops of a certificate loops of its graph: one header each, entered through it only."""
+def check_loops(graph: Graph, loops: Iterable[LoopRecord]) -> None:
+    """Check that the edges of each loop are all those into one header, which is on every way to its back edges.
 
-    def __init__(self, graph: Graph) -> None:
-        self._entry, self._arriving, self._left = graph.entry, arriving_edges(graph), _MOST_STEPS
-        self._edges = {edge.name: edge for edge in graph.edges}
+    *Soundness:* else a way from the entry comes to a back edge without the header, and the entry is one of the nodes
+    from which a back edge is reached without it.
 
-    def check(self, name: str, entering: Sequence[str], back: Sequence[str]) -> None:
-        """The edges are all those into one header, which is on every way to the source of each back edge.
-
-        *Soundness:* else a way from the entry comes to a back edge without the header, which is then one of the nodes
-        from which a back edge is reached without it.
-
-        Raises:
-            VerificationError: they are not.
-        """
-        ends = [self._edges[edge] for edge in back if edge in self._edges]
-        demand(len(ends) == len(back), f"a back edge of loop {name} is none, or enters it")
-        header = ends[0].target
-        into = [edge.name for edge in self._arriving[header]] + ["enter"] * (header == self._entry)
+    Raises:
+        VerificationError: they are not.
+    """
+    arriving, left = arriving_edges(graph), _MOST_STEPS
+    for name, header, _, entering, back in loops:
+        into = [edge.name for edge in arriving.get(header, ())]
+        demand(set(back) <= set(into), f"a back edge of loop {name} is none, or enters it")
+        into += ["enter"] * (header == graph.entry)
         demand(sorted((*entering, *back)) == sorted(into), f"the edges of loop {name} are not those into its header")
-        inside = natural_loop(header, ends, self._arriving)
-        self._left -= len(inside)
-        demand(self._left >= 0, f"the loops of the certificate have more than {_MOST_STEPS:,} nodes together")
-        demand(self._entry not in inside - {header}, f"a back edge of loop {name} enters it")
+        inside = natural_loop(header, set(back), arriving)
+        left -= len(inside)
+        demand(left >= 0, f"the loops of the certificate have more than {_MOST_STEPS:,} nodes together")
+        demand(graph.entry not in inside - {header}, f"a back edge of loop {name} enters it")
 
 
 def postorder(leading: Mapping[str, list[str]], entry: str) -> list[str]:
