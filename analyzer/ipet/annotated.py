@@ -36,7 +36,7 @@ from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
 from wcet_probe.certificate.names import Names, Pointers
 from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.records import Edge, Graph, LoopRecord
 from wcet_probe.certificate.residents import Must, must_holds
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.steps import Step
@@ -328,7 +328,11 @@ def _annotated(
     unchecked |= {node for node, cost in graph.exits.items() if cost < exits[node]}
     found = replace(found, unchecked=frozenset(unchecked))
     limits = {one.name: one for one in constraints}
-    loops = [(loop.name, loop.entry_edges, loop.back_edges) for loop in problem.loops]
+    targets = {edge.name: edge.target for edge in caches.graph.edges}
+    loops = [
+        LoopRecord(one.name, targets[one.back_edges[0]], one.max_back_edges, one.entry_edges, one.back_edges)
+        for one in problem.loops
+    ]
     shown = shown_limits(caches, limits, found, needed, coverage, events=auxiliaries, loops=loops)
     return _Found(found, caches, needed, nodes, edges, exits, frozenset(limits.keys() - shown))
 

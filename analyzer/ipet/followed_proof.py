@@ -28,11 +28,11 @@ from wcet_probe.analyzer.ipet.flow_system import (
     solve,
 )
 from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import Place
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.errors import AnalysisError
 
 _MOST_ROUNDS = 6
@@ -42,7 +42,7 @@ PAIR = "conflict:"
 
 @dataclass(slots=True)
 class FollowedPairs:
-    """Which pairs of edges the checker can exclude; each is asked once, and nodes are executed once for all of them.
+    """Which pairs of edges the checker can exclude; each is asked once.
 
     What was found stays where another graph is put in place of this one that differs in costs alone.
 
@@ -58,7 +58,6 @@ class FollowedPairs:
     invariants: Mapping[str, Mapping[Place, Value]]
     coverage: Coverage
     _known: dict[Pair, bool] = field(default_factory=dict)
-    _gains: Gains | None = None
 
     def unfollowed(self, constraints: Iterable[Constraint]) -> set[str]:
         """The names of those of ``constraints`` that are pairs which the checker cannot exclude.
@@ -73,9 +72,8 @@ class FollowedPairs:
                 asked[one.name] = reader.pair_of(factors, one.constant)
         new = {pair for pair in asked.values() if pair is not None and pair not in self._known}
         if new:
-            if self._gains is None:
-                self._gains = Gains(self.code, self.graph, self.invariants, self.coverage)
-            found = excluded_pairs(self._gains, sorted(new, key=str))
+            covered = Covered(self.code, self.graph, self.invariants, self.coverage)
+            found = excluded_pairs(covered, sorted(new, key=str))
             self._known |= {pair: pair in found for pair in new}
         return {name for name, pair in asked.items() if pair is None or not self._known[pair]}
 

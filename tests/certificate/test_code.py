@@ -324,19 +324,22 @@ return s; }
 def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes():
     """Else what a fact says of the second loop could be told of the first."""
     from wcet_probe.certificate.coverage import Code, cover
-    from wcet_probe.certificate.records import Edge, graph_of, invariants_of, read_records
+    from wcet_probe.certificate.records import Edge, LoopRecord, graph_of, invariants_of, read_records
     from wcet_probe.certificate.sums import Sums
+    from wcet_probe.certificate.walk import Covered
 
     on = guest_of(TWO_LOOPS, load_target("cortex-m4"), ".c", "-O1")
     records = read_records(document_of(on)[0]["bound"]["certificates"][0])
     graph, code = graph_of(records), Code(on.image, {one.address: one for one in on.instructions})
-    name, _, entering, back = records["loop"][0]
+    name, most, entering, back = records["loop"][0]
     last = max(graph.nodes, key=lambda node: graph.nodes[node][0])
     more = Edge("more", last, name, 0)
     leading = {**graph.leading, last: [*graph.leading[last], more]}
     forged = replace(graph, edges=(*graph.edges, more), leading=leading)
-    loops = [(name, entering.split(), [*back.split(), "more"])]
-    found = Sums(code, forged, cover(code, forged, invariants_of(records), {}), loops, Asserted(), {}).loops[name]
+    loops = [LoopRecord(name, name, int(most), entering.split(), [*back.split(), "more"])]
+    invariants = invariants_of(records)
+    covered = Covered(code, forged, invariants, cover(code, forged, invariants, {}))
+    found = Sums(covered, loops, Asserted(), {}).loops[name]
     assert 3 in {line for _, line in found.lines}
     assert not {4, 5, 6} & {line for _, line in found.lines}
 

@@ -14,7 +14,8 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.coverage import Code, cover
 from wcet_probe.certificate.followed import Followed
-from wcet_probe.certificate.records import graph_of, invariants_of, read_records
+from wcet_probe.certificate.records import graph_of, invariants_of, loops_of, read_records
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.errors import VerificationError
 
 NESTS = {
@@ -48,11 +49,7 @@ def limits_of(name):
     problem, records = problem_of(text)[0], read_records(text)
     code = Code(binary.image, {one.address: one for one in binary.instructions})
     graph, invariants = graph_of(records), invariants_of(records)
-    loops = [
-        (next(e.target for e in problem.edges if e.name == one.back_edges[0]), one.entry_edges, one.back_edges)
-        for one in problem.loops
-    ]
-    followed = Followed(code, graph, invariants, cover(code, graph, invariants, {}), loops)
+    followed = Followed(Covered(code, graph, invariants, cover(code, graph, invariants, {})), loops_of(records))
     return [one for one in problem.constraints if one.name.startswith("executed:")], followed, problem
 
 

@@ -312,34 +312,6 @@ def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
     return False
 
 
-def runs_once_an_entry(asserted: Asserted, extent: Extent) -> bool:
-    """Whether no loop of the sources, nor this one, may lead to a new entry of it: by standing around it, or by a name.
-
-    Each word in a loop counts that is one of a function or macro, and each word of those.
-    """
-    for file, text in (asserted.sources or {}).items():
-        for other in (*_loops(file, text), *_hidden(file, text, _macros_of(asserted))):
-            if (other != extent and other.encloses(extent)) or _names_function_of(asserted, other, extent):
-                return False
-    return True
-
-
-def _names_function_of(asserted: Asserted, outer: Extent, inner: Extent) -> bool:
-    sources, seen = dict(asserted.sources or {}), set[str]()
-    waiting = [_lines_of(sources[outer.file], outer.first_line, outer.last_line)]
-    macros = [found.groups() for text in sources.values() for found in _DEFINE.finditer(blanked(text))]
-    while waiting:
-        for name in sorted(set(_WORD.findall(waiting.pop())) - seen):
-            seen.add(name)
-            waiting += [body for macro, body in macros if macro == name]
-            for file, text in sources.items():
-                body = first_definition(text, name)
-                if body is not None and file == inner.file and body[0] <= line_start(text, inner.first_line) < body[1]:
-                    return True
-                waiting += [] if body is None else [blanked(text)[body[0] : body[1]]]
-    return False
-
-
 def _lines_of(text: str, first: int, last: int) -> str:
     return "\n".join(blanked(text).split("\n")[first - 1 : last])
 

@@ -23,7 +23,7 @@ from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
 from wcet_probe.certificate.names import Objects, Pointers, Traced
 from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.records import Graph, Records, demand
+from wcet_probe.certificate.records import Graph, LoopRecord, Records, demand, loops_of
 from wcet_probe.certificate.state import Place
 from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.model.image import Image
@@ -245,8 +245,7 @@ def check_caches(
             paid[edge] += side.fill_cycles if side is not None else 0
     found = Cached(needed, paid, unchecked=annotations.unchecked, assumptions=used, traced=caches.traced)
     events = {name: int(cost) for name, cost in records["event"]}
-    loops = [(name, entering.split(), back.split()) for name, _, entering, back in records["loop"]]
-    shown = shown_limits(caches, limits, annotations, needed, coverage, events=events, loops=loops)
+    shown = shown_limits(caches, limits, annotations, needed, coverage, events=events, loops=loops_of(records))
     for name in limits:
         if name in shown:
             found.shown.append(name)
@@ -287,7 +286,7 @@ def shown_limits(
     coverage: Coverage,
     *,
     events: Mapping[str, int],
-    loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+    loops: Sequence[LoopRecord],
 ) -> frozenset[str]:
     """The names of those of ``limits`` that are found to hold.
 
@@ -298,14 +297,13 @@ def shown_limits(
         needed: by node, what it has to charge besides its instructions.
         coverage: of the graph.
         events: what each costs.
-        loops: name, entering and back edges of each.
+        loops: of the graph.
 
     Raises:
         VerificationError: what is said to be left of one of them is not.
     """
     is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
-    targets = {edge.name: edge.target for edge in caches.graph.edges}
-    counting = Counting(caches, [(targets[back[0]], entering, back) for _, entering, back in loops])
+    counting = Counting(caches, loops)
     return frozenset(
         name
         for name, limit in limits.items()

@@ -23,20 +23,19 @@ from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
 from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
-from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.hashes import check_hashes
 from wcet_probe.certificate.loops import Json
 from wcet_probe.certificate.module import reached_nodes
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
-from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, read_records
+from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, loops_of, read_records
 from wcet_probe.certificate.saved_words import saving_stores
 from wcet_probe.certificate.shown import check_shown
 from wcet_probe.certificate.state import Place, is_saved
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.verify import CheckedBound, verify_result
-from wcet_probe.certificate.walk import arriving_edges
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
@@ -108,8 +107,6 @@ class _Check:
         is_twice = any(records["invariant"] or records["flags"] for records in self._records[1:])
         demand(not is_twice, "invariants stand in two certificates")
         self._graph = graph
-        self._edges = {edge.name: edge for edge in graph.edges}
-        self._arriving = arriving_edges(graph)
         self._code = code_of(binary.image, binary.instructions)
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(ALWAYS)
@@ -266,38 +263,31 @@ class _Check:
 
     def _limited(self) -> Iterator[Finding]:
         shown, asserted, open_loops = 0, 0, dict[str, tuple[str, int]]()
-        edges = self._edges
-        loops = [
-            (edges[back.split()[0]].target, entering.split(), back.split())
-            for _, _, entering, back in self._records[0]["loop"]
-        ]
+        loops, own, covered = loops_of(self._records[0]), self._binary, self._covered_graph
         # Loops are told by their headers: a second one of the same, entered otherwise, would lend the first its bound.
-        demand(len({header for header, *_ in loops}) == len(loops), "two loops of the certificate have one header")
-        own = self._binary
-        self._sums = Sums(
-            self._code, self._graph, self._coverage, loops, own.asserted, self._parameters, own.variables
-        )  # fmt: skip
-        self._followed = Followed(self._code, self._graph, self._invariants, self._coverage, loops)
+        demand(len({loop.header for loop in loops}) == len(loops), "two loops of the certificate have one header")
+        self._sums = Sums(covered, loops, own.asserted, self._parameters, own.variables)
+        self._followed = Followed(covered, loops)
         where = {loop["name"]: loop for loop in self._section["loops"]}
         told = AssertedLoops(
             self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
         )
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
-        for name, most, entering, back in self._records[0]["loop"]:
+        for record in loops:
+            name, most = record.name, record.most + 1
             loop = derived[0].get(f"loop:{name}")
             demand(loop is not None and name in where, f"the loop {name} has no derivation")
-            header = edges[back.split()[0]].target
             if loop is not None and loop["origin"] == "proved":
-                found = self._counted(entering.split(), back.split())
-                if found is None or found > int(most) + 1:
-                    open_loops[name] = header, int(most) + 1
+                found = most_executions(covered, record)
+                if found is None or found > most:
+                    open_loops[name] = record.header, most
                     continue
                 shown += 1
             elif loop is not None:
-                told.check(name, loop, where[name]["where"], header)
+                told.check(name, loop, where[name]["where"], record.header)
                 asserted += 1
-            self._followed.bounds[header] = int(most) + 1
+            self._followed.bounds[record.header] = most
         self._used |= told.used
         self._open_constraints += told.open
         for records in self._records[1:]:
@@ -315,15 +305,6 @@ class _Check:
         self._excluded = self._excluded_pairs()
         for records, bound in zip(self._records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)
-
-    def _counted(self, entering: list[str], back: list[str]) -> int | None:
-        edges = self._edges
-        into = [edges[name] for name in entering if name in edges]
-        into = into if "enter" not in entering else []
-        found = [edges[name] for name in back]
-        return most_executions(
-            self._code, self._graph, self._invariants, self._coverage, self._arriving, entering=into, back=found
-        )
 
     def _is_followed(self, header: str, most: int) -> bool:
         found = self._followed.most_executions(header)
@@ -381,13 +362,23 @@ class _Check:
             return None
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
+    @property
+    def _covered_graph(self) -> Covered:
+        """The graph, and what was checked of it."""
+        return Covered(self._code, self._graph, self._invariants, self._coverage)
+
     def _excluded_pairs(self) -> set[Pair]:
-        """The pairs of edges in constraints of all units that are shown to exclude each other."""
-        rows = {(terms, int(constant)) for records in self._records for _, _, constant, terms in records["constraint"]}
+        """The pairs of edges in constraints that a bound rests on which are shown to exclude each other."""
+        rows = {
+            (terms, int(constant))
+            for records in self._records
+            for used in (used_constraints(records),)
+            for name, _, constant, terms in records["constraint"]
+            if name in used
+        }
         asked = (self._pairs.pair_of(_factors(terms), constant) for terms, constant in sorted(rows))
         pairs = [pair for pair in asked if pair is not None]
-        gains = Gains(self._code, self._graph, self._invariants, self._coverage)
-        return excluded_pairs(gains, pairs) if pairs else set()
+        return excluded_pairs(self._covered_graph, pairs)
 
     # ----------------------------------------------------------------------------------------------------- assumptions
 

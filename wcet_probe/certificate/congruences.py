@@ -68,3 +68,13 @@ def difference(one: Congruence, other: Congruence) -> Congruence:
     """The class of one number less another."""
     modulus = min(one.modulus, other.modulus, MOST_MODULUS)
     return Congruence(modulus, (one.residue - other.residue) % modulus)
+
+
+def total(one: Congruence, other: Congruence) -> Congruence:
+    """The class of the sum of two numbers."""
+    return difference(one, negative(other))
+
+
+def negative(known: Congruence) -> Congruence:
+    """The class of a number that is negated."""
+    return difference(Congruence(MOST_MODULUS, 0), known)

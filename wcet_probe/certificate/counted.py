@@ -15,22 +15,20 @@ from typing import NamedTuple
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.misses import ENTER, Caches, LinearConstraint, Side, places_of
 from wcet_probe.certificate.numbers import WORD
-from wcet_probe.certificate.records import Edge
+from wcet_probe.certificate.records import LoopRecord
 from wcet_probe.certificate.residents import NOTHING, YoungerSet, lasting_ways, union
+from wcet_probe.certificate.shapes import natural_loop, reached
 from wcet_probe.certificate.steps import Spot, Step
-from wcet_probe.certificate.walk import natural_loop
 from wcet_probe.model.target import CacheConfig, Replacement
 
 _LONGEST_STEP_BYTES = 1 << 16
 _MOST_LINES = WORD // _LONGEST_STEP_BYTES // 2
-Loops = Sequence[tuple[str, Sequence[str], Sequence[str]]]
-"""Header, entering and back edges of each loop."""
 
 
 class Counting:
     """Answers about limits on one graph; what does not depend on the limit is found once."""
 
-    def __init__(self, caches: Caches, loops: Loops) -> None:
+    def __init__(self, caches: Caches, loops: Sequence[LoopRecord]) -> None:
         self.caches, self._loops = caches, loops
         self._fullest: dict[str, int | None] = {}
 
@@ -53,11 +51,10 @@ class Counting:
             node: [edge for edge in edges if edge.name in self.caches.passages]
             for node, edges in self.caches.arriving.items()
         }
-        found = []
-        for header, entering, back in self._loops:
-            ends = [edge for edge in taken.get(header, ()) if edge.name in set(back)]
-            found.append(_Loop(header, entering, ends, frozenset(natural_loop(header, ends, taken))))
-        return found
+        return [
+            _Loop(one.header, one.entering, one.back, frozenset(natural_loop(one.header, one.back, taken)))
+            for one in self._loops
+        ]
 
     @cached_property
     def around(self) -> Mapping[str, Sequence[_Loop]]:
@@ -201,7 +198,7 @@ class _Loop(NamedTuple):
 
     header: str
     entering: Sequence[str]
-    back: Sequence[Edge]
+    back: Sequence[str]
     inside: frozenset[str]
 
 
@@ -215,7 +212,7 @@ def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
     form = {base: 1} if base in tracer.names.homes else tracer.terms.linear.get(base)
     if form is None or not form.keys() <= tracer.names.homes.keys():
         return None
-    ends, begun = {edge.name for edge in loop.back}, set[str]()
+    ends, begun = caches.passages.keys() & set(loop.back), set[str]()
     for edge in (edge for node in loop.inside for edge in caches.graph.leading[node]):
         passage = caches.passages.get(edge.name)
         if passage is not None and edge.target in loop.inside:
@@ -298,18 +295,13 @@ def _is_passed(caches: Caches, header: str, node: str, inside: Iterable[str]) ->
 
 
 def _comes_back(caches: Caches, start: str, end: str, inside: Iterable[str], *, without: str) -> bool:
-    if start == without:
-        return False
-    nodes, found, waiting = set(inside) - {without}, {start}, [start]
-    while waiting:
-        for edge in caches.graph.leading[waiting.pop()]:
-            if edge.name in caches.passages and edge.target in nodes:
-                if edge.target == end:
-                    return True
-                if edge.target not in found:
-                    found.add(edge.target)
-                    waiting.append(edge.target)
-    return False
+    nodes = set(inside) - {without}
+
+    def following(node: str) -> list[str]:
+        edges = caches.graph.leading[node]
+        return [edge.target for edge in edges if edge.name in caches.passages and edge.target in nodes]
+
+    return start != without and end in reached(following(start), following)
 
 
 _LAST = "last"

@@ -14,48 +14,33 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import reduce
 
-from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.numbers import ANY, TAINTED, TOP, WORD, Value, join
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.records import LoopRecord
+from wcet_probe.certificate.shapes import natural_loop
 from wcet_probe.certificate.state import Place, State
-from wcet_probe.certificate.walk import follow, natural_loop
-
-Invariants = Mapping[str, Mapping[Place, Value]]
+from wcet_probe.certificate.walk import Covered, follow
 
 
-def most_executions(
-    code: Code,
-    graph: Graph,
-    invariants: Invariants,
-    coverage: Coverage,
-    arriving: Mapping[str, list[Edge]],
-    entering: Sequence[Edge],
-    back: Sequence[Edge],
-) -> int | None:
+def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
     """Most executions of a loop's header for each entry; None where no counter shows one.
 
     Args:
-        code: the image.
-        graph: of the certificate.
-        invariants: that were checked.
-        coverage: what holds on edges.
-        arriving: edges by target.
-        entering: the edges into the loop; none where it is entered with the function only.
-        back: its back edges.
+        covered: the graph.
+        loop: one of its loops.
     """
-    header = back[0].target
+    header, taken, invariants = loop.header, covered.coverage.taken, covered.invariants
     known = invariants[header]
-    going_back = [coverage.taken[edge.name] for edge in back if edge.name in coverage.taken]
+    going_back = [taken[name] for name in loop.back if name in taken]
     limits = {
         place: reduce(join, (state.read(place) for state in going_back))
-        for place in (dict.fromkeys((*known, *code.isa.REGISTERS)) if going_back else ())
+        for place in (dict.fromkeys((*known, *covered.code.isa.REGISTERS)) if going_back else ())
         if _at(known, place).is_plain and not _at(known, place).is_constant
     }
     counters = {place: _at(known, place) for place, value in limits.items() if _is_limited(value)}
     counters |= {place: value for place, value in known.items() if _is_limited(value) and not value.is_constant}
     if going_back and not counters:
         return None
-    inside = natural_loop(header, back, arriving)
+    inside = natural_loop(header, loop.back, covered.arriving)
     bases = {
         node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
     }
@@ -63,13 +48,13 @@ def most_executions(
     def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
         """What holds where a round ends, with what ``counters`` held where it began as bases."""
         start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
-        machine = coverage.machine(code)
-        found = follow(code, machine, graph, header, State(start), inside, bases, stop=header)
-        is_followed = machine.found_escape <= coverage.escapes
-        return [found[edge.name] for edge in back if edge.name in found] if is_followed else None
+        machine = covered.machine()
+        found = follow(covered, machine, header, State(start), inside, bases, stop=header)
+        is_followed = machine.found_escape <= covered.coverage.escapes
+        return [found[name] for name in loop.back if name in found] if is_followed else None
 
-    first = [coverage.taken[edge.name] for edge in entering if edge.name in coverage.taken]
-    is_first = header == graph.entry or len(first) < 1
+    first = [taken[name] for name in loop.entering if name in taken]
+    is_first = header == covered.graph.entry or not first
 
     def count_of(counters: Mapping[Place, Value], ends: Sequence[State]) -> int | None:
         counts = []

@@ -12,18 +12,15 @@ node no more often than something was taken up there. The order decides only how
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
-from wcet_probe.certificate.machine import Machine, Outcome
-from wcet_probe.certificate.numbers import ANY, TOP, Value, within
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.shapes import postorder
-from wcet_probe.certificate.state import Place, State, joined
-from wcet_probe.certificate.walk import arriving_edges, between_blocks, natural_loop
+from wcet_probe.certificate.records import Edge, LoopRecord
+from wcet_probe.certificate.shapes import natural_loop, postorder
+from wcet_probe.certificate.state import State, joined
+from wcet_probe.certificate.walk import Covered, between_blocks, narrowed
 
 _MOST_INSTRUCTIONS = 20_000
 """So many are executed at most, in all nests of one graph."""
@@ -43,29 +40,15 @@ class Followed:
     """Answers about nests of one graph; each is followed once.
 
     Args:
-        code: the image.
-        graph: of the certificate.
-        invariants: that were checked.
-        coverage: what holds on edges.
-        loops: header, entering and back edges of each loop.
+        covered: the graph.
+        loops: of it.
     """
 
-    def __init__(
-        self,
-        code: Code,
-        graph: Graph,
-        invariants: Mapping[str, Mapping[Place, Value]],
-        coverage: Coverage,
-        loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
-    ) -> None:
-        self._code, self._graph, self._invariants, self._coverage = code, graph, invariants, coverage
-        self._entering = {header: tuple(entering) for header, entering, _ in loops}
-        self._back = {header: frozenset(back) for header, _, back in loops}
-        self._into = arriving_edges(graph)
-        self._arriving = {
-            node: [edge for edge in edges if edge.name in coverage.taken] for node, edges in self._into.items()
-        }
-        self._edges = {edge.name: edge for edge in graph.edges}
+    def __init__(self, covered: Covered, loops: Sequence[LoopRecord]) -> None:
+        self._covered, self._graph, self._coverage = covered, covered.graph, covered.coverage
+        self._entering = {loop.header: tuple(loop.entering) for loop in loops}
+        self._back = {loop.header: frozenset(loop.back) for loop in loops}
+        self._edges = {edge.name: edge for edge in covered.graph.edges}
         self._inside: dict[str, set[str]] = {}
         self._nests: dict[str, _Nest | None] = {}
         self._left = _MOST_INSTRUCTIONS
@@ -93,9 +76,7 @@ class Followed:
         nest = self._nest_of(header)
         if nest is None:
             return False
-        allowed = {edge.name: 1 for edge in self._into.get(node, ())}
-        if node == self._graph.entry:
-            allowed["enter"] = 1
+        allowed = dict.fromkeys(self._covered.into(node), 1)
         for name in entering:
             allowed[name] = allowed.get(name, 0) - nest.counts.get(node, 0)
         return all(factors.get(name, 0) <= allowed.get(name, 0) for name in {*factors, *allowed})
@@ -112,8 +93,7 @@ class Followed:
     def _nodes_of(self, header: str) -> set[str]:
         """All nodes of a loop, over the edges that are taken."""
         if header not in self._inside:
-            back = [edge for edge in self._arriving.get(header, ()) if edge.name in self._back[header]]
-            self._inside[header] = natural_loop(header, back, self._arriving)
+            self._inside[header] = natural_loop(header, self._back[header], self._covered.taken)
         return self._inside[header]
 
     def _nest_of(self, header: str) -> _Nest | None:
@@ -134,7 +114,7 @@ class Followed:
         found = _Nest({}, {})
         if start is None:
             return found
-        machine = self._coverage.machine(self._code)
+        machine = self._covered.machine()
         former: dict[str, State] = {}
         pending: dict[tuple[str, Rounds], State] = {(first, (1,)): start}
         waiting = [_order(place, around, first, (1,))]
@@ -149,13 +129,16 @@ class Followed:
             if self._left < 0 or is_endless:
                 return None
             former[node] = state.copy()
-            for edge, outcome in self._leave(machine, node, state, inside):
+            here = narrowed(state, self._covered.invariants[node])
+            for edge, behind in self._covered.leave(machine, node, here):
+                if edge is None or edge.target not in inside or edge.name not in self._coverage.taken:
+                    continue
                 told = self._rounds_behind(edge, rounds, around)
                 if told is None:
                     return None
                 if not told:
                     continue
-                key, new = (edge.target, told), between_blocks(outcome.state)
+                key, new = (edge.target, told), between_blocks(behind)
                 if key in pending:
                     pending[key] = joined(pending[key], new)
                 else:
@@ -167,23 +150,9 @@ class Followed:
         """What holds where a loop is entered; None if it never is."""
         names = self._entering[first]
         if "enter" in names:
-            return State(dict(self._invariants[first]))
+            return State(dict(self._covered.invariants[first]))
         states = [between_blocks(self._coverage.taken[name]) for name in names if name in self._coverage.taken]
         return reduce(joined, states) if states else None
-
-    def _leave(self, machine: Machine, node: str, state: State, inside: Collection[str]) -> list[tuple[Edge, Outcome]]:
-        """The edges that control may leave a node by and stay in the nest."""
-        values = dict(state.values)
-        for place, value in self._invariants[node].items():
-            if not within(values.get(place, TOP if isinstance(place, str) else ANY), value):
-                values[place] = value
-        block = run_block(self._code, machine, self._graph, node, State(values, {}, dict(state.flags)))
-        return [
-            (edge, outcome)
-            for outcome in block.outcomes
-            for edge in edges_taken(self._graph, node, outcome)
-            if edge.target in inside and edge.name in self._coverage.taken
-        ]
 
     def _rounds_behind(self, edge: Edge, rounds: Rounds, around: Mapping[str, Sequence[str]]) -> Rounds | None:
         """The rounds behind an edge; none where a loop has no such round, None where it is entered past its header."""

@@ -24,11 +24,10 @@ from wcet_probe.certificate.residents import (
     is_resident,
     must_holds,
 )
-from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.shapes import arriving_edges, postorder
 from wcet_probe.certificate.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.symbols import Tracer
 from wcet_probe.certificate.unaligned import region_cycles, unaligned_accesses
-from wcet_probe.certificate.walk import arriving_edges
 from wcet_probe.model.target import Target
 
 FETCH, DATA = "fetch", "data"

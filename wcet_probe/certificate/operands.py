@@ -6,10 +6,19 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, Congruence, residue_of
-from wcet_probe.certificate.numbers import bare
+from wcet_probe.certificate.congruences import (
+    MOST_MODULUS,
+    UNALIGNED,
+    Congruence,
+    difference,
+    negative,
+    residue_of,
+    shifted,
+    total,
+)
+from wcet_probe.certificate.numbers import Value, bare
 from wcet_probe.certificate.state import Place, State
-from wcet_probe.model.instruction import Instruction, Shift
+from wcet_probe.model.instruction import Access, Instruction, Shift
 
 COMPUTES = re.compile(
     "(add|sub|rsb|lsl|lsr|asr|and|orr|eor|bic|mvn|mul|clz|uxtb|uxth|ubfx|subf|slwi|srwi|rlwinm|clrlwi|clrrwi|or|xor|andc|"
@@ -72,3 +81,25 @@ def class_of(alignments: Mapping[str, Congruence], before: State, word: str) -> 
         known = alignments.get(value.base, UNALIGNED)
         return (known if value.is_constant else known.coarser(value.stride & -value.stride)).moved(value.low)
     return residue_of(value)
+
+
+def class_of_sum(
+    classes: Mapping[str, Congruence], before: State, found: tuple[str, list[str], int | None], number: Value
+) -> Congruence:
+    """The class of what `operands_of` ``found``, by ``classes`` of names; ``number`` is what it comes to."""
+    name, words, bits = found
+    values = [class_of(classes, before, word) for word in words]
+    values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
+    if len(values) == 1:
+        return negative(values[0]) if name == "neg" else values[0]
+    if len(values) != 2:
+        return UNALIGNED
+    one, other = values if name not in {"rsb", "subf"} else values[::-1]
+    return total(one, other) if name == "add" else difference(one, other)
+
+
+def class_of_address(classes: Mapping[str, Congruence], named: State, access: Access, number: Value) -> Congruence:
+    """The class of base and index of ``access``, by ``classes`` of names; ``number`` is what the index is."""
+    one, other = (class_of(classes, named, str(part)) for part in (access.base, access.index))
+    other = shifted(other, access.shift_bits, number) if access.shift is Shift.LSL else UNALIGNED
+    return difference(one, other) if access.subtract_index else total(one, other)

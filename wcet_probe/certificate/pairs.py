@@ -8,17 +8,18 @@ round takes neither twice is read off the graph.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
-from wcet_probe.certificate.gained import Gains
 from wcet_probe.certificate.records import LEAVE, Graph
-from wcet_probe.certificate.shapes import postorder
-from wcet_probe.certificate.walk import arriving_edges
+from wcet_probe.certificate.shapes import arriving_edges, postorder
+from wcet_probe.certificate.walk import Covered, follow
 
 Pair = tuple[str, str, str | None]
 """Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
 
 _MOST_STEPS, _STEPS_EACH = 5_000_000, 1_000
+_EXECUTION = 30
+"""Steps that a node counts for which may be executed."""
 
 
 class PairReader:
@@ -50,35 +51,34 @@ class PairReader:
         return (taken[0], taken[-1], header) if into == passes else None
 
 
-def excluded_pairs(gains: Gains, pairs: Collection[Pair]) -> set[Pair]:
+def excluded_pairs(covered: Covered, pairs: Collection[Pair]) -> set[Pair]:
     """Those of ``pairs`` of which no round of the loop (no call) takes both edges, or one of them twice.
 
     The way out of the function, ``leave:NODE``, is an edge whose source is the node. The work is bounded by the size of
     the graph and the number of pairs; a pair that takes more is not found.
 
     Args:
-        gains: of the graph; what it has executed for other pairs is not executed again.
+        covered: the graph.
         pairs: of its edges.
     """
-    gains.allow(_MOST_STEPS + _STEPS_EACH * (len(gains.graph.nodes) + len(pairs)))
-    found = _Pairs(gains, pairs)
-    return {pair for pair in pairs if found.exclude(*pair)}
+    found = _Pairs(covered, pairs) if pairs else None
+    return {pair for pair in pairs if found is not None and found.exclude(*pair)}
 
 
 class _Pairs:
     """Answers about pairs of edges of one graph; what holds behind an edge is followed once."""
 
-    def __init__(self, gains: Gains, pairs: Collection[Pair]) -> None:
-        graph = gains.graph
-        self._graph, self._coverage, self._gains = graph, gains.coverage, gains
+    def __init__(self, covered: Covered, pairs: Collection[Pair]) -> None:
+        graph = covered.graph
+        self._covered, self._graph, self._arriving = covered, graph, covered.arriving
+        self._left = _MOST_STEPS + _STEPS_EACH * (len(graph.nodes) + len(pairs))
         self._edges = {edge.name: edge for edge in graph.edges}
-        self._arriving = arriving_edges(graph)
         targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
         self._order = {node: place for place, node in enumerate(postorder(targets, graph.entry)[::-1])}
         self._part = self._parts()
         self._before: dict[tuple[str, str], set[str]] = {}
         self._regions: dict[str, set[str]] = {}
-        self._taken: dict[tuple[str, str | None], set[str] | None] = {}
+        self._taken: dict[tuple[str, str | None], Collection[str] | None] = {}
         self._others: dict[tuple[str, str | None], set[str]] = {}
         self._paired: dict[str, set[str]] = {}
         for first, second, header in pairs:
@@ -86,6 +86,11 @@ class _Pairs:
             self._others.setdefault((second, header), set()).add(first)
             if header is not None:
                 self._paired.setdefault(header, set()).update((first, second))
+
+    def _go(self, steps: int = 1) -> bool:
+        """Make so many steps; whether there are as many."""
+        self._left -= steps
+        return self._left >= 0
 
     def _parts(self) -> dict[str, int]:
         """The strongly connected part of each node that is reached; none leads to one of a lower number."""
@@ -116,7 +121,7 @@ class _Pairs:
             if one in self._edges and self._is_repeated(source, self._edges[one].target, header):
                 return False
         is_taken = len(names) > 1 and (self._takes(first, second, header) or self._takes(second, first, header))
-        return not is_taken and not self._gains.is_spent
+        return not is_taken and self._left >= 0
 
     def _is_repeated(self, source: str, target: str, header: str | None) -> bool:
         """Whether ``source`` is reached from ``target`` without passing ``header``."""
@@ -136,28 +141,37 @@ class _Pairs:
         waiting = list(nodes)
         while waiting:
             one = waiting.pop()
-            if one != header and one not in found and self._gains.go():
+            if one != header and one not in found and self._go():
                 found.add(one)
                 waiting += [edge.source for edge in self._arriving.get(one, ())]
         return found
 
     def _takes(self, name: str, other: str, header: str | None) -> bool:
         """Whether ``other`` may be taken behind ``name`` in the same round."""
-        if name not in self._edges or name not in self._coverage.taken or self._edges[name].target == header:
+        if name not in self._edges or name not in self._covered.coverage.taken or self._edges[name].target == header:
             return False
         key = name, header
         if key not in self._taken:
-            inside = self._inside(self._others[key], header)
-            reached = self._gains.reached(self._edges[name], inside, header, self._order)
-            self._taken[key] = None if reached is None else reached & self._others[key]
+            self._taken[key] = self._reached(name, self._inside(self._others[key], header), header)
         taken = self._taken[key]
         return taken is None or other in taken
 
-    def _inside(self, others: Collection[str], header: str | None) -> Callable[[str], bool]:
-        """Whether one of ``others`` may be reached from a node; of a call: whether it is not behind them all."""
+    def _reached(self, name: str, inside: Collection[str], header: str | None) -> Collection[str] | None:
+        """The edges that may be taken behind an edge; None if that takes too long, or a stack address escapes."""
+        first, machine = self._edges[name].target, self._covered.machine()
+        if first not in inside or not self._go(_EXECUTION * len(inside)):
+            return None if first in inside else ()
+        coverage = self._covered.coverage
+        found = follow(
+            self._covered, machine, first, coverage.taken[name], inside, self._covered.invariants, stop=header
+        )  # fmt: skip
+        return None if machine.found_escape > coverage.escapes else found
+
+    def _inside(self, others: Collection[str], header: str | None) -> Collection[str]:
+        """The nodes from which one of ``others`` may be reached; of a call: those that are not behind them all."""
         if header is None:
             last = max((self._part[source] for source in self._sources(others)), default=-1)
-            return lambda node: self._part.get(node, last + 1) <= last
+            return {node for node, part in self._part.items() if part <= last}
         if header not in self._regions:
             self._regions[header] = self._reaching(self._sources(self._paired[header]), header)
-        return self._regions[header].__contains__
+        return self._regions[header]

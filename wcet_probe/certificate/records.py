@@ -8,9 +8,10 @@ can be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value
 from wcet_probe.certificate.state import SAVED, STATIC, Place, is_saved
@@ -167,6 +168,25 @@ def graph_of(records: Records) -> Graph:
         excluded.setdefault(name, set()).add(None if address == "leave" else int(address, 16))
     exits = {name: int(cost) for name, cost in records["exit"]}
     return Graph(records["entry-function"][0][0], nodes, entry, edges, exits, leading, excluded)
+
+
+class LoopRecord(NamedTuple):
+    """A loop: its back edges are taken at most ``most`` times for each time that an edge is that enters it."""
+
+    name: str
+    header: str
+    most: int
+    entering: Sequence[str]
+    back: Sequence[str]
+
+
+def loops_of(records: Records) -> list[LoopRecord]:
+    """The loops in ``records``; of one whose first back edge is none the header has no name."""
+    targets = {name: target for name, _, target, _ in records["edge"]}
+    return [
+        LoopRecord(name, targets.get(back.split()[0], ""), int(most), entering.split(), back.split())
+        for name, most, entering, back in records["loop"]
+    ]
 
 
 def place_of(text: str) -> Place:

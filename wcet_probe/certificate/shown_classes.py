@@ -19,18 +19,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wcet_probe.certificate.congruences import (
-    MOST_MODULUS,
-    UNALIGNED,
-    UNKNOWN_SPAN,
-    Congruence,
-    difference,
-    shifted,
-)
+from wcet_probe.certificate.congruences import MOST_MODULUS, UNALIGNED, UNKNOWN_SPAN, Congruence
 from wcet_probe.certificate.numbers import Value, constant
-from wcet_probe.certificate.operands import ALIASES, ALWAYS, class_of, operands_of
+from wcet_probe.certificate.operands import ALIASES, ALWAYS, class_of, class_of_sum, operands_of
 from wcet_probe.certificate.state import Place, State
-from wcet_probe.model.instruction import Access, Instruction
+from wcet_probe.model.instruction import Instruction
 
 _SHIFTS = re.compile(r"(?:lsl|slw)(?:s|\.w|s\.w)? ([a-z]+[0-9]*), ([a-z]+[0-9]*), ([a-z]+[0-9]*)")
 
@@ -70,13 +63,6 @@ class Shown:
                 if is_unknown and is_symbol and name.is_constant:
                     self.add(name.base, of_base)
 
-    def add_sum(self, name: Value, named: State, access: Access, offset: int) -> None:
-        """The class of the address of ``access``, base and index that is shifted left, by the classes of these."""
-        one, other = (class_of(self.classes, named, str(part)) for part in (access.base, access.index))
-        other = shifted(other, access.shift_bits, constant(0))
-        sum_of = difference(one, other if access.subtract_index else _negative(other))
-        self.add(name.base, sum_of.moved(offset - name.low))
-
     def computed(self, instruction: Instruction, place: Place, before: State) -> Congruence:
         """The class of what ``instruction`` leaves in ``place``, by those of its operands."""
         shift = _SHIFTS.fullmatch(instruction.text)
@@ -86,21 +72,7 @@ class Shown:
             known = class_of(self.classes, before, register) if before.read(register).base != "stack" else UNALIGNED
             return Congruence(min(known.modulus, known.residue & -known.residue or known.modulus), 0)
         found = operands_of(instruction, place)
-        if found is None or found[0] == "mul":
-            return UNALIGNED
-        name, words, bits = found
-        values = [class_of(self.classes, before, word) for word in words]
-        values[-1:] = [shifted(one, bits, constant(0)) for one in values[-1:]]
-        if len(values) == 1:
-            return _negative(values[0]) if name == "neg" else values[0]
-        if len(values) != 2:
-            return UNALIGNED
-        one, other = values if name not in {"rsb", "subf"} else values[::-1]
-        return difference(one, _negative(other) if name == "add" else other)
-
-
-def _negative(known: Congruence) -> Congruence:
-    return difference(Congruence(MOST_MODULUS, 0), known)
+        return UNALIGNED if found is None else class_of_sum(self.classes, before, found, constant(0))
 
 
 def implies(known: Congruence, wanted: Congruence) -> bool:

@@ -28,11 +28,10 @@ from wcet_probe.certificate.asserted import (
 )
 from wcet_probe.certificate.conditions import condition_of, edges_where_true
 from wcet_probe.certificate.contexts import context_of, keeps_contexts
-from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
-from wcet_probe.certificate.records import Edge, Graph, demand
-from wcet_probe.certificate.split import Split
-from wcet_probe.certificate.walk import arriving_edges, natural_loop
+from wcet_probe.certificate.records import LoopRecord, demand
+from wcet_probe.certificate.shapes import natural_loop, reached
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
@@ -64,27 +63,19 @@ class Sums:
 
     def __init__(
         self,
-        code: Code,
-        graph: Graph,
-        coverage: Coverage,
-        loops: Sequence[tuple[str, Sequence[str], Sequence[str]]],
+        covered: Covered,
+        loops: Sequence[LoopRecord],
         asserted: Asserted,
         parameters: Mapping[str, int],
         variables: Sequence[VariableLocation] = (),
     ) -> None:
-        """``loops`` are header, entering and back edges; ``variables`` as the debug information says."""
-        self._code, self._graph, self._asserted, self._parameters = code, graph, asserted, parameters
-        self._instructions, self._coverage, self._variables = coverage.instructions, coverage, variables
-        self._arriving = arriving_edges(graph)
-        self._taken = {
-            node: [edge for edge in own if edge.name in coverage.taken] for node, own in self._arriving.items()
-        }
-        edges = {edge.name: edge for edge in graph.edges}
-        self._sources = {edge.name: edge.source for edge in graph.edges}
-        ends = {header: [edges[name] for name in back] for header, _, back in loops}
-        self.loops = {header: self._loop(header, entering, back, ends) for header, entering, back in loops}
-        own = {header: loop.lines for header, loop in self.loops.items()}
-        self._split = Split(graph, self._arriving, own, {header: back for header, _, back in loops}, asserted)
+        """``loops`` are those of the graph; ``variables`` as the debug information says."""
+        self._covered, self._graph, self._code = covered, covered.graph, covered.code
+        self._asserted, self._parameters, self._variables = asserted, parameters, variables
+        self._instructions = covered.coverage.instructions
+        self._sources = {edge.name: edge.source for edge in covered.graph.edges}
+        back = {loop.header: loop.back for loop in loops}
+        self.loops = {loop.header: self._loop(loop, back) for loop in loops}
         self._contexts_hold: bool | None = None
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
@@ -101,7 +92,7 @@ class Sums:
         if kind == "infeasible":
             return self._never(fact)
         if kind == "fact":
-            return [*self._total(fact), *self._split_totals(fact)]
+            return self._total(fact)
         found = self._sum(fact)
         most = value_of(fact.expression("max"), self._parameters)
         if found is None:
@@ -112,22 +103,16 @@ class Sums:
 
     # ---------------------------------------------------------------------------------------------------------- places
 
-    def _loop(
-        self,
-        header: str,
-        entering: Sequence[str],
-        back: Sequence[str],
-        ends: Mapping[str, Sequence[Edge]],
-    ) -> Loop:
+    def _loop(self, loop: LoopRecord, back: Mapping[str, Sequence[str]]) -> Loop:
         # By edges that nobody takes, code of any loop could be put into any other.
-        own = natural_loop(header, [edge for edge in self._taken[header] if edge.name in back], self._taken)
+        header, own = loop.header, natural_loop(loop.header, loop.back, self._covered.taken)
         inner: set[str] = set()
         for other in own:  # the loops of the certificate may be many more
-            if other in ends and other != header:
-                inner |= natural_loop(other, ends[other], self._arriving)
+            if other in back and other != header:
+                inner |= natural_loop(other, back[other], self._covered.arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
-        return Loop(header, tuple(entering), frozenset(line for line in lines if line is not None))
+        return Loop(header, tuple(loop.entering), frozenset(line for line in lines if line is not None))
 
     def _line(self, instruction: Instruction) -> tuple[str, int] | None:
         return self._code.image.lines.find(instruction.address)
@@ -180,17 +165,12 @@ class Sums:
 
     def _follow_each_other(self, nodes: Sequence[str]) -> bool:
         """Whether one of the nodes leads to another without passing a loop's header."""
-        waiting, seen = list(nodes), set[str]()
-        while waiting:
-            for edge in self._graph.leading[waiting.pop()]:
-                if edge.target in self.loops:
-                    continue
-                if edge.target in nodes:
-                    return True
-                if edge.target not in seen:
-                    seen.add(edge.target)
-                    waiting.append(edge.target)
-        return False
+
+        def following(node: str) -> list[str]:
+            return [edge.target for edge in self._graph.leading[node] if edge.target not in self.loops]
+
+        first = [target for node in nodes for target in following(node)]
+        return not reached(first, following).isdisjoint(nodes)
 
     # ------------------------------------------------------------------------------------------------------------ sums
 
@@ -274,7 +254,7 @@ class Sums:
         nodes = [node for node in self._nodes_at(at) if self._is_test(code[node][-1], at)]
         if condition is None:
             return []
-        found = edges_where_true(self._graph, self._coverage, nodes, condition, self._variables)
+        found = edges_where_true(self._graph, self._covered.coverage, nodes, condition, self._variables)
         # One behind another may decide again what has been decided.
         return [] if self._follow_each_other(list(found)) else [edge for own in found.values() for edge in own]
 
@@ -286,16 +266,13 @@ class Sums:
                 factors[edge] = factors.get(edge, 0) + weight
         for node, weight in found.nodes.items():
             if inside is None or node in inside:
-                for name in self._into(node):
+                for name in self._covered.into(node):
                     factors[name] = factors.get(name, 0) + weight
         for header, weight in found.entries.items():
             if inside is None or header in inside:
                 for name in self.loops[header].entering:
                     factors[name] = factors.get(name, 0) + weight
         return factors
-
-    def _into(self, node: str) -> list[str]:
-        return [edge.name for edge in self._arriving.get(node, ())] + (["enter"] if node == self._graph.entry else [])
 
     def _for_each_call(self, fact: Fact, found: _Weights, most: int) -> list[tuple[Factors, int]]:
         """For each context of the fact's function, what follows of the nodes in it and below.
@@ -317,7 +294,7 @@ class Sums:
                 continue
             factors = self._on_edges(found, inside=inside)
             for first in firsts:
-                for name in self._into(first):
+                for name in self._covered.into(first):
                     factors[name] = factors.get(name, 0) - most
             limits.append((factors, 0))
         return limits
@@ -345,7 +322,7 @@ class Sums:
         for node, code in self._instructions.items():
             found = [self._line(one) for one in code]
             if all(line and line[0] == file and first <= line[1] <= last for line in found):
-                factors |= dict.fromkeys(self._into(node), 1)
+                factors |= dict.fromkeys(self._covered.into(node), 1)
         return [(factors, 0)]
 
     def _total(self, fact: Fact) -> list[tuple[Factors, int]]:
@@ -356,10 +333,3 @@ class Sums:
         own = dict.fromkeys(self._headers(extent), 1)
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
-
-    def _split_totals(self, fact: Fact) -> list[tuple[Factors, int]]:
-        """Of a loop that became loops in each other, the rounds of an inner one for each entry of an outer one."""
-        most, extent = fact.expression("max"), loop_extent(self._asserted, fact)
-        if most is None or extent is None or "offset" in fact.content:
-            return []
-        return list(self._split.totals(extent, value_of(most, self._parameters) + extent.has_test))

@@ -26,19 +26,19 @@ from wcet_probe.certificate.congruences import (
     difference,
     either,
     residue_of,
-    shifted,
+    total,
 )
 from wcet_probe.certificate.coverage import Code, Coverage, edges_taken
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.names import Address, Claim, Executed, Names, Passage, Traced
 from wcet_probe.certificate.near import Near, is_small, near_symbol
 from wcet_probe.certificate.numbers import TAINTED, TOP, WORD, Value, bare, constant
-from wcet_probe.certificate.operands import ALWAYS, class_of, moved_if, operands_of
+from wcet_probe.certificate.operands import ALWAYS, class_of, class_of_address, class_of_sum, moved_if, operands_of
 from wcet_probe.certificate.records import Edge, Graph, demand
 from wcet_probe.certificate.shown_classes import Shown, implies, shown_behind
 from wcet_probe.certificate.state import Place, State, joined
 from wcet_probe.certificate.terms import Terms, is_named
-from wcet_probe.model.instruction import Instruction, Shift
+from wcet_probe.model.instruction import Instruction
 
 
 class Tracer:
@@ -162,8 +162,7 @@ class Tracer:
         found = Congruence(MOST_MODULUS, 0)
         for symbol, times in self.terms.linear[claim.symbol].items():
             own = self.names.homes[symbol][2] if times in {1, -1} else UNALIGNED
-            own = own if times == -1 else difference(Congruence(MOST_MODULUS, 0), own)
-            found = difference(found, own)
+            found = difference(found, own) if times == -1 else total(found, own)
         return max(found, residue_of(value).moved(-claim.offset) if value is not None else UNALIGNED)
 
     def _executed(
@@ -188,18 +187,14 @@ class Tracer:
                     name = (last and self.terms.sum_of([(base, 1), (last, factor)])) or TOP
                     offset = access.displacement + each * access.bytes_each
                     name = Value(name.base, name.low + offset, name.low + offset, 0) if name.is_constant else name
-                    one, other = (class_of(alignments, named, str(part)) for part in (access.base, access.index))
                     self._see_stack(named, (access.base, access.index))
-                    is_left = access.shift is Shift.LSL
-                    other = shifted(other, access.shift_bits, numbers.read(access.index)) if is_left else UNALIGNED
-                    zero = Congruence(MOST_MODULUS, 0)
-                    by_parts = difference(one, other if access.subtract_index else difference(zero, other))
+                    by_parts = class_of_address(alignments, named, access, numbers.read(access.index))
                     by_parts = by_parts.moved(offset - name.low)
                     if name.base.startswith("@"):
                         known = max(residue_of(number).moved(-name.low), by_parts)
                         alignments[name.base] = max(alignments.get(name.base, UNALIGNED), known)
-                        if is_left:
-                            self._shown.add_sum(name, named, access, offset)
+                        shown = class_of_address(self._shown.classes, named, access, constant(0))
+                        self._shown.add(name.base, shown.moved(offset - name.low))
                 self.rests_on_stack |= number.base == "stack"
                 of_base = max(alignments.get(name.base, UNALIGNED), by_parts)
                 of_base = self._at_access(of_base, instruction.address)
@@ -279,16 +274,8 @@ class Tracer:
         if operands is None:
             is_executed = instruction.condition == ALWAYS and not instruction.in_it_block
             return self._asserted(number, is_loaded=is_executed and place in instruction.loaded)
-        name, words, bits = operands
-        values = [class_of(alignments, before, word) for word in words]
-        self._see_stack(before, words)
-        values[-1:] = [shifted(one, bits, number) for one in values[-1:]]
-        if len(values) == 1:
-            return values[0] if name != "neg" else difference(Congruence(MOST_MODULUS, 0), values[0])
-        if len(values) == 2:
-            one, other = values if name not in {"rsb", "subf"} else values[::-1]
-            return difference(one, other if name != "add" else difference(Congruence(MOST_MODULUS, 0), other))
-        return UNALIGNED
+        self._see_stack(before, operands[1])
+        return class_of_sum(alignments, before, operands, number)
 
     def _see_stack(self, state: State, words: Iterable[str]) -> None:
         """A class is computed of what ``words`` hold: of a stack address it rests on *stack-alignment*."""

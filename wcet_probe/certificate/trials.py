@@ -22,7 +22,7 @@ from functools import partial
 from wcet_probe.certificate.coverage import Code, edges_of
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, constant, extended
-from wcet_probe.certificate.records import LEAVE, Edge, Graph, Records
+from wcet_probe.certificate.records import LEAVE, Edge, Graph, Records, loops_of
 from wcet_probe.certificate.state import State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa, MemoryRange
@@ -154,9 +154,9 @@ class Claimed:
 
 def path_limits(records: Records) -> Iterator[tuple[str, Limit]]:
     """The limits of paths in a certificate, by name."""
-    for name, most, entering, back in records["loop"]:
-        factors = dict.fromkeys(entering.split(), -int(most)) | dict.fromkeys(back.split(), 1)
-        yield f"the limit of the loop {name}", (factors, 0)
+    for loop in loops_of(records):
+        factors = dict.fromkeys(loop.entering, -loop.most) | dict.fromkeys(loop.back, 1)
+        yield f"the limit of the loop {loop.name}", (factors, 0)
     events = {name for name, _ in records["event"]}
     for name, relation, most, terms in records["constraint"]:
         words = terms.split()

@@ -22,8 +22,8 @@ from hashlib import sha256
 from math import floor
 
 from wcet_probe.certificate.loops import Json, check_derivations, demand, derivation
-from wcet_probe.certificate.records import ONCE, invariants_of, read_records
-from wcet_probe.certificate.shapes import LoopShapes
+from wcet_probe.certificate.records import ONCE, graph_of, invariants_of, loops_of, read_records
+from wcet_probe.certificate.shapes import check_loops
 from wcet_probe.certificate.witnessed import UNITS, witnessed
 from wcet_probe.errors import VerificationError
 
@@ -66,16 +66,16 @@ def check_certificate(text: str) -> CheckedBound:
     records = read_records(text)
     demand(not records["word"], "of what words are made a module certificate tells, and no bound")
     head = {kind: records[kind][0][0] for kind in ONCE}
-    costs = {name: int(cost) for name, _, cost in records["node"]}
-    ends = {"enter": ("", head["entry"]), **{f"leave:{name}": (name, "") for name, _ in records["exit"]}}
-    ends |= {name: (source, target) for name, source, target, _ in records["edge"]}
-    demand(len(ends) == 1 + len(records["exit"]) + len(records["edge"]), "two edges have one name")
-    demand({end for pair in ends.values() for end in pair} <= {"", *costs}, "an edge leads to no node")
+    graph = graph_of(records)
+    costs = {name: cost for name, (_, cost) in graph.nodes.items()}
+    ends = {"enter": ("", graph.entry), **{f"leave:{name}": (name, "") for name in graph.exits}}
+    ends |= {edge.name: (edge.source, edge.target) for edge in graph.edges}
+    demand(len(ends) == 1 + len(graph.exits) + len(graph.edges), "two edges have one name")
     gain = {name: costs.get(target, 0) for name, (_, target) in ends.items()}
-    for name, _, _, cost in records["edge"]:
-        gain[name] += int(cost)
-    for name, cost in records["exit"]:
-        gain[f"leave:{name}"] += int(cost)
+    for edge in graph.edges:
+        gain[edge.name] += edge.cost
+    for name, cost in graph.exits.items():
+        gain[f"leave:{name}"] += cost
     events = {name: int(cost) for name, cost in records["event"]}
     demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
     gain |= events
@@ -85,16 +85,16 @@ def check_certificate(text: str) -> CheckedBound:
         flows[target][name] = flows[target].get(name, 0) + 1
         flows[source][name] = flows[source].get(name, 0) - 1
     limits |= {f"flow:{node}": _Limit(flows[node], 0, equal=True) for node in costs}
-    shapes = LoopShapes(ends, costs)
-    for name, most, entering, back in records["loop"]:
-        shapes.check(name, entering.split(), back.split())
-        factors = dict.fromkeys(entering.split(), -int(most)) | dict.fromkeys(back.split(), 1)
-        limits[f"loop:{name}"] = _Limit(factors, 0, equal=False)
+    loops = loops_of(records)
+    check_loops(graph, loops)
+    for loop in loops:
+        factors = dict.fromkeys(loop.entering, -loop.most) | dict.fromkeys(loop.back, 1)
+        limits[f"loop:{loop.name}"] = _Limit(factors, 0, equal=False)
     for name, relation, constant, terms in records["constraint"]:
         factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
         demand(factors.keys() <= gain.keys(), f"constraint {name} speaks of an unknown edge or event")
         limits[name] = _Limit(factors, int(constant), equal=relation == "=")
-    parts = 1 + len(costs) + len(records["loop"]) + len(records["constraint"])
+    parts = 1 + len(costs) + len(loops) + len(records["constraint"])
     demand(len(limits) == parts, "two constraints have one name")
 
     dual = {name: Fraction(value) for name, value in records["dual"]}
@@ -104,15 +104,14 @@ def check_certificate(text: str) -> CheckedBound:
     demand(floor(value) == int(head["bound"]), f"the bound is {floor(value)}, not {head['bound']}")
     _check_counts(gain, limits, {name: int(count) for name, count in records["count"]}, head["optimum"])
     invariants_of(records)
-    loops = tuple(derivation(line) for (line,) in records["derivation"])
-    bounds = {f"loop:{name}": int(most) for name, most, _, _ in records["loop"]}
-    check_derivations(loops, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
+    derivations = tuple(derivation(line) for (line,) in records["derivation"])
+    bounds = {f"loop:{loop.name}": loop.most for loop in loops}
+    check_derivations(derivations, bounds, {name: int(constant) for name, _, constant, _ in records["constraint"]})
     given = sorted(
-        limits.keys() - {"enter", *(f"flow:{node}" for node in costs)} - {loop["constraint"] for loop in loops}
+        limits.keys() - {"enter", *(f"flow:{node}" for node in costs)} - {one["constraint"] for one in derivations}
     )
-    return CheckedBound(
-        head["entry-function"], head["image"], head["target"], head["unit"], int(head["bound"]), loops, tuple(given)
-    )
+    function, image, target, unit = (head[kind] for kind in ("entry-function", "image", "target", "unit"))
+    return CheckedBound(function, image, target, unit, int(head["bound"]), derivations, tuple(given))
 
 
 def bound_digest(bound: Json) -> str:

@@ -3,43 +3,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from heapq import heappop, heappush
 
-from wcet_probe.certificate.coverage import Code, edges_taken, run_block
+from wcet_probe.certificate.coverage import Code, Coverage, edges_taken, run_block
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, Value, within
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.shapes import postorder
+from wcet_probe.certificate.records import LEAVE, Edge, Graph
+from wcet_probe.certificate.shapes import arriving_edges, postorder
 from wcet_probe.certificate.state import Place, State, joined
 
 _MOST_VISITS = 4
 
 
-def natural_loop(header: str, back: Iterable[Edge], arriving: Mapping[str, list[Edge]]) -> set[str]:
-    """The header and all nodes from which a back edge is reached without it."""
-    found, waiting = {header}, [edge.source for edge in back]
-    while waiting:
-        node = waiting.pop()
-        if node not in found:
-            found.add(node)
-            waiting += [edge.source for edge in arriving.get(node, ())]
-    return found
+@dataclass(frozen=True)
+class Covered:
+    """A graph that covers the code, and what was checked of it.
 
+    Attributes:
+        code: the image.
+        graph: of the certificate.
+        invariants: what holds where its nodes begin.
+        coverage: what holds on its edges.
+    """
 
-def arriving_edges(graph: Graph) -> dict[str, list[Edge]]:
-    """Edges by their target."""
-    found: dict[str, list[Edge]] = {}
-    for edge in graph.edges:
-        found.setdefault(edge.target, []).append(edge)
-    return found
+    code: Code
+    graph: Graph
+    invariants: Mapping[str, Mapping[Place, Value]]
+    coverage: Coverage
+
+    def machine(self) -> Machine:
+        """A machine for what is executed once more."""
+        return self.coverage.machine(self.code)
+
+    @cached_property
+    def arriving(self) -> Mapping[str, Sequence[Edge]]:
+        """Edges by their target."""
+        return arriving_edges(self.graph)
+
+    @cached_property
+    def taken(self) -> Mapping[str, Sequence[Edge]]:
+        """Edges that are taken at all, by their target."""
+        return {
+            node: [edge for edge in edges if edge.name in self.coverage.taken] for node, edges in self.arriving.items()
+        }
+
+    def into(self, node: str) -> list[str]:
+        """Names of the edges into ``node``, of which ``enter`` is one into the first."""
+        return [edge.name for edge in self.arriving.get(node, ())] + ["enter"] * (node == self.graph.entry)
+
+    def leave(self, machine: Machine, node: str, state: State) -> Iterator[tuple[Edge | None, State]]:
+        """Execute ``node`` on ``state``: the edges, or None out of the function, and what then holds."""
+        for outcome in run_block(self.code, machine, self.graph, node, state).outcomes:
+            if outcome.address is None:
+                yield None, outcome.state
+            yield from ((edge, outcome.state) for edge in edges_taken(self.graph, node, outcome))
 
 
 def follow(
-    code: Code,
+    covered: Covered,
     machine: Machine,
-    graph: Graph,
     first: str,
     start: State,
     inside: Collection[str],
@@ -52,9 +77,8 @@ def follow(
     The way out of the function from a node that is reached is ``leave:NODE``, for which what held last is told.
 
     Args:
-        code: the image.
+        covered: the graph.
         machine: executes.
-        graph: of the certificate.
         first: where it begins.
         start: what holds there.
         inside: nodes that are followed.
@@ -63,7 +87,7 @@ def follow(
     """
     states = {first: between_blocks(start)}
     leading = {
-        node: [edge.target for edge in graph.leading[node] if edge.target in inside and edge.target != stop]
+        node: [edge.target for edge in covered.graph.leading[node] if edge.target in inside and edge.target != stop]
         for node in {*inside, first}
     }
     # Each node behind those that lead to it, but for loops: so most are executed once.
@@ -72,29 +96,33 @@ def follow(
     waiting, visits, found = [0], {first: 0}, dict[str, State]()
     while waiting:
         node = nodes[heappop(waiting)]
-        values = dict(states[node].values)
-        for place, value in known.get(node, {}).items():
-            own = values.get(place, TOP if isinstance(place, str) else ANY)
-            if not own.base.startswith("@") and not within(own, value):
-                values[place] = value
-        block = run_block(code, machine, graph, node, State(values, {}, dict(states[node].flags)))
-        for outcome in block.outcomes:
-            if outcome.address is None:
-                found[f"leave:{node}"] = outcome.state
-            for edge in edges_taken(graph, node, outcome):
-                earlier = found.get(edge.name)
-                found[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
-                if edge.target == stop or edge.target not in inside:
-                    continue
-                new, old = between_blocks(outcome.state), states.get(edge.target)
-                new = new if old is None else replace(joined(old, new), names={})
-                if new == old:
-                    continue
-                visits[edge.target] = visits.get(edge.target, 0) + 1
-                is_few = visits[edge.target] <= _MOST_VISITS
-                states[edge.target] = new if old is None or is_few else _settled(old, new)
-                if places[edge.target] not in waiting:
-                    heappush(waiting, places[edge.target])
+        for edge, state in covered.leave(machine, node, narrowed(states[node], known.get(node, {}))):
+            if edge is None:
+                found[f"{LEAVE}{node}"] = state
+                continue
+            earlier = found.get(edge.name)
+            found[edge.name] = state if earlier is None else joined(earlier, state)
+            if edge.target == stop or edge.target not in inside:
+                continue
+            new, old = between_blocks(state), states.get(edge.target)
+            new = new if old is None else replace(joined(old, new), names={})
+            if new == old:
+                continue
+            visits[edge.target] = visits.get(edge.target, 0) + 1
+            is_few = visits[edge.target] <= _MOST_VISITS
+            states[edge.target] = new if old is None or is_few else _settled(old, new)
+            if places[edge.target] not in waiting:
+                heappush(waiting, places[edge.target])
+    return found
+
+
+def narrowed(state: State, known: Mapping[Place, Value]) -> State:
+    """``state`` where ``known`` holds as well, for what executes a node: what has a base of its own keeps it."""
+    found = State(dict(state.values), {}, dict(state.flags))
+    for place, value in known.items():
+        own = state.read(place)
+        if not own.base.startswith("@") and not within(own, value):
+            found.values[place] = value
     return found
 
 

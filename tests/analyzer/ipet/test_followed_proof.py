@@ -1,9 +1,7 @@
 """The same bound by a proof that uses only what the checker follows, and none where there is none."""
 
 import json
-from collections import Counter
 from dataclasses import replace
-from unittest.mock import patch
 
 import pytest
 
@@ -15,9 +13,7 @@ from wcet_probe.analyzer.ipet.followed_proof import at_costs, followed_solution,
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate import gained
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.state import Comparison
 from wcet_probe.evidence.checking import allocator_binary
 from wcet_probe.reports.formats.bound_document import bound_section
 
@@ -107,20 +103,3 @@ def test_a_bound_that_does_not_need_what_the_checker_cannot_follow_is_checked_in
     section = bound_section(prove(operation_request(program, operation, 5000)))
     document = sealed(json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": section})))
     assert [one for one in check_bound(document, allocator_binary(program, 5000)).findings if one.verdict != "ok"] == []
-
-
-@pytest.mark.parametrize("which", ["pairs that only the analysis excludes", "pairs without caches"])
-def test_no_node_is_executed_twice_from_the_same_values(which):
-    """Pairs are asked about several times, in two units, and many begin with the same edge."""
-    executed, run_block = Counter(), gained.run_block
-
-    def counted(code, machine, graph, node, state):
-        flags = {key: type(one) is Comparison and one for key, one in state.flags.items()}
-        executed[node, frozenset(state.values.items()), frozenset(flags.items())] += 1
-        return run_block(code, machine, graph, node, state)
-
-    name, target, operation = FOLLOWED[which]
-    program = load_program(load_allocator(name), load_target(target), "zig", images_dir())
-    with patch.object(gained, "run_block", counted):
-        bound_section(prove(operation_request(program, operation, 5000)))
-    assert set(executed.values()) == {1}
