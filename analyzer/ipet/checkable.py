@@ -17,11 +17,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from wcet_probe.analyzer.ipet.decided_flags import decided_flags
+from wcet_probe.analyzer.ipet.decided_flags import Execution, decided_flags
+from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
-from wcet_probe.analyzer.ipet.record_lines import flag_lines, invariant_lines
+from wcet_probe.analyzer.ipet.record_lines import equality_lines, flag_lines, invariant_lines
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
+from wcet_probe.certificate.equalities import Equalities
 from wcet_probe.certificate.flags import Flags
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
@@ -48,17 +50,22 @@ _ALWAYS = (0, WORD // 2, WORD - 1)
 
 @dataclass(frozen=True, slots=True)
 class Checkable:
-    """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have."""
+    """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have.
+
+    What flags tell and which places are equal is said where it excludes some.
+    """
 
     invariants: Mapping[str, Values]
     excluded: Mapping[str, Sequence[int | None]]
     flags: Flags = field(default_factory=dict)
+    equal: Equalities = field(default_factory=dict)
 
     def lines(self) -> Iterable[str]:
         """The records of the certificate."""
         for node, values in self.invariants.items():
             yield from invariant_lines(node, values)
         yield from flag_lines(self.flags)
+        yield from equality_lines(self.equal)
         for node, addresses in self.excluded.items():
             yield from (f"excluded {node} {'leave' if one is None else f'{one:#x}'}" for one in addresses)
 
@@ -99,8 +106,10 @@ def checkable(
             break
     if not found.excluded:
         return found
-    flags, excluded = decided_flags(code, graph, machine_of(is_escaping), found.invariants)
-    return replace(found, flags=flags, excluded=excluded)
+    execution = Execution(code, graph, machine_of(is_escaping), found.invariants)
+    flags, excluded = decided_flags(execution)
+    equal, excluded = equal_places(execution, flags) if excluded else ({}, excluded)
+    return replace(found, flags=flags, excluded=excluded, equal=equal)
 
 
 def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:

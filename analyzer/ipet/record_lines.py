@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from wcet_probe.certificate.annotations import Annotations
+from wcet_probe.certificate.equalities import Equalities
 from wcet_probe.certificate.flags import SIGNS, Flags
 from wcet_probe.certificate.names import Names
 from wcet_probe.certificate.numbers import WORD, Value
@@ -50,6 +51,15 @@ def flag_lines(flags: Flags) -> Iterator[str]:
             )
             relations = ",".join(sorted(f"{relation}{'us'[is_signed]}" for relation, is_signed in one.holding)) or "-"
             yield " ".join(("flags", node, name, signs[one.is_signed], kind, *ranges, relations))
+
+
+def equality_lines(equal: Equalities) -> Iterator[str]:
+    """The records of which places are equal.
+
+    *Soundness:* none is claimed.
+    """
+    for node, own in equal.items():
+        yield from sorted(f"equal {node} {_text_of(place)} {_text_of(other)}" for place, other in own.items())
 
 
 def annotation_lines(annotations: Annotations) -> Iterator[str]:

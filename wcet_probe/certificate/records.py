@@ -50,6 +50,7 @@ _RECORDS = {
         "derivation": r"(\{.*\})",
         "invariant": f"{_NAME} {_PLACE_OR_SAVED} (number|stack|link|any)" + 3 * f" {_NATURAL}",
         "word": rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+-]+)+)",
+        "equal": f"{_NAME} {_PLACE} {_PLACE}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
         "flags": f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
