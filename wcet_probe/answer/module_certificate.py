@@ -129,7 +129,8 @@ class _Search:
         """
         try:
             self.covered = [
-                cover(self.code, one.graph, one.invariants, {}, one.flags, one.equal) for one in self.operations
+                cover(self.code, one.graph, one.invariants, {}, one.flags, one.equal, one.cases)
+                for one in self.operations
             ]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error

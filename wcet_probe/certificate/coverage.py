@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.contexts import Returns, context_of
-from wcet_probe.certificate.equalities import Equalities, beginning, differing
+from wcet_probe.certificate.equalities import Cases, Equalities, beginning, differing
 from wcet_probe.certificate.flags import Flags, lacking
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, within
@@ -89,15 +89,18 @@ class Block:
 
 
 class Said(NamedTuple):
-    """What is said to hold where nodes begin: of values, of flags, and which places are equal."""
+    """What is said to hold where nodes begin: of values, of flags, which places are equal, and what in each case."""
 
     invariants: Mapping[str, Mapping[Place, Value]]
     flags: Flags
     equal: Equalities
+    cases: Cases
 
-    def state(self, node: str) -> State:
-        """What holds where ``node`` begins."""
-        return beginning(self.invariants[node], self.flags.get(node, {}), self.equal.get(node, {}))
+    def states(self, node: str) -> list[State]:
+        """What holds where ``node`` begins, in each case; equal are then those places that the case says."""
+        values, flags = self.invariants[node], self.flags.get(node, {})
+        found = [beginning({**values, **case.values}, flags, case.equal) for case in self.cases.get(node, ())]
+        return found or [beginning(values, flags, self.equal.get(node, {}))]
 
 
 @dataclass(slots=True)
@@ -168,11 +171,12 @@ def cover(
     arguments: Mapping[Place, Value],
     flags: Flags = MappingProxyType({}),
     equal: Equalities = MappingProxyType({}),
+    cases: Cases = MappingProxyType({}),
     *,
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
 ) -> Coverage:
-    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said of ``flags`` and ``equal``.
+    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said besides where nodes begin.
 
     It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
 
@@ -183,7 +187,7 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    said = Said(invariants, flags, equal)
+    said = Said(invariants, flags, equal, cases)
     found = _covered(code, machine, graph, said)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
@@ -197,6 +201,7 @@ def cover(
     asserted = outside(state, invariants[graph.entry])
     demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
     demand(not flags.get(graph.entry), "what flags tell at the entry is not known of the caller")
+    demand(graph.entry not in cases, "no case is known of the caller at the entry")
     demand(not equal.get(graph.entry), "what places are equal at the entry is not known of the caller")
     return found
 
@@ -205,11 +210,12 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
-        block = run_block(code, machine, graph, node, said.state(node))
-        found.instructions[node] = block.instructions
+        blocks = [run_block(code, machine, graph, node, state) for state in said.states(node)]
+        # A case that nothing is known to contradict may be none all the same, and not be followed to the end.
+        found.instructions[node] = max((block.instructions for block in blocks), key=len)
         constant = machine.constant_store
         demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
-        for outcome in block.outcomes:
+        for outcome in (one for block in blocks for one in block.outcomes):
             _follow(code, graph, said, node, outcome, found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
@@ -273,7 +279,8 @@ def _follow(
             lacking(state, said.flags.get(target, {})),
             differing(state, said.equal.get(target, {})),
         )
-        return next((one for one in reasons if one is not None), None)
+        is_case = target not in said.cases or any(case.holds(state) for case in said.cases[target])
+        return next((one for one in reasons if one is not None), None if is_case else "cases")
 
     place = code.image.location(found.instructions[node][-1].address)
     if outcome.is_assumed:

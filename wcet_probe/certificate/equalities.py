@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: 0BSD
-"""Which places hold one value where nodes begin, whatever it is: a branch that compares them goes one way only.
+"""Which places hold one value where nodes begin, whatever it is, and cases of which one holds there.
 
 What two places hold is one value if it has one name in the execution of each node that leads there, or if both are one
-number, or one distance from one base.
+number, or one distance from one base. A node with cases is executed once in each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import Value, within
-from wcet_probe.certificate.records import Records, demand, place_of
+from wcet_probe.certificate.records import Records, demand, place_of, value_of_text
 from wcet_probe.certificate.state import Comparison, Place, State
 
 Equalities = Mapping[str, Mapping[Place, Place]]
@@ -32,6 +33,46 @@ def equalities_of(records: Records) -> Equalities:
     for node, own in found.items():
         demand(not own.keys() & set(own.values()), f"a place at {node} is equal to one that is equal to another")
     return found
+
+
+class Case(NamedTuple):
+    """What holds where a node begins, if nothing of another case does: values of places, and places that are equal."""
+
+    values: dict[Place, Value]
+    equal: dict[Place, Place]
+
+    def holds(self, state: State) -> bool:
+        """Whether that is known in ``state``."""
+        is_within = all(within(state.read(place), value) for place, value in self.values.items())
+        return is_within and differing(state, self.equal) is None
+
+
+Cases = Mapping[str, Sequence[Case]]
+"""By node; one of them holds."""
+
+
+def cases_of(records: Records) -> Cases:
+    """The cases of nodes.
+
+    Raises:
+        VerificationError: they are of no node, or say something twice or of a place in two roles.
+    """
+    found: dict[str, dict[str, Case]] = {name: {} for name, _, _ in records["node"]}
+    for node, number, *fields in (*records["case"], *records["case-equal"]):
+        demand(node in found, f"a case of {fields[0]} is about no node")
+        case, place = found[node].setdefault(number, Case({}, {})), place_of(fields[0])
+        is_equality = len(fields) == 2
+        demand(
+            place not in (case.equal if is_equality else case.values), f"a case of {fields[0]} at {node} is told twice"
+        )
+        if is_equality:
+            case.equal[place] = place_of(fields[1])
+        else:
+            case.values[place] = value_of_text(node, fields[0], fields[1:])
+    for node, own in found.items():
+        for case in own.values():
+            demand(not case.equal.keys() & set(case.equal.values()), f"a place at {node} is equal to one that is equal")
+    return {node: tuple(own.values()) for node, own in found.items() if own}
 
 
 def beginning(values: Mapping[Place, Value], flags: Mapping[str, Comparison], equal: Mapping[Place, Place]) -> State:
