@@ -49,7 +49,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
         saving = saving_stores(code.image, code.instructions) if keeps else {}
-        coverage = cover(code, graph, found.invariants, arguments, found.flags, saving=saving, **told)
+        coverage = cover(code, graph, found.invariants, arguments, *found.besides, saving=saving, **told)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)

@@ -29,6 +29,9 @@ numbers are integers or fractions in lowest terms. The records, in this order:
                                         listed is a number, which is not derived from the stack pointer
     flags NODE FLAGS SIGN KIND LOW STRIDE STEPS LOW STRIDE STEPS RELATIONS
                                         where NODE begins, what comparing two numbers left, see `decided_flags`
+    equal NODE PLACE PLACE              where NODE begins, the places hold one value, see `equal_places`
+    case NODE NUMBER PLACE BASE LOW STRIDE STEPS
+    case-equal NODE NUMBER PLACE PLACE  where NODE begins, all records of one NUMBER hold, see `cases`
     excluded NODE ADDRESS | leave       control does not go there from NODE, as the analysis says; not checked
     symbol, name, shown, miss, paid, must, held, unchecked
                                         what is said of caches, see `annotated` and docs/explanation/certificates.md

@@ -17,13 +17,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
-from wcet_probe.analyzer.ipet.decided_flags import decided_flags
+from wcet_probe.analyzer.ipet.cases import loop_cases
+from wcet_probe.analyzer.ipet.decided_flags import Execution, decided_flags
+from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
-from wcet_probe.analyzer.ipet.record_lines import flag_lines, invariant_lines
+from wcet_probe.analyzer.ipet.record_lines import case_lines, equality_lines, flag_lines, invariant_lines
 from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
+from wcet_probe.certificate.equalities import Cases, Equalities, beginning
 from wcet_probe.certificate.flags import Flags
-from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
 from wcet_probe.certificate.records import Edge, Graph, says_nothing
 from wcet_probe.certificate.saved_words import saving_stores
@@ -48,17 +51,29 @@ _ALWAYS = (0, WORD // 2, WORD - 1)
 
 @dataclass(frozen=True, slots=True)
 class Checkable:
-    """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have."""
+    """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have.
+
+    What flags tell and which places are equal is said where it excludes some.
+    """
 
     invariants: Mapping[str, Values]
     excluded: Mapping[str, Sequence[int | None]]
     flags: Flags = field(default_factory=dict)
+    equal: Equalities = field(default_factory=dict)
+    cases: Cases = field(default_factory=dict)
+
+    @property
+    def besides(self) -> tuple[Flags, Equalities, Cases]:
+        """What is said besides values."""
+        return self.flags, self.equal, self.cases
 
     def lines(self) -> Iterable[str]:
         """The records of the certificate."""
         for node, values in self.invariants.items():
             yield from invariant_lines(node, values)
         yield from flag_lines(self.flags)
+        yield from equality_lines(self.equal)
+        yield from case_lines(self.cases)
         for node, addresses in self.excluded.items():
             yield from (f"excluded {node} {'leave' if one is None else f'{one:#x}'}" for one in addresses)
 
@@ -92,15 +107,17 @@ def checkable(
     for escapes in (False, True):
         search, is_escaping = _Search(code, graph, machine_of(escapes)), escapes
         try:
-            found = search.run(arguments)
+            found = search.run_in_cases(arguments)
         except VerificationError:
             return Checkable({node: {} for node in graph.nodes}, {})
         if search.machine.found_escape <= escapes:
             break
     if not found.excluded:
         return found
-    flags, excluded = decided_flags(code, graph, machine_of(is_escaping), found.invariants)
-    return replace(found, flags=flags, excluded=excluded)
+    execution = Execution(code, graph, machine_of(is_escaping), found.invariants)
+    flags, excluded = decided_flags(execution)
+    equal, excluded = equal_places(execution, flags) if excluded else ({}, excluded)
+    return replace(found, flags=flags, excluded=excluded, equal=equal)
 
 
 def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:
@@ -126,10 +143,27 @@ class _Search:
         self._all_constants = frozenset({one for node in graph.nodes for one in self._constants_of(node)} | {*_ALWAYS})
         self._rounds_with_all = _ROUNDS_WITH_ALL_THRESHOLDS
         self._excluded: dict[str, dict[int | None, None]] = {}
+        self._cases: Cases = {}
+
+    def run_in_cases(self, arguments: Mapping[Place, Value]) -> Checkable:
+        """What holds, and in which cases what; cases that do not hold are not told."""
+        found = self.run(arguments)
+        cases = loop_cases(self._nodes, self._graph, lambda node: self._outcomes(node, found.invariants[node]))
+        if not cases:
+            return found
+        self._cases = cases
+        try:
+            again = self.run(arguments)
+        except VerificationError:
+            return found
+        leaving = (one for node in self._graph.nodes for one in self._out(node, again.invariants[node]))
+        holds = all(any(case.holds(state) for case in cases[target]) for target, state in leaving if target in cases)
+        return replace(again, cases=cases) if holds else found
 
     def run(self, arguments: Mapping[Place, Value]) -> Checkable:
         entry = self._code.isa.entry_state()
         entry.values |= arguments
+        self._rounds_with_all = _ROUNDS_WITH_ALL_THRESHOLDS
         states, found = self._nodes.solved(self, dict(entry.values)), None
         for _ in range(_NARROWING_ROUNDS + 1):
             self._excluded.clear()
@@ -193,11 +227,8 @@ class _Search:
         return new, holds
 
     def _out(self, node: str, values: Values) -> list[tuple[str, State]]:
-        # The checker reads no record of what says nothing, and learns nothing of such a place.
-        said = {place: value for place, value in values.items() if not says_nothing(place, value)}
-        block = run_block(self._code, self.machine, self._graph, node, State(said))
         found = []
-        for outcome in block.outcomes:
+        for outcome in self._outcomes(node, values):
             if outcome.is_assumed:
                 found += [(edge.target, outcome.state) for edge in edges_taken(self._graph, node, outcome)]
             elif outcome.address is None:
@@ -209,6 +240,13 @@ class _Search:
                 if not edges:
                     self._excluded.setdefault(node, {})[outcome.address] = None
         return found
+
+    def _outcomes(self, node: str, values: Values) -> list[Outcome]:
+        # The checker reads no record of what says nothing, and learns nothing of such a place.
+        said = {place: value for place, value in values.items() if not says_nothing(place, value)}
+        states = [beginning({**said, **case.values}, {}, case.equal) for case in self._cases.get(node, ())]
+        blocks = (run_block(self._code, self.machine, self._graph, node, one) for one in states or [State(said)])
+        return [one for block in blocks for one in block.outcomes]
 
     def _limits(self, header: int, former: Values, grown: Values) -> Limits:
         """Where values that grow in a loop are likely to stop: constants of its code, and values that do not grow.

@@ -9,65 +9,71 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
-from wcet_probe.certificate.flags import known_flags
+from wcet_probe.certificate.equalities import Equalities, beginning
+from wcet_probe.certificate.flags import Flags, known_flags
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, join
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.state import Comparison, Place, State
+from wcet_probe.certificate.state import Comparison, Place
 
 _MOST_VISITS = 8
 
 Values = Mapping[str, Mapping[Place, Value]]
 Told = dict[str, dict[str, Comparison]]
+Equal = Mapping[Place, Place]
+_NONE: Equal = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
-    """What is executed: the image, the graph, the machine, and what holds where nodes begin."""
+class Execution:
+    """What is executed: the image, the graph, the machine, and what holds where nodes begin.
+
+    *Soundness:* it knows what the checker knows.
+    """
 
     code: Code
     graph: Graph
     machine: Machine
     invariants: Values
 
-    def outcomes(self, node: str, flags: Mapping[str, Comparison]) -> tuple[Outcome, ...]:
-        """The ways out of a node where flags tell so much."""
-        state = State(dict(self.invariants[node]), {}, dict(flags))
+    def outcomes(self, node: str, flags: Mapping[str, Comparison], equal: Equal = _NONE) -> tuple[Outcome, ...]:
+        """The ways out of a node where flags tell so much, and places are equal."""
+        state = beginning(self.invariants[node], flags, equal)
         return run_block(self.code, self.machine, self.graph, node, state).outcomes
 
-    def excluded(self, node: str, flags: Mapping[str, Comparison]) -> tuple[int | None, ...]:
+    def excluded(self, node: str, flags: Mapping[str, Comparison], equal: Equal = _NONE) -> tuple[int | None, ...]:
         """Ways out of a node that the checker sees and the graph does not have."""
-        outcomes = [one for one in self.outcomes(node, flags) if not one.is_assumed]
+        outcomes = [one for one in self.outcomes(node, flags, equal) if not one.is_assumed]
         departing = [one for one in outcomes if one.address is not None and not edges_taken(self.graph, node, one)]
         leaves = any(one.address is None for one in outcomes) and node not in self.graph.exits
         return (*dict.fromkeys(one.address for one in departing), *((None,) if leaves else ()))
 
 
-def decided_flags(
-    code: Code, graph: Graph, machine: Machine, invariants: Values
-) -> tuple[Told, dict[str, Sequence[int | None]]]:
-    """What flags tell where it excludes ways that ``graph`` does not have, and the ways that are left to exclude.
-
-    Args:
-        code: the image.
-        graph: of the flow problem.
-        machine: executes.
-        invariants: what holds where nodes begin.
+def decided_flags(flow: Execution) -> tuple[Told, dict[str, Sequence[int | None]]]:
+    """What flags tell where it excludes ways that the graph does not have, and the ways that are left to exclude.
 
     *Soundness:* none is claimed.
     """
-    flow = _Flow(code, graph, machine, invariants)
     told = _told(flow)
     wanted = _wanted(flow, told)
     kept = {node: own for node, own in told.items() if node in wanted and own}
-    excluded = {node: flow.excluded(node, kept.get(node, {})) for node in graph.nodes}
-    return kept, {node: departing for node, departing in excluded.items() if departing}
+    return kept, still_excluded(flow, kept, {})
 
 
-def _told(flow: _Flow) -> Told:
+def still_excluded(flow: Execution, flags: Flags, equal: Equalities) -> dict[str, Sequence[int | None]]:
+    """The ways that are left to exclude where so much is told.
+
+    *Soundness:* none is claimed.
+    """
+    excluded = {node: flow.excluded(node, flags.get(node, {}), equal.get(node, {})) for node in flow.graph.nodes}
+    return {node: departing for node, departing in excluded.items() if departing}
+
+
+def _told(flow: Execution) -> Told:
     """What flags tell where each node begins, whatever way led to it.
 
     A worklist of its own: which edges are taken depends on what is told, and of one several outcomes may be.
@@ -91,7 +97,7 @@ def _told(flow: _Flow) -> Told:
     return told
 
 
-def _wanted(flow: _Flow, told: Told) -> frozenset[str]:
+def _wanted(flow: Execution, told: Told) -> frozenset[str]:
     """The nodes of which it is worth to tell something: those with ways to exclude, and those that lead to them."""
 
     def matters(edge: Edge) -> bool:
@@ -101,7 +107,7 @@ def _wanted(flow: _Flow, told: Told) -> frozenset[str]:
     return NodeFlow(flow.graph, flow.graph.edges).before(ends, matters)
 
 
-def _tells(flow: _Flow, source: str, node: str, flags: Mapping[str, Comparison]) -> bool:
+def _tells(flow: Execution, source: str, node: str, flags: Mapping[str, Comparison]) -> bool:
     """Whether executing ``source`` tells of the same flags at ``node``, whatever held before."""
     departing = [
         one for one in flow.outcomes(source, {})

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from wcet_probe.certificate.annotations import Annotations
+from wcet_probe.certificate.equalities import Cases, Equalities
 from wcet_probe.certificate.flags import SIGNS, Flags
 from wcet_probe.certificate.names import Names
 from wcet_probe.certificate.numbers import WORD, Value
@@ -29,10 +30,26 @@ def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:
     for place, value in sorted(values.items(), key=lambda item: (isinstance(item[0], int), str(item[0]))):
         if says_nothing(place, value):
             continue
-        text = _text_of(place)
-        steps = (value.high - value.low) // value.stride if value.stride else 0
-        lines.append(f"invariant {node} {text} {value.base} {value.low % WORD} {value.stride} {steps}")
+        lines.append(f"invariant {node} {_text_of(place)} {_value_text(value)}")
     return lines
+
+
+def _value_text(value: Value) -> str:
+    steps = (value.high - value.low) // value.stride if value.stride else 0
+    return f"{value.base} {value.low % WORD} {value.stride} {steps}"
+
+
+def case_lines(cases: Cases) -> Iterator[str]:
+    """The records of cases.
+
+    *Soundness:* none is claimed.
+    """
+    for node, own in cases.items():
+        for number, case in enumerate(own):
+            for place, value in case.values.items():
+                yield f"case {node} {number} {_text_of(place)} {_value_text(value)}"
+            for place, other in case.equal.items():
+                yield f"case-equal {node} {number} {_text_of(place)} {_text_of(other)}"
 
 
 def flag_lines(flags: Flags) -> Iterator[str]:
@@ -50,6 +67,15 @@ def flag_lines(flags: Flags) -> Iterator[str]:
             )
             relations = ",".join(sorted(f"{relation}{'us'[is_signed]}" for relation, is_signed in one.holding)) or "-"
             yield " ".join(("flags", node, name, signs[one.is_signed], kind, *ranges, relations))
+
+
+def equality_lines(equal: Equalities) -> Iterator[str]:
+    """The records of which places are equal.
+
+    *Soundness:* none is claimed.
+    """
+    for node, own in equal.items():
+        yield from sorted(f"equal {node} {_text_of(place)} {_text_of(other)}" for place, other in own.items())
 
 
 def annotation_lines(annotations: Annotations) -> Iterator[str]:

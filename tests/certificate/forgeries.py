@@ -19,7 +19,20 @@ from wcet_probe.analyzer.ipet.flow_system import (
 )
 from wcet_probe.certificate.verify import bound_digest
 
-FOLLOWED = ("invariant", "excluded", "flags", "symbol", "name", "shown", "miss", "paid", "must")
+FOLLOWED = (
+    "invariant",
+    "excluded",
+    "flags",
+    "equal",
+    "case",
+    "case-equal",
+    "symbol",
+    "name",
+    "shown",
+    "miss",
+    "paid",
+    "must",
+)
 FOLLOWED += ("modified", "held", "unchecked")
 """Records that are no part of the flow problem."""
 

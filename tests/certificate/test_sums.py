@@ -1,6 +1,7 @@
 """Sums of counts: what a round, or a node, may do several times counts so often where it counts less."""
 
 import json
+import re
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -54,21 +55,76 @@ def test_rounds_of_several_iterations_count_less_by_none_of_them_alone(
     forged = solved_again(document, as_if_once)
     assert forged["bound"]["instructions"] < document["bound"]["instructions"]
 
-    def open_constraints(one):
-        with (
-            patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
-            patch("wcet_probe.certificate.check.used_constraints", all_constraints),
-            patch("wcet_probe.evidence.firmware.check_bound") as checked,
-        ):
-            found = []
-            checked.side_effect = lambda *given: found.append(check_bound(*given)) or found[0]
-            reseal(one, tmp_path / "f.json")
-            main(["verify", "f.json", "--image", "firmware.elf", *about])
-        return [each.check for each in found[0].findings if "flow:0.0" in each.found]
+    assert open_constraints(forged, about, tmp_path) == ["constraints in instructions", "constraints in cycles"]
+    assert (open_constraints(document, about, tmp_path) == []) == is_followed
 
-    assert open_constraints(forged) == ["constraints in instructions", "constraints in cycles"]
-    assert (open_constraints(document) == []) == is_followed
+
+def open_constraints(document, about, folder):
+    """In which lines of the answer the sum is not checked."""
+    with (
+        patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
+        patch("wcet_probe.certificate.check.used_constraints", all_constraints),
+        patch("wcet_probe.evidence.firmware.check_bound") as checked,
+    ):
+        found = []
+        checked.side_effect = lambda *given: found.append(check_bound(*given)) or found[0]
+        reseal(document, folder / "f.json")
+        main(["verify", str(folder / "f.json"), "--image", "firmware.elf", *about])
+    return [each.check for each in found[0].findings if "flow:0.0" in each.found]
 
 
 def all_constraints(records):
     return {name for name, *_ in records["constraint"]}
+
+
+BRANCHES = """
+volatile int port;
+__attribute__((noinline)) int asked(int n) { return port > n; }
+void f(volatile int *p, int n) {
+    /* loop: all */
+    for (int i = 0; i < 20; i++) {
+        /* point: next */
+        int now = p[n];
+        /* point: three */
+        if (now > 3 && asked(now) && port < 7)
+            port = now;
+    }
+}
+"""
+TESTS = """[[flow]]
+function = "f"
+sum = {{ "branch three" = 1, "point next" = -2 }}
+max = 4
+because = "the last test is made four times"
+sha256 = "{0}"
+"""
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
+def test_all_branches_of_a_line_count_though_one_follows_the_other(target, tmp_path, monkeypatch, capsys):
+    """The constraint has a factor of each of them; what counts an edge once more follows from nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(BRANCHES)
+    (tmp_path / "firmware.elf").write_bytes(image_of(BRANCHES, load_target(target), ".c").elf)
+    (tmp_path / "facts.toml").write_text(TESTS.format(index_sources({"guest.c": BRANCHES}).function("f").sha256))
+    about = ["--facts", "facts.toml"]
+    assert main(["bound", "firmware.elf", "--entry", "f", "--target", target, *about, "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+
+    def more(name):
+        """One execution more counts of an edge."""
+
+        def change(problem, derivations, followed):
+            (one,) = (each for each in problem.constraints if each.name == "flow:0.0")
+            counted = replace(one, coefficients={**one.coefficients, name: one.coefficients.get(name, 0) + 1})
+            others = (counted if each is one else each for each in problem.constraints)
+            return replace(problem, constraints=tuple(others)), derivations, followed
+
+        return change
+
+    assert open_constraints(document, about, tmp_path) == []
+    edges = re.findall(r"^edge (\S+) ", document["bound"]["certificates"][0], re.MULTILINE)
+    for name in edges:
+        found = open_constraints(solved_again(document, more(name)), about, tmp_path)
+        assert found == ["constraints in instructions", "constraints in cycles"]

@@ -20,6 +20,7 @@ from wcet_probe.certificate.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.counters import most_executions
 from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
+from wcet_probe.certificate.equalities import cases_of, equalities_of
 from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.flags import flags_of
 from wcet_probe.certificate.followed import Followed
@@ -104,7 +105,11 @@ class _Check:
         self._graphs = [graph_of(records) for records in self._records]
         graph = self._graphs[0]
         demand(all(one.shape() == graph.shape() for one in self._graphs), "the certificates have different graphs")
-        is_twice = any(records["invariant"] or records["flags"] for records in self._records[1:])
+        is_twice = any(
+            records[kind]
+            for kind in ("invariant", "flags", "equal", "case", "case-equal")
+            for records in self._records[1:]
+        )
         demand(not is_twice, "invariants stand in two certificates")
         self._graph = graph
         self._code = code_of(binary.image, binary.instructions)
@@ -180,13 +185,12 @@ class _Check:
     # -------------------------------------------------------------------------------------------------------- coverage
 
     def _covered(self) -> Finding:
-        flags, is_separate = flags_of(self._records[0]), "stack-separation" in self._listed
+        first, is_separate = self._records[0], "stack-separation" in self._listed
         is_said = any(is_saved(place) for values in self._invariants.values() for place in values)
         keeps = is_said or "saved-registers" in self._listed
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
-        self._coverage = cover(
-            self._code, self._graph, self._invariants, self._arguments(), flags, is_separate=is_separate, saving=saving
-        )
+        told = self._arguments(), flags_of(first), equalities_of(first), cases_of(first)
+        self._coverage = cover(self._code, self._graph, self._invariants, *told, is_separate=is_separate, saving=saving)
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
             # The analysis may know where a return goes that is not followed here, and assume nothing.

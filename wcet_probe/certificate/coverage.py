@@ -16,9 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType, ModuleType
+from typing import NamedTuple
 
 from wcet_probe.certificate import arm, powerpc
 from wcet_probe.certificate.contexts import Returns, context_of
+from wcet_probe.certificate.equalities import Cases, Equalities, beginning, differing
 from wcet_probe.certificate.flags import Flags, lacking
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, Value, within
@@ -84,6 +86,21 @@ class Block:
 
     instructions: tuple[Instruction, ...]
     outcomes: tuple[Outcome, ...]
+
+
+class Said(NamedTuple):
+    """What is said to hold where nodes begin: of values, of flags, which places are equal, and what in each case."""
+
+    invariants: Mapping[str, Mapping[Place, Value]]
+    flags: Flags
+    equal: Equalities
+    cases: Cases
+
+    def states(self, node: str) -> list[State]:
+        """What holds where ``node`` begins, in each case; equal are then those places that the case says."""
+        values, flags = self.invariants[node], self.flags.get(node, {})
+        found = [beginning({**values, **case.values}, flags, case.equal) for case in self.cases.get(node, ())]
+        return found or [beginning(values, flags, self.equal.get(node, {}))]
 
 
 @dataclass(slots=True)
@@ -153,11 +170,13 @@ def cover(
     invariants: Mapping[str, Mapping[Place, Value]],
     arguments: Mapping[Place, Value],
     flags: Flags = MappingProxyType({}),
+    equal: Equalities = MappingProxyType({}),
+    cases: Cases = MappingProxyType({}),
     *,
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
 ) -> Coverage:
-    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said of ``flags``.
+    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said besides where nodes begin.
 
     It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
 
@@ -168,10 +187,11 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    found = _covered(code, machine, graph, invariants, flags)
+    said = Said(invariants, flags, equal, cases)
+    found = _covered(code, machine, graph, said)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
-        found = _covered(code, machine, graph, invariants, flags)
+        found = _covered(code, machine, graph, said)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
@@ -181,28 +201,29 @@ def cover(
     asserted = outside(state, invariants[graph.entry])
     demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
     demand(not flags.get(graph.entry), "what flags tell at the entry is not known of the caller")
+    demand(graph.entry not in cases, "no case is known of the caller at the entry")
+    demand(not equal.get(graph.entry), "what places are equal at the entry is not known of the caller")
     return found
 
 
-def _covered(
-    code: Code, machine: Machine, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], flags: Flags
-) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
-        block = run_block(code, machine, graph, node, State(dict(invariants[node]), {}, dict(flags.get(node, {}))))
-        found.instructions[node] = block.instructions
+        blocks = [run_block(code, machine, graph, node, state) for state in said.states(node)]
+        # A case that nothing is known to contradict may be none all the same, and not be followed to the end.
+        found.instructions[node] = max((block.instructions for block in blocks), key=len)
         constant = machine.constant_store
         demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
-        for outcome in block.outcomes:
-            _follow(code, graph, (invariants, flags), node, outcome, found)
+        for outcome in (one for block in blocks for one in block.outcomes):
+            _follow(code, graph, said, node, outcome, found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
         reached.update(targets)
     # Nodes that nobody reaches are charged, and nothing needs to hold behind them.
     found.instructions = decoded(code, graph, found.instructions).instructions
     if found.returning:
-        _assume_returns(code, graph, invariants, found)
+        _assume_returns(code, graph, said.invariants, found)
     return found
 
 
@@ -246,15 +267,20 @@ def decoded(code: Code, graph: Graph, known: Mapping[str, tuple[Instruction, ...
 def _follow(
     code: Code,
     graph: Graph,
-    said: tuple[Mapping[str, Mapping[Place, Value]], Flags],
+    said: Said,
     node: str,
     outcome: Outcome,
     found: Coverage,
 ) -> None:
     def reason_against(edge: Edge) -> Place | None:
-        invariants, flags = said
-        place = outside(outcome.state, invariants[edge.target])
-        return lacking(outcome.state, flags.get(edge.target, {})) if place is None else place
+        state, target = outcome.state, edge.target
+        reasons = (
+            outside(state, said.invariants[target]),
+            lacking(state, said.flags.get(target, {})),
+            differing(state, said.equal.get(target, {})),
+        )
+        is_case = target not in said.cases or any(case.holds(state) for case in said.cases[target])
+        return next((one for one in reasons if one is not None), None if is_case else "cases")
 
     place = code.image.location(found.instructions[node][-1].address)
     if outcome.is_assumed:

@@ -20,6 +20,7 @@ from wcet_probe.certificate.asserted import Asserted, Fact, lines_of, parameters
 from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
+from wcet_probe.certificate.equalities import Cases, Equalities, cases_of, equalities_of
 from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.flags import Flags, flags_of
 from wcet_probe.certificate.hashes import check_hashes
@@ -66,6 +67,8 @@ class Operation:
         graph: of its code.
         invariants: what places hold where nodes begin, as numbers.
         flags: what flags tell there.
+        equal: which places hold one value there.
+        cases: of which one holds there.
         words: what places are made of there; of one that is not told nothing is known.
     """
 
@@ -73,6 +76,8 @@ class Operation:
     graph: Graph
     invariants: Mapping[str, Mapping[Place, Value]]
     flags: Flags
+    equal: Equalities = field(default_factory=dict)
+    cases: Cases = field(default_factory=dict)
     words: Mapping[str, Mapping[Place, Word]] = field(default_factory=dict)
 
 
@@ -97,7 +102,9 @@ def operation_of(role: str, records: Records) -> Operation:
         demand(place not in own, f"two words at {node} are about {text}")
         demand(isinstance(place, str) or place < STATIC_PLACES // 2, f"{text} has a cell")
         own[place] = word_of(parts, demand)
-    return Operation(role, graph_of(records), invariants, flags_of(records), words)
+    return Operation(
+        role, graph_of(records), invariants, flags_of(records), equalities_of(records), cases_of(records), words
+    )
 
 
 def registers(image: Image) -> tuple[str, str]:
@@ -285,7 +292,10 @@ class _Module:
 
     def findings(self) -> tuple[Finding, ...]:
         """All that is found, in order."""
-        covered = [cover(self._code, one.graph, one.invariants, {}, one.flags) for one in self._operations]
+        covered = [
+            cover(self._code, one.graph, one.invariants, {}, one.flags, one.equal, one.cases)
+            for one in self._operations
+        ]
         left = [text for one in covered for text in one.open]
         found = [self._covered(covered, left)]
         self._check_initial()

@@ -27,6 +27,7 @@ MOST_DIGITS = 400
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
 _NUMBER, _RELATION = f" {_NATURAL}", "(?:[<>=!]=|[<>])[su]"
 _RELATIONS = f"(-|{_RELATION}(?:,{_RELATION})*)"
+_VALUE = "(number|stack|link|any)" + 3 * f" {_NATURAL}"
 _PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,9})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
 _PLACE_OR_SAVED = f"{_PLACE[:-1]}|saved:(?:0|-?[1-9][0-9]{{0,9}}))"
 _RECORDS = {
@@ -49,8 +50,11 @@ _RECORDS = {
         "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
         "count": f"{_NAME} ([1-9][0-9]*)",
         "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} {_PLACE_OR_SAVED} (number|stack|link|any)" + 3 * f" {_NATURAL}",
+        "invariant": f"{_NAME} {_PLACE_OR_SAVED} {_VALUE}",
         "word": rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+-]+)+)",
+        "equal": f"{_NAME} {_PLACE} {_PLACE}",
+        "case": f"{_NAME} {_NATURAL} {_PLACE} {_VALUE}",
+        "case-equal": f"{_NAME} {_NATURAL} {_PLACE} {_PLACE}",
         "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
         "flags": f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}",
         "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
@@ -204,22 +208,31 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
         VerificationError: it is said of no node, twice, or of no value.
     """
     found: dict[str, dict[Place, Value]] = {name: {} for name, _, _ in records["node"]}
-    for node, text, base, low_text, stride_text, steps_text in records["invariant"]:
-        low, stride, steps = int(low_text), int(stride_text), int(steps_text)
+    for node, text, *value_text in records["invariant"]:
         place = place_of(text)
         demand(node in found, f"an invariant of {text} is about no node")
         demand(place not in found[node], f"two invariants at {node} are about {text}")
-        demand(low < WORD and (stride > 0) == (steps > 0), f"the values of {text} at {node} are none")
-        is_plain = base in {"number", "any"}
-        if low >= WORD // 2 and (not is_plain or low + stride * steps >= WORD):
-            low -= WORD
-        most = WORD if is_plain and low >= 0 else WORD // 2
-        demand(low + stride * steps < most, f"the values of {text} at {node} wrap")
-        value = Value(base, low, low + stride * steps, stride)
+        value = value_of_text(node, text, value_text)
         # It would be taken for a saved word of which nothing is known, and be one of which nobody knows that it is one.
         demand(not (is_saved(place) and says_nothing(place, value)), f"nothing is said of {text} at {node}")
         found[node][place] = value
     return found
+
+
+def value_of_text(node: str, place: str, fields: Sequence[str]) -> Value:
+    """The value of a place at a node, of its base, least number, stride and steps.
+
+    Raises:
+        VerificationError: it is none.
+    """
+    base, low, stride, steps = fields[0], *map(int, fields[1:])
+    demand(low < WORD and (stride > 0) == (steps > 0), f"the values of {place} at {node} are none")
+    is_plain = base in {"number", "any"}
+    if low >= WORD // 2 and (not is_plain or low + stride * steps >= WORD):
+        low -= WORD
+    most = WORD if is_plain and low >= 0 else WORD // 2
+    demand(low + stride * steps < most, f"the values of {place} at {node} wrap")
+    return Value(base, low, low + stride * steps, stride)
 
 
 def says_nothing(place: Place, value: Value) -> bool:

@@ -183,6 +183,8 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         is_signed = True
     if (opposite(relation), is_signed) in asserted.holding:
         return None
+    if asserted.left is not None and asserted.left == asserted.right and relation in {"!=", "<", ">"}:
+        return None
     left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
     right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
     if left is None or right is None:

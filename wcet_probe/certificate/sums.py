@@ -133,10 +133,16 @@ class Sums:
         symbol = self._code.image.function_at(self._graph.nodes[node][0])
         return symbol.name if symbol else ""
 
-    def _surely_once(self, line: tuple[str, int], *, tests: bool) -> set[str]:
-        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
+    def _surely(self, kind: str, line: tuple[str, int]) -> set[str]:
+        """Nodes each execution of which is one of a branch on the line, of which all count, or one of a point."""
         if any(each.first_line == line[1] for each in hidden_loops(self._asserted, line[0])):
             return set()
+        if kind == "branch":
+            return {node for node in self._nodes_at(line) if self._is_test(self._instructions[node][-1], line)}
+        return self._surely_once(line)
+
+    def _surely_once(self, line: tuple[str, int]) -> set[str]:
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
         nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
         by_function: dict[str, dict[int, list[str]]] = {}
         for node in nodes:
@@ -144,7 +150,7 @@ class Sums:
         found: set[str] = set()
         for everywhere in by_function.values():
             places = everywhere
-            if len(places) > 1 or tests:
+            if len(places) > 1:
                 places = {
                     address: own
                     for address, own in everywhere.items()
@@ -196,7 +202,7 @@ class Sums:
                 line = point_line(self._asserted, fact, name, function)
                 if line is None:
                     return None
-                own = self._surely_once(line, tests=kind == "branch") if weight > 0 else set(self._nodes_at(line))
+                own = self._surely(kind, line) if weight > 0 else set(self._nodes_at(line))
                 if weight < 0 and not own:
                     return None
             for node in own:

@@ -1,7 +1,7 @@
 """Branches that the ways to them have decided: what flags tell there, and ways that are left to exclude."""
 
 from tests.analyzer.ipet.hand_made import at_entries, graph_of
-from wcet_probe.analyzer.ipet.decided_flags import decided_flags
+from wcet_probe.analyzer.ipet.decided_flags import Execution, decided_flags
 from wcet_probe.certificate.machine import Machine
 
 TWICE = """
@@ -18,7 +18,7 @@ NODES = {"f": 0, "between": 4, "again": 6, "last": 8}
 def decided(between, edges, exits):
     """Of a graph without the second branch's way to label 2: flags, and the ways that are left to exclude."""
     code, graph = graph_of(TWICE.format(between=between), NODES, [*edges, ("again", "last")], exits)
-    flags, excluded = decided_flags(code, graph, Machine(code.image), at_entries(code, graph))
+    flags, excluded = decided_flags(Execution(code, graph, Machine(code.image), at_entries(code, graph)))
     return flags, excluded, graph.nodes["last"][0] + 2
 
 

@@ -1,0 +1,42 @@
+"""Which places are equal: what is told of a branch on the way taken, and nothing where the ways differ."""
+
+from tests.analyzer.ipet.hand_made import at_entries, graph_of
+from wcet_probe.analyzer.ipet.decided_flags import Execution
+from wcet_probe.analyzer.ipet.equal_places import equal_places
+from wcet_probe.certificate.machine import Machine
+
+TEXT = """
+    {first}
+    cmp r0, #7
+    bne 1f
+    {between}
+1:  cmp r1, r2
+    beq 2f
+    bx lr
+2:  bx lr
+"""
+NODES = {"f": 0, "between": 6, "again": 8, "label": 14}
+EDGES = (("f", "again"), ("f", "between"), ("between", "again"), ("again", "label"))
+
+
+def equal(first, between):
+    """What is told of a graph without the way on which r1 and r2 differ, and the ways that are left to exclude."""
+    code, graph = graph_of(TEXT.format(first=first, between=between), NODES, EDGES, ["label"])
+    told, excluded = equal_places(Execution(code, graph, Machine(code.image), at_entries(code, graph)), {})
+    return told, {node: [one - graph.nodes["f"][0] for one in ways] for node, ways in excluded.items()}
+
+
+def test_what_is_equal_on_both_ways_is_told_where_it_is_needed_and_where_it_comes_from():
+    told, excluded = equal("mov r2, r1", "mov r3, r1")
+    assert told == {"again": {"r2": "r1"}, "between": {"r2": "r1"}}
+    assert excluded == {}
+
+
+def test_another_pair_may_give_a_pair():
+    told, excluded = equal("mov r2, r1", "mov r1, r2")
+    assert (told["again"], excluded) == ({"r2": "r1"}, {})
+
+
+def test_what_differs_on_one_way_is_left_to_exclude():
+    assert equal("mov r2, r1", "adds r2, #1") == ({}, {"again": [12]})
+    assert equal("nop", "mov r2, r1") == ({}, {"again": [12]})
