@@ -225,9 +225,7 @@ class _Search:
         ]
 
     @staticmethod
-    def _starts(
-        state: State, own: Sequence[tuple[Term | None, int]], fixed: Sequence[Term]
-    ) -> list[_Numbers] | None:
+    def _starts(state: State, own: Sequence[tuple[Term | None, int]], fixed: Sequence[Term]) -> list[_Numbers] | None:
         """All numbers that a round may begin with: own ones and fixed ones; None if they are too many.
 
         Those of the same name, a term and a number, are the same.
