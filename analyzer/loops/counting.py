@@ -25,6 +25,7 @@ from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
+from wcet_probe.analyzer.loops.lost_bits import most_until_lost
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
@@ -164,9 +165,10 @@ class _Counter:
         going = [[self._values.edges[edge] for edge in self._shape.back_edges]]
         going += [self._going_on(at) for at in self._passed]
         for edges in going:
-            most = most_rounds(self._values, self._shape, edges, self._lost)
-            if most is not None:
-                yield Count("<<", 1, 0, (1 << most - 1) - 1, most, None, "bits of words")
+            for moved in (most_rounds, most_until_lost):
+                most = moved(self._values, self._shape, edges, self._lost)
+                if most is not None:
+                    yield Count("<<", 1, 0, (1 << most - 1) - 1, most, None, "bits of words")
 
     def _of_one_of(self, edges: Sequence[EdgeValues]) -> list[Count]:
         """Bounds where each iteration takes one of ``edges``: of a condition that all have, or of several that end.

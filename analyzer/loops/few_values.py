@@ -12,8 +12,9 @@ Words: loop bound, back edges, symbolic variable (docs/explanation/glossary.md).
 
 *Soundness:* a round goes on only if a condition of one of the ways on holds at each block that every round passes, and
 one on the edge back. Symbols of the header, what edges back bring for them, and terms that the loop does not change are
-evaluated by what p-code computes; a condition that hangs on anything else may hold. All values that the entry allows are
-tried, and all edges back whose conditions may hold; if a state comes back there is no bound.
+evaluated by what p-code computes; a condition that hangs on anything else may hold. All values are tried that the entry
+allows or, where these are too many, an edge back, and all edges back whose conditions may hold; if numbers come back
+there is no bound.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _MOST_VALUES = 1024
 """Of one number, and of all of them together at entry."""
 _MOST_STATES = 8192
 
-Numbers = tuple[int, ...]
+_Numbers = tuple[tuple[int, ...], tuple[int, ...]]
+"""Own numbers, and fixed ones."""
 _Conditions = Sequence[tuple[Term, bool]]
 
 
@@ -83,8 +85,9 @@ def most_rounds_of_few(
     *Soundness:* as said of the module.
     """
     search = _Search(values, shape, lost, is_fixed)
-    groups = [ways for ways in passed if ways]
-    found = [search.most(ways) for ways in (*groups, [values.edges[edge] for edge in shape.back_edges])]
+    groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
+    together = search.most(groups)
+    found = [search.most([ways]) for ways in groups] if together is None else [together]
     return min((most for most in found if most is not None), default=None)
 
 
@@ -93,6 +96,7 @@ class _Search:
 
     def __init__(self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool]) -> None:
         self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
+        self._backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
         self._own: Mapping[Term, Location] = {
             symbol: location
@@ -104,25 +108,25 @@ class _Search:
         }
         self._leaves: dict[Term, frozenset[Term] | None] = {}
 
-    def most(self, ways: Sequence[EdgeValues]) -> int | None:
-        """Most executions of the header where each round that goes on takes one of ``ways``."""
-        known = [self._known(one) for one in ways]
-        if not all(known):
-            return None
-        rounds = self._rounds(known)
+    def most(self, groups: Sequence[Sequence[EdgeValues]]) -> int | None:
+        """Most executions of the header where each round that goes on takes one way of each group."""
+        ways = [[self._known(one) for one in group] for group in groups]
+        rounds = self._rounds([group for group in ways if all(group)])
         if rounds is None:
             return None
         each = [self._from(entry, rounds) for entry in self._shape.entry_edges]
+        if None in each or not each or self._shape.loop.header == 0:  # the function begins with it: no edge leads there
+            each = [None if most is None else most + 1 for most in (self._again(back, rounds) for back in self._backs)]
         return None if None in each else max((one for one in each if one is not None), default=None)
 
     def _known(self, edge: EdgeValues) -> _Conditions:
         """The conditions of an edge that can be evaluated."""
         return [(term, holds) for term, holds in edge.conditions if self._leaves_of(term, edge.state) is not None]
 
-    def _rounds(self, ways: Sequence[_Conditions]) -> _Rounds | None:
+    def _rounds(self, ways: Sequence[Sequence[_Conditions]]) -> _Rounds | None:
         """The numbers that conditions hang on, with all that these hang on; None where one hangs on something else."""
-        backs = [self._values.edges[edge] for edge in self._shape.back_edges]
-        wanted = [term for conditions in ways for term, _ in conditions]
+        backs = self._backs
+        wanted = [term for group in ways for conditions in group for term, _ in conditions]
         wanted += [term for back in backs for term, _ in self._known(back)] if len(backs) > 1 else []
         own, fixed = dict[Term, None](), dict[Term, None]()
         brought: dict[Term, list[Term]] = {}
@@ -143,7 +147,7 @@ class _Search:
             _Back(self._known(back) if len(backs) > 1 else (), tuple(brought[symbol][at] for symbol in own))
             for at, back in enumerate(backs)
         ]
-        return _Rounds(tuple(own), tuple(fixed), [ways], each)
+        return _Rounds(tuple(own), tuple(fixed), ways, each)
 
     def _brought(self, back: EdgeValues, symbol: Term) -> Term | None:
         """What an edge back brings for a symbol of the header, if that can be evaluated."""
@@ -183,10 +187,19 @@ class _Search:
 
     def _from(self, entry: Edge, rounds: _Rounds) -> int | None:
         """Most executions of the header if the loop is entered by ``entry``."""
-        starts = self._starts(entry, rounds)
+        state = self._values.edges[entry].state
+        return self._followed(self._starts(state, self._of_entry(entry, rounds), rounds.fixed), rounds)
+
+    def _again(self, back: EdgeValues, rounds: _Rounds) -> int | None:
+        """Most executions of the header from the second one on, if ``back`` led to that."""
+        terms = rounds.back[self._backs.index(back)].terms
+        named = [(term, at) for at, term in enumerate(terms)]
+        return self._followed(self._starts(back.state, named, rounds.fixed), rounds)
+
+    def _followed(self, starts: list[_Numbers] | None, rounds: _Rounds) -> int | None:
         if starts is None:
             return None
-        following: dict[tuple[Numbers, Numbers], list[tuple[Numbers, Numbers]]] = {}
+        following: dict[_Numbers, list[_Numbers]] = {}
         todo = list(dict.fromkeys(starts))
         try:
             while todo:
@@ -200,19 +213,26 @@ class _Search:
             return None
         return _longest(following)
 
-    def _starts(self, entry: Edge, rounds: _Rounds) -> list[tuple[Numbers, Numbers]] | None:
-        """All numbers that the loop may be entered with: own ones and fixed ones; None if they are too many."""
-        state = self._values.edges[entry].state
-        own = [state.read(self._own[symbol]) for symbol in rounds.own]
-        places = [term for term in (*own, *rounds.fixed) if term is not None]
-        if len(places) < len(own) + len(rounds.fixed) or any(state.base(one) is not Base.NUMBER for one in places):
-            return None
-        # What is defined anew on the way in is another number than its term says.
+    def _of_entry(self, entry: Edge, rounds: _Rounds) -> list[tuple[Term | None, int]]:
+        """What ``entry`` brings for each own number, with -1 where it is what its term is for the loop, too."""
+        # What is defined anew on the way in is another number than its term says there.
         killed = self._values.killed.get(entry, frozenset())
-        names = [
-            (term, at if at < len(own) and not killed.isdisjoint(self._terms.symbols(term)) else -1)
-            for at, term in enumerate(places)
+        state = self._values.edges[entry].state
+        terms = [state.read(self._own[symbol]) for symbol in rounds.own]
+        return [
+            (term, -1 if term is not None and killed.isdisjoint(self._terms.symbols(term)) else at)
+            for at, term in enumerate(terms)
         ]
+
+    @staticmethod
+    def _starts(state: State, own: Sequence[tuple[Term | None, int]], fixed: Sequence[Term]) -> list[_Numbers] | None:
+        """All numbers that a round may begin with: own ones and fixed ones; None if they are too many.
+
+        Those of the same name, a term and a number, are the same.
+        """
+        names = [(term, at) for term, at in (*own, *((term, -1) for term in fixed)) if term is not None]
+        if len(names) < len(own) + len(fixed) or any(state.base(term) is not Base.NUMBER for term, _ in names):
+            return None
         distinct = dict.fromkeys(names)
         ranges = [state.value(term) for term, _ in distinct]
         if any(one.size > _MOST_VALUES for one in ranges) or prod(one.size for one in ranges) > _MOST_VALUES:
@@ -224,7 +244,7 @@ class _Search:
             found.append((each[: len(own)], each[len(own) :]))
         return found
 
-    def _next(self, at: tuple[Numbers, Numbers], rounds: _Rounds) -> Iterator[tuple[Numbers, Numbers]]:
+    def _next(self, at: _Numbers, rounds: _Rounds) -> Iterator[_Numbers]:
         """What the numbers may be in the next round; none where there is no next one."""
         own, fixed = at
         known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
@@ -256,7 +276,7 @@ class _Search:
         return found
 
 
-def _longest(following: Mapping[tuple[Numbers, Numbers], Sequence[tuple[Numbers, Numbers]]]) -> int | None:
+def _longest(following: Mapping[_Numbers, Sequence[_Numbers]]) -> int | None:
     """The most states one after another; None where one comes back."""
     waiting = dict.fromkeys(following, 0)
     for targets in following.values():

@@ -165,7 +165,7 @@ def most_rounds(values: Values, shape: LoopShape, edges: Sequence[EdgeValues], l
     *Soundness:* as said of the module. The first iteration goes on only if what an edge knows of symbols of the header
     is true of what the entry brings for them.
     """
-    symbols = _symbols_of_header(values, shape, lost)
+    symbols = symbols_of_header(values, shape, lost)
     tested = _tested_of(symbols, values, edges)
     if not tested:
         return None
@@ -190,7 +190,7 @@ def most_taken(values: Values, shape: LoopShape, ending: Edge, lost: Lost) -> in
     by one of its level, or of a lower one. So by induction the edge is not taken more than n times behind an iteration
     at whose begin a bit of level n is set.
     """
-    symbols = _symbols_of_header(values, shape, lost)
+    symbols = symbols_of_header(values, shape, lost)
     moves = _moves(values, shape, symbols, lost)
     last, others = moves[ending], [onward for back, onward in moves.items() if back != ending]
     tested = _tested_of(symbols, values, [values.edges[ending]])
@@ -209,7 +209,7 @@ def most_taken(values: Values, shape: LoopShape, ending: Edge, lost: Lost) -> in
     return None if None in each else max((one - 1 for one in each if one is not None), default=None)
 
 
-def _symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Term, Location]:
+def symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Term, Location]:
     """The symbols that a loop's header defines and that are not ``lost``, each with a location that holds it there."""
     own = ("phi", (shape.loop.header,))
     return {
@@ -250,7 +250,7 @@ def _zero_bits(spread: Spread, state: State, comparison: tuple[str, bool, Term, 
     """The bits that a comparison tells to be 0."""
     terms, (relation, is_signed, first, second) = state.terms, comparison
     bits, least, most = terms[first].bits, terms.value(first), terms.value(second)
-    if not (_is_word(state, first) and _is_word(state, second)):
+    if not (is_word(state, first) and is_word(state, second)):
         return _NONE
     if relation == "==" and most == 0:
         return _union(spread(first))
@@ -264,7 +264,7 @@ def _zero_bits(spread: Spread, state: State, comparison: tuple[str, bool, Term, 
     return _NONE
 
 
-def _is_word(state: State, term: Term) -> bool:
+def is_word(state: State, term: Term) -> bool:
     """Whether ``term`` speaks of words as they are: nothing that it is made of is known as an offset in the stack.
 
     *Soundness:* of what may be an address or a number nothing is known but truth values, which are those of the words.
@@ -275,7 +275,7 @@ def _is_word(state: State, term: Term) -> bool:
 
 def _has_value(state: State, term: Term) -> bool:
     """Whether what is known of ``term`` is so of the word itself."""
-    return _is_word(state, term) and state.base(term) is Base.NUMBER
+    return is_word(state, term) and state.base(term) is Base.NUMBER
 
 
 def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[Bit, int]:
@@ -327,7 +327,7 @@ class _Iteration:
         """The bits that set the bits of ``location`` on ``edge``."""
         state = self._values.edges[edge].state
         term = state.read(location)
-        if term is None or not _is_word(state, term) or self._values.terms[term].bits > _MOST_BITS:
+        if term is None or not is_word(state, term) or self._values.terms[term].bits > _MOST_BITS:
             return None
         if edge not in self._on_edges:
             passed = self._passed(edge.source)
@@ -370,7 +370,7 @@ class _Iteration:
                 return []
         return [
             Kept(state, lambda one: self._of_join(one, passed, before))(term)
-            if _is_word(state, term) and self._values.terms[term].bits <= _MOST_BITS
+            if is_word(state, term) and self._values.terms[term].bits <= _MOST_BITS
             else None
             for state, term in self._values.meetings(node).get(symbol, ())
         ]
@@ -391,7 +391,7 @@ def _rounds_from(
     from_bit: dict[Bit, int] = {}
     for symbol, location in symbols.items():
         term = state.read(location)
-        if term is None or not _is_word(state, term):
+        if term is None or not is_word(state, term):
             continue
         for place, sources in enumerate(spread(term)):
             for source in sources if (symbol, place) in rounds else ():
@@ -448,7 +448,7 @@ def _known_nonzero(values: Values, state: State, spread: Spread, wanted: Mapping
     """Sets of bits one of which is set at least: those of terms that are not 0."""
     leaves = {bit[0] for bit in wanted if bit != _ONE}
     for term in dict.fromkeys((*state.known, *sorted(leaves))):
-        if state.terms[term].bits > _MOST_BITS or not _is_word(state, term):
+        if state.terms[term].bits > _MOST_BITS or not is_word(state, term):
             continue
         if (_has_value(state, term) and 0 not in state.value(term)) or (
             term in leaves and _stays_nonzero(values, term)

@@ -1,4 +1,4 @@
-"""What floating-point instructions do to registers: loads, stores and moves copy bits, of all others results are unknown.
+"""What floating-point instructions do to registers: loads, stores and moves copy bits, other results are unknown.
 
 Compilers keep integers and addresses in registers of floating point where core registers are short. A move there and
 back is an exact copy, of words on Arm, of double words on PowerPC:
@@ -10,7 +10,8 @@ On Arm, SLEIGH pushes single registers in the reverse order, forgets the accesse
 the process at one of 31, masks 16 bits of what is moved to half of a double register, and leaves the results of some
 instructions out or elsewhere. So here all that an instruction does is told by its encoding (ARM DDI 0406C, A7.5 to
 A7.8; of ARMv8 DDI 0487, F1), and by words: a double register is its two halves, so that no two of them overlap.
-Conditions and the status stay SLEIGH's. On PowerPC an ``lfs`` or ``stfs`` converts, and is no copy (Programming Environments Manual, MPCFPE32B, 3.1 and 4.2.4).
+Conditions and the status stay SLEIGH's. On PowerPC an ``lfs`` or ``stfs`` converts, and is no copy (Programming
+Environments Manual, MPCFPE32B, 3.1 and 4.2.4).
 
 Words: lifting, P-code, varnode (docs/explanation/glossary.md).
 

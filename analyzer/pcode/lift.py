@@ -281,7 +281,7 @@ def _name(opcode: pypcode.OpCode) -> str:
 
 
 _REGISTERS: dict[tuple[str, Isa], tuple[Mapping[str, Varnode], frozenset[int], frozenset[int]]] = {}
-"""`Lifter.registers`, `Lifter.float_bytes` and `Lifter.float_status` by language: the same objects for all code, by which others remember."""
+"""`Lifter.registers`, `float_bytes` and `float_status` by language: the same for all code, by which others remember."""
 
 
 def _registers(context: pypcode.Context, isa: Isa) -> tuple[Mapping[str, Varnode], frozenset[int], frozenset[int]]:

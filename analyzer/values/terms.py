@@ -159,9 +159,7 @@ class Terms(TermTable):
                 return first
             case "INT_ZEXT" | "SUBPIECE" if node.bits == bits and not constant:
                 return first
-            case "SUBPIECE" if constant == 0 and node.opcode == "INT_ZEXT" and self._argument_bits(first) == bits:
-                return self.operands(first)[0]
-            case "SUBPIECE" if node.opcode == "PIECE" and (part := self._piece(first, constant, bits)) is not None:
+            case "SUBPIECE" if (part := self._part(first, constant, bits)) is not None:
                 return part
             case "INT_ADD" | "INT_SUB" | "INT_MULT" | "INT_2COMP" | "INT_LEFT":
                 return self._arithmetic(opcode, arguments, bits)
@@ -181,13 +179,18 @@ class Terms(TermTable):
                 return self._equality(opcode, first, second, bits)
         return self._plain(opcode, arguments, bits)
 
-    def _piece(self, whole: Term, skipped: int | None, bits: int) -> Term | None:
-        """The one of two pieces that is all of ``bits`` behind the lowest ``skipped`` bytes, if one is."""
-        high, low = self.operands(whole)
+    def _part(self, whole: Term, skipped: int | None, bits: int) -> Term | None:
+        """What ``whole`` was extended or put together from, if that is all of ``bits`` behind ``skipped`` bytes."""
+        opcode, operands = self._nodes[whole].opcode, self.operands(whole)
+        if opcode == "INT_ZEXT":
+            return operands[0] if (skipped, bits) == (0, self._argument_bits(whole)) else None
+        if opcode != "PIECE" or skipped is None:
+            return None
+        high, low = operands
         low_bits = self._nodes[low].bits
         if (skipped, bits) == (0, low_bits):
             return low
-        return high if skipped is not None and (8 * skipped, bits) == (low_bits, self._nodes[high].bits) else None
+        return high if (8 * skipped, bits) == (low_bits, self._nodes[high].bits) else None
 
     def _argument_bits(self, term: Term) -> int:
         return self._nodes[self.operands(term)[0]].bits
