@@ -45,6 +45,7 @@ class SourceIndex:
     files: Mapping[str, SourceFile]
     macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
+    _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
         """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
@@ -100,10 +101,14 @@ class SourceIndex:
 
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
-        around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
-        heads = [loop for loop in around if line in loop.header_lines]
-        least = min((loop.last_line - loop.first_line for loop in around), default=0)
-        return heads or [loop for loop in around if loop.last_line - loop.first_line == least]
+        found = self._at.get((file, line))
+        if found is None:
+            around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
+            heads = [loop for loop in around if line in loop.header_lines]
+            least = min((loop.last_line - loop.first_line for loop in around), default=0)
+            found = heads or [loop for loop in around if loop.last_line - loop.first_line == least]
+            self._at[file, line] = found
+        return found
 
 
 @dataclass(frozen=True, slots=True)
