@@ -22,9 +22,9 @@ def shared():
     core = load_target("cortex-m4")
     document, binary = document_of(guest_of(assembler(SHARED, core), core))
     rows = document["bound"]["graph"]["blocks"]
-    (twice,) = [
-        two for one in rows if len(two := [other for other in rows if other["address"] == one["address"]]) > 1
-    ][::2]
+    (twice,) = [two for one in rows if len(two := [other for other in rows if other["address"] == one["address"]]) > 1][
+        ::2
+    ]
     return document, binary, twice
 
 
