@@ -56,6 +56,10 @@ class EmulationError(WcetProbeError):
     """The engine failed, or the guest made an access that its memory map does not allow."""
 
 
+class UnknownOperationError(EmulationError):
+    """The second engine does not know an operation of the code: floating point, a system instruction."""
+
+
 class StrayAccessError(EmulationError):
     """The guest accessed memory that is none of its own.
 

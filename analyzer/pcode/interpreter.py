@@ -23,7 +23,7 @@ from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, Semantics, UndefinedResultError, operation, signed
 from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
-from wcet_probe.errors import EmulationError
+from wcet_probe.errors import EmulationError, UnknownOperationError
 from wcet_probe.model.target import Isa
 
 
@@ -101,8 +101,9 @@ def interpret_call(
             value.
 
     Raises:
-        EmulationError: an access outside the regions or a store to a read-only one, an operation that is not known
-            (floating point, system instructions), a change of instruction set, or more than ``step_limit`` steps.
+        EmulationError: an access outside the regions or a store to a read-only one, a change of instruction set, or
+            more than ``step_limit`` steps.
+        UnknownOperationError: an operation that is not known (floating point, system instructions).
         DecodeError: what is to be executed cannot be lifted.
     """
     machine = _Machine(lifter, memory)
@@ -265,9 +266,9 @@ class _Machine:
             )
 
     def _refuse(self, name: str) -> None:
-        raise EmulationError(
+        raise UnknownOperationError(
             f"the p-code interpreter does not know {name} of the instruction at {self.pc:#010x}: "
-            "measure code without floating point and system instructions."
+            "leave out --cross-check, or measure code without floating point and system instructions."
         )
 
     def _reader(self, varnode: Varnode) -> Callable[[], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from wcet_probe.build.toolchain import find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.catalog.own_allocator import read_own_name
 from wcet_probe.cli.app import main
-from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.errors import ExitCode, UnknownOperationError, UsageError
 from wcet_probe.model.report import Verdict
 from wcet_probe.model.scenario import OperationKind
 
@@ -251,6 +252,26 @@ def test_a_structure_by_value_is_passed_as_the_abi_says(target, tmp_path):
 def test_a_call_that_needs_no_more_than_its_argument_is_the_allocators_own(tmp_path):
     allocator = load_allocator(f"{folder(tmp_path, 'lazily, from an array whose size is compiled')}/")
     assert (allocator.entry_points["malloc"], allocator.entry_points["free"]) == ("cs_get", "cs_put")
+
+
+def test_an_allocator_that_masks_interrupts_is_observed_and_not_repeated(tmp_path):
+    """As kernels do it: the mask is read, which the second engine does not know."""
+    way = "lazily, from an array whose size is compiled"
+    masks = """
+static unsigned masked(void) { unsigned p; __asm volatile("mrs %0, primask\\n cpsid i" : "=r"(p)); return p; }
+static void restored(unsigned was) { __asm volatile("msr primask, %0" :: "r"(was) : "memory"); }
+"""
+    code, call = WAYS[way]
+    taken = "unsigned was = masked(); void *p = n > 32 ? 0 : cells_get(&all); restored(was); return p;"
+    code = code.replace("return n > 32 ? 0 : cells_get(&all);", taken)
+    (tmp_path / "cells.c").write_text(CELLS + masks + code, "utf-8")
+    (tmp_path / "manifest.toml").write_text(HEAD + "[call]\n" + call, "utf-8")
+    report = observe(request(f"{tmp_path}/", "worst-alloc"))
+    assert report.verdict is Verdict.BOUNDED
+    assert report.cross_check is None
+    assert "which does not know system and floating-point instructions" in report.no_cross_check
+    with pytest.raises(UnknownOperationError, match="leave out --cross-check"):
+        observe(replace(request(f"{tmp_path}/", "worst-alloc"), cross_check=True))
 
 
 def test_objects_and_archives_are_linked_as_they_are(tmp_path):

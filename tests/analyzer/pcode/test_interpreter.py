@@ -21,7 +21,7 @@ from unicorn import arm_const, ppc_const
 from wcet_probe.analyzer.pcode.interpreter import DataAccess, Interpretation, interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.pcode.semantics import operation, signed
-from wcet_probe.errors import DecodeError, EmulationError
+from wcet_probe.errors import DecodeError, EmulationError, UnknownOperationError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
 
@@ -384,7 +384,7 @@ def test_change_of_instruction_set():
     ],
 )
 def test_unknown_operations_are_named(run, word, name):
-    with pytest.raises(EmulationError, match=f"does not know {name} of the instruction at 0x00001000"):
+    with pytest.raises(UnknownOperationError, match=f"does not know {name} of the instruction at 0x00001000"):
         run(word)
 
 
