@@ -166,6 +166,9 @@ def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
     if lemmas:
         words = [f"{_told(one)[0]} ({numbers[one['id'], one['statement']]})" for one in lemmas]
         yield Paragraph(f"Lemmas under which facts are proved by induction: {', '.join(words)}.")
+    if bound.get("module"):
+        carried = ", ".join(one["where"] for one in bound["module"]["facts"])
+        yield Paragraph(f"By the module certificate in the result, a check against the binary can prove {carried}.")
 
 
 def _loops(loops: Sequence[Json], *, full: bool) -> Iterator[Block]:

@@ -90,8 +90,9 @@ def _follows(address: Address, residues: int | None) -> bool:
         return False
     if implies(residue_of(address.number), address.alignment):
         return True
-    is_known = residues is not None and address.alignment.modulus <= MODULUS
-    return is_known and residues & ~of_class(address.alignment) == 0
+    if residues is None or address.alignment.modulus > MODULUS:
+        return False
+    return residues & ~of_class(address.alignment) == 0
 
 
 def asserted_proofs(section: Mapping[str, Any], asserted: Asserted) -> list[str]:

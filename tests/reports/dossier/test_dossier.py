@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from tests.certificate.forgeries import sealed
 from tests.results import result as real_result
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier.blocks import Blank, Code, KeyValues, Paragraph, Section, Table
@@ -265,6 +266,14 @@ def test_facts_and_lemmas_stand_with_their_numbers():
     for one in found["bound"]["assumptions"]:
         kind, _, where = one["id"].partition(" ")
         assert kind not in {"fact", "lemma"} or where in words
+
+
+def test_that_a_result_carries_a_module_certificate_is_told():
+    found = result("kingsley")
+    assert "module certificate" not in "\n".join(texts(section(build_dossier([found]), "Flow facts")))
+    found["bound"]["module"] = {"facts": [{"where": "kingsley/facts.toml:28", "accesses": 6}]}
+    words = "\n".join(texts(section(build_dossier([sealed(found)]), "Flow facts")))
+    assert "a check against the binary can prove kingsley/facts.toml:28" in words
 
 
 def test_a_loop_in_several_contexts_stands_once():
