@@ -17,9 +17,8 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of, parameters_of
-from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.check import OK, OPEN, Binary, Finding
-from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
 from wcet_probe.certificate.flags import Flags, flags_of
 from wcet_probe.certificate.hashes import check_hashes
