@@ -154,8 +154,7 @@ def check_caches(
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
     _check_registers(caches, code.image)
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
-    caches.check_must(annotations)
-    caches.check_modified(annotations)
+    caches.check_contents(annotations)
     if target.dcache is not None or target.unaligned:
         used |= {f"fact {fact.where}" for fact in asserted.facts}
         used |= {"stack-alignment"} if tracer.rests_on_stack else set()
