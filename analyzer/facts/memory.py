@@ -22,9 +22,9 @@ from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol
-from wcet_probe.certificate.cached import PointerFact as ToldPointer
 from wcet_probe.certificate.cached import pointers_of
 from wcet_probe.certificate.names import Objects as AssertedObjects
+from wcet_probe.certificate.names import PointerFact as ToldPointer
 from wcet_probe.certificate.names import Pointers as AssertedPointers
 from wcet_probe.certificate.numbers import Value, number
 from wcet_probe.certificate.state import STATIC
@@ -164,6 +164,7 @@ def asserted_pointers(
             tuple(evaluate(one, parameters) for one in (fact.multiple_of, fact.remainder) if one is not None),
             fact.symbol,
             None if counted is None else AssertedObjects(counted.where, counted.lines, counted.lines_per_set),
+            fact.where,
         )
         for fact in facts.pointers
         for counted in (_objects(fact, parameters),)

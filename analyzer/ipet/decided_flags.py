@@ -14,11 +14,11 @@ from types import MappingProxyType
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.equalities import Equalities, beginning
-from wcet_probe.certificate.flags import Flags, known_flags
+from wcet_probe.certificate.flags import Flags, ranges_of
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import Value, join
 from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.state import Comparison, Place
+from wcet_probe.certificate.state import Comparison, Place, State
 
 _MOST_VISITS = 8
 
@@ -129,3 +129,14 @@ def _common(one: Mapping[str, Comparison], other: Mapping[str, Comparison], *, i
 
 def _differ(one: Comparison, other: Comparison) -> bool:
     return (one.left_value, one.right_value, one.holding) != (other.left_value, other.right_value, other.holding)
+
+
+def known_flags(state: State) -> dict[str, Comparison]:
+    """What flags tell in ``state``, of numbers, with what is known of these by now."""
+    found: dict[str, Comparison] = {}
+    for name, own in state.flags.items():
+        left, right = (ranges_of(state, *one)[-1] for one in ((own.left, own.left_value), (own.right, own.right_value)))
+        if name != "count" and all(one.is_number and one.low >= 0 for one in (left, right)):
+            unnamed = own._replace(left=object(), right=object(), difference=None)
+            found[name] = unnamed._replace(left_value=left, right_value=right)
+    return found

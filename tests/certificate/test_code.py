@@ -339,9 +339,9 @@ def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes()
     loops = [LoopRecord(name, name, int(most), entering.split(), [*back.split(), "more"])]
     invariants = invariants_of(records)
     covered = Covered(code, forged, invariants, cover(code, forged, invariants, {}))
-    found = Sums(covered, loops, Asserted(), {}).loops[name]
-    assert 3 in {line for _, line in found.lines}
-    assert not {4, 5, 6} & {line for _, line in found.lines}
+    found = Sums(covered, loops, Asserted(), {}).lines[name]
+    assert 3 in {line for _, line in found}
+    assert not {4, 5, 6} & {line for _, line in found}
 
 
 FLAGS = """

@@ -15,7 +15,7 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import Congruence, shifted
 from wcet_probe.certificate.coverage import Code, Coverage, cover
-from wcet_probe.certificate.names import Names, Pointers
+from wcet_probe.certificate.names import Names, PointerFact, Pointers
 from wcet_probe.certificate.numbers import TOP, number
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.symbols import Tracer
@@ -240,6 +240,6 @@ def test_facts_do_not_speak_of_a_number_that_the_last_instruction_made_small():
     }
     coverage = cover(code, graph, invariants, {})
     assert isinstance(coverage, Coverage)
-    traced = Tracer(code, graph, invariants, coverage, Names({}, {}, Pointers(most=8))).trace("f")
+    traced = Tracer(code, graph, invariants, coverage, Names({}, {}, Pointers((PointerFact((), (8,)),)))).trace("f")
     (state,) = traced.leaving["f>loop"]
     assert traced.alignments[state.read("r1").base] == Congruence(1, 0)

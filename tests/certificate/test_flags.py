@@ -7,10 +7,11 @@ import pytest
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_code import document_of, not_checked
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.ipet.decided_flags import known_flags
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import powerpc
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.flags import known_flags, lacking
+from wcet_probe.certificate.flags import lacking
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.numbers import TOP, constant, number
 from wcet_probe.certificate.state import Comparison, State

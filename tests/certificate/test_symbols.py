@@ -19,7 +19,7 @@ from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.congruences import BELIEVED, Congruence, either
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.names import Claim, Names, Pointers
+from wcet_probe.certificate.names import Claim, Names, PointerFact, Pointers
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import State
@@ -47,7 +47,7 @@ def traced(body, core="cortex-m7", *, of_r0=ANY):
     known = {**entry, registers[0]: of_r0, registers[1]: TOP, pointer: entry[pointer]}
     homes = {f"s{number}": ("at", NODE, Congruence(1, 0)) for number in registers}
     claims = {register: Claim(f"s{number}", 0) for number, register in registers.items()}
-    pointers = Pointers(most=8, divisor=lambda _: 8)
+    pointers = Pointers((PointerFact((), (8,)),))
     tracer = Tracer(code, graph, {NODE: known}, coverage, Names({NODE: claims}, homes, pointers))
     return tracer, tracer.trace(NODE)
 

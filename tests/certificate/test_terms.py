@@ -14,11 +14,10 @@ from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.annotations import annotations_of
-from wcet_probe.certificate.cached import class_of_fact
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.computations import kept
-from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, Congruence, difference, shifted
-from wcet_probe.certificate.names import Names, Passage, Pointers
+from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, Congruence, class_of_fact, difference, shifted
+from wcet_probe.certificate.names import Names, Passage, PointerFact, Pointers
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, number
 from wcet_probe.certificate.records import read_records
 from wcet_probe.certificate.state import State
@@ -138,7 +137,7 @@ def test_the_remainder_of_a_fact_holds_of_a_number_alone():
 
 def test_of_a_constant_no_fact_is_believed_whatever_a_certificate_leaves_out():
     """Else the invariant that tells the number would be dropped, and the fact speak of it."""
-    names = Names({"f": {}}, {"s1": ("at", "g", BELIEVED)}, Pointers(has_remainders=True))
+    names = Names({"f": {}}, {"s1": ("at", "g", BELIEVED)}, Pointers((PointerFact((), (8, 4)),)))
     tracer = SimpleNamespace(names=names, _graph=SimpleNamespace(entry="f"))
     constants = Passage(frozenset({"s1"}), {}, {"s1": constant(0x20000000)})
     with pytest.raises(VerificationError, match="a constant wherever it begins"):

@@ -138,7 +138,7 @@ class AssertedLoops:
         Where it has code of another as well that is not within that one, the one that is told of may be unrolled in it.
         Where it only has code of lines that loops within share, of a macro or on one line, it may be one of these.
         """
-        lines = self.sums.loops[header].lines
+        lines = self.sums.lines[header]
         demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
         found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(self.asserted, line))
         others = [each for each in found if not is_within(self.asserted, each, extent)]

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from wcet_probe.certificate.annotations import Annotations, annotations_of
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of
-from wcet_probe.certificate.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.counted import Counting
 from wcet_probe.certificate.coverage import Code, Coverage
 from wcet_probe.certificate.loops import value_of
 from wcet_probe.certificate.misses import DATA, ENTER, Caches, LinearConstraint, Needed, caches_of, limits_of, paying
-from wcet_probe.certificate.names import Objects, Pointers, Traced
+from wcet_probe.certificate.names import Objects, PointerFact, Pointers, Traced
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Graph, LoopRecord, Records, demand, loops_of
 from wcet_probe.certificate.state import Place
@@ -81,10 +79,7 @@ class Cached:
 
 
 def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) -> Pointers:
-    """What facts about pointers say of addresses.
-
-    A fact that names functions speaks of the code of their lines, and one without of all other code.
-    """
+    """What facts about pointers say of addresses."""
     facts = [
         PointerFact(
             tuple(map(str, fact.content.get("functions") or ())),
@@ -94,11 +89,11 @@ def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) ->
             ),
             fact.expression("symbol"),
             _objects(fact, parameters),
+            fact.where,
         )
         for fact in asserted.of("pointer")
     ]
-    found = pointers_of(facts, image, asserted.sources or {})
-    return replace(found, where=tuple(fact.where for fact in asserted.of("pointer")))
+    return pointers_of(facts, image, asserted.sources or {})
 
 
 def _objects(fact: Fact, parameters: Mapping[str, int]) -> Objects | None:
@@ -108,79 +103,11 @@ def _objects(fact: Fact, parameters: Mapping[str, int]) -> Objects | None:
     return Objects(fact.where, value_of(lines, parameters), value_of(per_set, parameters))
 
 
-class PointerFact(NamedTuple):
-    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to; lines.
-
-    If lines are counted, these are all of the accesses that it speaks of and whose line nothing else tells.
-    """
-
-    functions: tuple[str, ...]
-    numbers: tuple[int, ...]
-    symbol: str | None
-    objects: Objects | None = None
-
-
 def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
-    """What ``facts`` say of addresses; ``sources`` tell the lines of the functions that they name."""
-    lines = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
-    if any(one is None for one in lines.values()):
-        return Pointers()
-    asserted = [
-        (_lines_in(image, [one for one in map(lines.get, fact.functions) if one]), fact)
-        for fact in facts
-        if fact.functions
-    ]
-    others = [fact for fact in facts if not fact.functions]
-    elsewhere = [power_of_two(fact.numbers) for fact in others]
-
-    def divisor(address: int) -> int:
-        named = [power_of_two(fact.numbers) for is_in, fact in asserted if is_in(address)]
-        return min(named or elsewhere, default=1)
-
-    def within(address: int) -> tuple[int, int] | None:
-        extents = (_extent(image, fact.symbol) for is_in, fact in asserted if is_in(address))
-        return next((extent for extent in extents if extent), None)
-
-    def objects(address: int) -> Objects | None:
-        found = [fact for is_in, fact in asserted if is_in(address)] or others
-        return found[0].objects if len(found) == 1 else None
-
-    def class_at(address: int) -> Congruence:
-        found = [fact for is_in, fact in asserted if is_in(address)] or others
-        return class_of_fact(found[0].numbers) if len(found) == 1 else UNALIGNED
-
-    most = max((power_of_two(fact.numbers) for fact in facts), default=1)
-    has_remainders = any(class_of_fact(fact.numbers).residue for fact in facts)
-    return Pointers(most, divisor, class_at, has_remainders, within, objects)
-
-
-def class_of_fact(numbers: Sequence[int]) -> Congruence:
-    """The class that a fact tells by a divisor and a remainder."""
-    multiple_of, *remainder = numbers
-    modulus = power_of_two((multiple_of,))
-    return Congruence(modulus, sum(remainder) % modulus)
-
-
-def _extent(image: Image, name: str | None) -> tuple[int, int] | None:
-    symbol = image.symbols.get(name) if name is not None else None
-    return (symbol.address, symbol.address + symbol.size_bytes) if symbol is not None and symbol.size_bytes else None
-
-
-def power_of_two(numbers: Iterable[int]) -> int:
-    """The greatest power of two up to 4,096 that divides all of ``numbers``, but for zeros."""
-    return min((number & -number for number in numbers if number), default=1 << 12)
-
-
-def _lines_in(image: Image, lines: Collection[tuple[str, int, int]]) -> Callable[[int], bool]:
-    """Whether the instruction at an address is of some lines of a file."""
-
-    def is_in(address: int) -> bool:
-        found = image.lines.find(address)
-        return found is not None and any(
-            file == found[0] and first <= found[1] <= last for file, first, last in lines
-        )  # fmt: skip
-
-    return is_in
+    """What ``facts`` say of addresses; nothing if ``sources`` do not tell the lines of a function that they name."""
+    found = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
+    lines = {name: one for name, one in found.items() if one is not None}
+    return Pointers(tuple(facts), image, lines) if len(lines) == len(found) else Pointers()
 
 
 def no_crossing(image: Image, statement: str | None, used: set[str]) -> Callable[[int], bool]:
@@ -229,10 +156,9 @@ def check_caches(
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))
     _check_registers(caches, code.image)
     _check_names(caches, annotations, {name: int(cost) for name, cost in records["event"]})
-    caches.check_must(annotations)
-    caches.check_modified(annotations)
+    caches.check_contents(annotations)
     if target.dcache is not None or target.unaligned:
-        used |= {f"fact {where}" for where in asserted.where}
+        used |= {f"fact {fact.where}" for fact in asserted.facts}
         used |= {"stack-alignment"} if tracer.rests_on_stack else set()
     limits = limits_of(records)
     needed = {node: caches.needed(node, annotations) for node in graph.nodes}

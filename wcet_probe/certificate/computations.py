@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import WORD, Value, constant, unsigned
-from wcet_probe.certificate.operands import ALIASES, ALWAYS, COMPUTES, NUMBER
+from wcet_probe.certificate.operands import NUMBER, Computation, computation
 from wcet_probe.certificate.state import Place, State
 from wcet_probe.certificate.terms import Terms, is_named, text_of
-from wcet_probe.model.instruction import Instruction, Shift
+from wcet_probe.model.instruction import Instruction
 
 _SUMS = {"add": (1, 1), "sub": (1, -1), "rsb": (-1, 1), "subf": (-1, 1)}
 _SHIFTS = {"lsl": "lsl", "lsr": "lsr", "asr": "asr", "slwi": "lsl", "srwi": "lsr", "srawi": "asr"}
@@ -48,29 +47,6 @@ def kept(instruction: Instruction, place: Place, before: State, numbers: State) 
     name, operands, *_ = found
     mask, value = mask_of(name, operands[1:]), before.read(operands[0])
     return value if mask is not None and is_named(value) and _keeps(numbers.read(operands[0]), mask) else None
-
-
-class Computation(NamedTuple):
-    """What an instruction computes: its name, its operands, and how the last of them is shifted, and how far."""
-
-    name: str
-    operands: list[str]
-    shift: str
-    bits: int
-
-
-def computation(instruction: Instruction, place: Place) -> Computation | None:
-    """What is computed, if it is on registers and constants alone."""
-    found = COMPUTES.fullmatch(instruction.text)
-    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
-    if found is None or not is_plain or place not in instruction.writes:
-        return None
-    operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
-    if operands[0] != place:
-        return None
-    if operands[0] not in instruction.reads or len(operands) > 2:
-        del operands[0]
-    return Computation(found[1], operands, found[3] or Shift.LSL.value, int(found[4] or "0", 0)) if operands else None
 
 
 def _linear(terms: Terms, found: Computation, values: Sequence[Value | None]) -> Value | None:

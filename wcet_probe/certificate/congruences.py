@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from wcet_probe.certificate.numbers import Value
@@ -78,3 +79,15 @@ def total(one: Congruence, other: Congruence) -> Congruence:
 def negative(known: Congruence) -> Congruence:
     """The class of a number that is negated."""
     return difference(Congruence(MOST_MODULUS, 0), known)
+
+
+def class_of_fact(numbers: Sequence[int]) -> Congruence:
+    """The class that a fact tells by a divisor and a remainder."""
+    multiple_of, *remainder = numbers
+    modulus = power_of_two((multiple_of,))
+    return Congruence(modulus, sum(remainder) % modulus)
+
+
+def power_of_two(numbers: Iterable[int]) -> int:
+    """The greatest power of two up to 4,096 that divides all of ``numbers``, but for zeros."""
+    return min((number & -number for number in numbers if number), default=MOST_MODULUS)

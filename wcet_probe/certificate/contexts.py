@@ -73,7 +73,7 @@ class Returns:
         image: Image,
         stack_pointer: str,
     ) -> None:
-        self._graph, self._code, self._stack_pointer = graph, code, stack_pointer
+        self._graph, self._code = graph, code
         self._holds, self._first = keeps_contexts(graph, code, image), context_of(graph.entry)
         self._instructions = {one.address: one for own in code.values() for one in own}
         starts = {symbol.address for symbol in image.symbols.values() if symbol.is_function}

@@ -28,69 +28,59 @@ def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
         covered: the graph.
         loop: one of its loops.
     """
-    header, taken, invariants = loop.header, covered.coverage.taken, covered.invariants
-    known = invariants[header]
+    taken, known = covered.coverage.taken, State(dict(covered.invariants[loop.header]))
     going_back = [taken[name] for name in loop.back if name in taken]
+    first = [taken[name] for name in loop.entering if name in taken]
+    if not going_back:
+        return 1
     limits = {
         place: reduce(join, (state.read(place) for state in going_back))
-        for place in (dict.fromkeys((*known, *covered.code.isa.REGISTERS)) if going_back else ())
-        if _at(known, place).is_plain and not _at(known, place).is_constant
+        for place in dict.fromkeys((*known.values, *covered.code.isa.REGISTERS))
     }
-    counters = {place: _at(known, place) for place, value in limits.items() if _is_limited(value)}
-    counters |= {place: value for place, value in known.items() if _is_limited(value) and not value.is_constant}
-    if going_back and not counters:
-        return None
-    inside = natural_loop(header, loop.back, covered.arriving)
-    bases = {
-        node: {place: value for place, value in invariants[node].items() if value.base == "stack"} for node in inside
-    }
-
-    def ends_of(counters: Mapping[Place, Value]) -> list[State] | None:
-        """What holds where a round ends, with what ``counters`` held where it began as bases."""
-        start = {**known, **{place: Value(_name(place, value), 0, 0, 0) for place, value in counters.items()}}
-        machine = covered.machine()
-        found = follow(covered, machine, header, State(start), inside, bases, stop=header)
-        is_followed = machine.found_escape <= covered.coverage.escapes
-        return [found[name] for name in loop.back if name in found] if is_followed else None
-
-    first = [taken[name] for name in loop.entering if name in taken]
-    is_first = header == covered.graph.entry or not first
-
-    def count_of(counters: Mapping[Place, Value], ends: Sequence[State]) -> int | None:
-        counts = []
-        for place, value in counters.items():
-            initial = value if is_first else reduce(join, (state.read(place) for state in first))
-            counts.append(_rounds(place, value, _moved_into(initial, value), ends))
-            counts.append(_times_back(place, value, limits.get(place, TOP), ends))
-        return min((count for count in counts if count is not None), default=None)
-
-    ends = ends_of(counters)
-    if not ends:
-        return None if ends is None else 1
-    count = count_of(counters, ends)
-    changed = {
+    here = {place: known.read(place) for place in limits}
+    counters = {
         place: value
-        for place, value in counters.items()
-        if any(state.read(place) != Value(_name(place, value), 0, 0, 0) for state in ends)
+        for place, value in here.items()
+        if value.is_plain and not value.is_constant and (_is_limited(value) or _is_limited(limits[place]))
     }
-    if count is not None or len(changed) == len(counters):
-        return count
-    # A step that no round changes is a number of its range rather than a base that nothing can be added to.
-    again = ends_of(changed)
-    return count_of(changed, again) if again else None
+    while counters:
+        ends = _ends(covered, loop, counters)
+        if not ends:
+            return None if ends is None else 1
+        counts: list[int | None] = []
+        for place, value in counters.items():
+            is_first = loop.header == covered.graph.entry or not first
+            initial = value if is_first else reduce(join, (state.read(place) for state in first))
+            counts.append(_executions(place, value, _moved_into(initial, value), limits[place], ends))
+        if any(count is not None for count in counts):
+            return min(count for count in counts if count is not None)
+        # A step that no round changes is a number of its range rather than a base that nothing can be added to.
+        changed = {p: one for p, one in counters.items() if any(state.read(p) != _base(p, one) for state in ends)}
+        counters = changed if len(changed) < len(counters) else {}
+    return None
 
 
-def _at(known: Mapping[Place, Value], place: Place) -> Value:
-    return known.get(place, TOP if isinstance(place, str) else ANY)
+def _ends(covered: Covered, loop: LoopRecord, counters: Mapping[Place, Value]) -> list[State] | None:
+    """What holds where a round ends, with what ``counters`` held where it began as bases; None where nobody knows."""
+    inside, machine = natural_loop(loop.header, loop.back, covered.arriving), covered.machine()
+    bases = {
+        node: {place: value for place, value in covered.invariants[node].items() if value.base == "stack"}
+        for node in inside
+    }
+    start = State({**covered.invariants[loop.header], **{place: _base(place, one) for place, one in counters.items()}})
+    found = follow(covered, machine, loop.header, start, inside, bases, stop=loop.header)
+    if machine.found_escape > covered.coverage.escapes:
+        return None
+    return [found[name] for name in loop.back if name in found]
 
 
 def _is_limited(value: Value) -> bool:
     return value.is_plain and value not in {ANY, TOP}
 
 
-def _name(place: Place, value: Value) -> str:
-    """The base that stands for what ``place`` held where a round began: ``value``."""
-    return f"{TAINTED if value.may_be_stack else '@'}{place}"
+def _base(place: Place, value: Value) -> Value:
+    """What stands for what ``place`` held where a round began: ``value``."""
+    return Value(f"{TAINTED if value.may_be_stack else '@'}{place}", 0, 0, 0)
 
 
 def _moved_into(initial: Value, at_header: Value) -> Value:
@@ -102,32 +92,34 @@ def _moved_into(initial: Value, at_header: Value) -> Value:
     return at_header
 
 
-def _times_back(place: Place, at_header: Value, going_back: Value, ends: Sequence[State]) -> int | None:
-    """Most executions of the header where the counter is held in a range on each back edge."""
+def _executions(place: Place, at_header: Value, initial: Value, going_back: Value, ends: Sequence[State]) -> int | None:
+    """Most executions of the header by a counter; None where it shows none.
+
+    Args:
+        place: of the counter.
+        at_header: what it is known to be there.
+        initial: what it begins with.
+        going_back: what it is known to be on back edges.
+        ends: what holds where a round ends.
+    """
     values = [state.read(place) for state in ends]
-    if not going_back.is_plain or not all(value.base == _name(place, at_header) for value in values):
-        return None
-    least, most = min(value.low for value in values), max(value.high for value in values)
-    low, high = going_back.low, going_back.high
-    if least >= 1 and high + most - WORD < low:
-        return (high - low) // least + 2
-    if most <= -1 and low + least + WORD > high:
-        return (high - low) // -most + 2
+    name = _base(place, at_header).base
+    if all(value.base == name for value in values):
+        least, most = min(value.low for value in values), max(value.high for value in values)
+        # On the back edges it may be in a range that it does not begin in: then the header is executed once before.
+        steps = _steps(at_header, initial, least, most), _steps(going_back, going_back, least, most)
+        return min((more + count for more, count in enumerate(steps, 1) if count is not None), default=None)
+    if at_header.low >= 1 and all(value.base.startswith(f"{name}>") for value in values):
+        bits = min(int(value.base.rpartition(">")[2]) for value in values)
+        return (min(at_header.high, initial.high).bit_length() - 1) // bits + 1
     return None
 
 
-def _rounds(place: Place, at_header: Value, initial: Value, ends: Sequence[State]) -> int | None:
-    values = [state.read(place) for state in ends]
-    name = _name(place, at_header)
-    low, high = at_header.low, at_header.high
-    if all(value.base == name for value in values):
-        least, most = min(value.low for value in values), max(value.high for value in values)
-        if least >= 1 and high + most - WORD < low:
-            return max(0, high - max(low, initial.low)) // least + 1
-        if most <= -1 and low + least + WORD > high:
-            return max(0, min(high, initial.high) - low) // -most + 1
-        return None
-    if low >= 1 and all(value.base.startswith(f"{name}>") for value in values):
-        bits = min(int(value.base.rpartition(">")[2]) for value in values)
-        return (min(high, initial.high).bit_length() - 1) // bits + 1
+def _steps(within: Value, first: Value, least: int, most: int) -> int | None:
+    """How often a number moves by ``least`` to ``most`` in a range, from ``first`` on; None where nothing tells."""
+    low, high = within.low, within.high
+    if within.is_plain and least >= 1 and high + most - WORD < low:
+        return max(0, high - max(low, first.low)) // least
+    if within.is_plain and most <= -1 and low + least + WORD > high:
+        return max(0, min(high, first.high) - low) // -most
     return None

@@ -111,7 +111,6 @@ class Coverage:
         instructions: of each node.
         taken: what holds where each edge is taken; an edge that is not in it is never taken.
         gone: edges that are taken by going there, and not only by falling through.
-        leaving: nodes that the function may be left from.
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
         escapes: whether a stack address may stand in memory.
@@ -122,7 +121,6 @@ class Coverage:
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
     taken: dict[str, State] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
-    leaving: set[str] = field(default_factory=set)
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     escapes: bool = False
@@ -289,14 +287,12 @@ def _follow(
             asserted = reason_against(edge)
             demand(asserted is None, f"what is said of {asserted} at {edge.target} does not follow from {node}")
             _take(found, edge, outcome)
-        found.leaving |= {node} & graph.exits.keys()
         return
     if outcome.address is None:
         if node not in graph.exits and None in graph.excluded.get(node, ()):
             found.open.append(f"that the function is not left at {place}")
             return
         demand(node in graph.exits, f"the graph lacks the way out of the function at {place}")
-        found.leaving.add(node)
         return
     edges = edges_of(graph, node, outcome)
     if not edges and outcome.address in graph.excluded.get(node, ()):

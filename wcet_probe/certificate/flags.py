@@ -42,18 +42,7 @@ def _range(node: str, low: int, stride: int, steps: int) -> Value:
     return number(low, low + stride * steps, stride)
 
 
-def known_flags(state: State) -> dict[str, Comparison]:
-    """What flags tell in ``state``, of numbers, with what is known of these by now."""
-    found: dict[str, Comparison] = {}
-    for name, own in state.flags.items():
-        left, right = (_ranges(state, *one)[-1] for one in ((own.left, own.left_value), (own.right, own.right_value)))
-        if name != "count" and all(one.is_number and one.low >= 0 for one in (left, right)):
-            unnamed = own._replace(left=object(), right=object(), difference=None)
-            found[name] = unnamed._replace(left_value=left, right_value=right)
-    return found
-
-
-def _ranges(state: State, name: object, value: Value) -> list[Value]:
+def ranges_of(state: State, name: object, value: Value) -> list[Value]:
     """Ranges in which what is called ``name`` lies, the last one the smallest."""
     held = [own for place, own in state.values.items() if name is not None and state.name(place) == name]
     return [value, *(own for own in held if within(own, value))]
@@ -68,6 +57,6 @@ def lacking(state: State, said: Mapping[str, Comparison]) -> str | None:
         if not wanted.holding <= own.holding:
             return name
         sides = ((own.left, own.left_value, wanted.left_value), (own.right, own.right_value, wanted.right_value))
-        if not all(any(within(one, most) for one in _ranges(state, who, value)) for who, value, most in sides):
+        if not all(any(within(one, most) for one in ranges_of(state, who, value)) for who, value, most in sides):
             return name
     return None

@@ -125,49 +125,34 @@ class Caches:
             must = side.residents.touched(must, step)
         return must
 
-    def check_must(self, annotations: Annotations) -> None:
-        """Check that the lines that are said to be in a cache must be there.
-
-        Raises:
-            VerificationError: they need not.
-        """
-        for side in self.sides:
-            said = annotations.must.get(side.name, {})
-            demand(not said.get(self.graph.entry), "nothing is known of the caches where the call begins")
-            for node in self.graph.nodes:
-                after = self.behind(side, node, said.get(node, _NO_LINES))
-                for target, passage in self._leading(node):
-                    wanted = said.get(target)
-                    if wanted:
-                        holds = must_holds(side.residents, side.residents.along(after, passage), wanted)
-                        demand(holds, f"a line that is said to be in the {side.name} cache at {target} need not be")
-
     def content(self, side: Side, node: str, annotations: Annotations) -> Content:
         """What is said of the lines of a cache where ``node`` begins."""
         must = annotations.must.get(side.name, {}).get(node, _NO_LINES)
         return Content(must, annotations.modified.get(node, frozenset()) if side.name == DATA else frozenset())
 
-    def check_modified(self, annotations: Annotations) -> None:
-        """Check that the lines of the data cache that are said to be modified are; after `check_must`.
+    def check_contents(self, annotations: Annotations) -> None:
+        """Check that the lines that are said to be in a cache must be there, and those that are called modified are.
 
         Raises:
             VerificationError: they need not be.
         """
-        said = annotations.modified
-        side = next((side for side in self.sides if side.name == DATA and self._writes_back), None)
-        demand(side is not None or not said, "there is no cache whose lines are modified")
-        if side is None:
-            return
-        demand(not said.get(self.graph.entry), "nothing is known of the caches where the call begins")
-        for node in self.graph.nodes:
-            wanted = [(target, passage) for target, passage in self._leading(node) if said.get(target)]
-            known = self.content(side, node, annotations)
-            demand(known.modified <= known.must.keys(), f"a line that is called modified at {node} may not be there")
-            for step in side.steps[node] if wanted else ():
-                known = known.behind(side.residents, step)
-            for target, passage in wanted:
-                holds = said[target] <= known.along(side.residents, passage).modified
-                demand(holds, f"a line that is said to be modified at {target} need not be")
+        demand(self._writes_back or not annotations.modified, "there is no cache whose lines are modified")
+        for side in self.sides:
+            begin = self.content(side, self.graph.entry, annotations)
+            demand(not begin.must and not begin.modified, "nothing is known of the caches where the call begins")
+            for node in self.graph.nodes:
+                known = self.content(side, node, annotations)
+                is_there = known.modified <= known.must.keys()
+                demand(is_there, f"a line that is called modified at {node} may not be there")
+                for step in side.steps[node]:
+                    known = known.behind(side.residents, step)
+                for target, passage in self._leading(node):
+                    wanted = self.content(side, target, annotations)
+                    after = known.along(side.residents, passage) if any(wanted) else wanted
+                    holds = must_holds(side.residents, after.must, wanted.must)
+                    demand(holds, f"a line that is said to be in the {side.name} cache at {target} need not be")
+                    is_modified = wanted.modified <= after.modified
+                    demand(is_modified, f"a line that is said to be modified at {target} need not be")
 
     def _leading(self, node: str) -> Iterator[tuple[str, Passage]]:
         for edge in self.graph.leading[node]:

@@ -17,8 +17,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from wcet_probe.certificate.asserted import Asserted, Fact, lines_of, parameters_of
-from wcet_probe.certificate.cached import class_of_fact
-from wcet_probe.certificate.congruences import Congruence
+from wcet_probe.certificate.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
 from wcet_probe.certificate.equalities import Cases, Equalities, cases_of, equalities_of
 from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding

@@ -17,7 +17,7 @@ from operator import or_
 from typing import NamedTuple
 
 from wcet_probe.certificate import powerpc
-from wcet_probe.certificate.computations import Computation, computation, mask_of
+from wcet_probe.certificate.computations import mask_of
 from wcet_probe.certificate.congruences import Congruence
 from wcet_probe.certificate.instruction_kinds import (
     BITWISE,
@@ -54,7 +54,7 @@ from wcet_probe.certificate.kinds import (
 )
 from wcet_probe.certificate.machine import Machine, Outcome
 from wcet_probe.certificate.numbers import TOP, WORD, Value, constant, opposite, unsigned
-from wcet_probe.certificate.operands import ALIASES, operands_of
+from wcet_probe.certificate.operands import ALIASES, Computation, computation, operands_of
 from wcet_probe.certificate.operands import NUMBER as DIGITS
 from wcet_probe.certificate.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.state import Comparison, Place, State

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wcet_probe.certificate.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.congruences import UNALIGNED, Congruence, class_of_fact, power_of_two
 from wcet_probe.certificate.near import Near
 from wcet_probe.certificate.numbers import Value
 from wcet_probe.certificate.records import Edge
 from wcet_probe.certificate.state import Place, State
 from wcet_probe.certificate.terms import Terms
+from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 
 
@@ -23,14 +24,6 @@ class Claim(NamedTuple):
     offset: int
 
 
-def _nothing(_: int) -> int:
-    return 1
-
-
-def _unlimited(_: int) -> None:
-    return None
-
-
 class Objects(NamedTuple):
     """What a fact counts: the accesses that it speaks of go to so many lines in one call, and to so many of one set."""
 
@@ -39,12 +32,17 @@ class Objects(NamedTuple):
     lines_per_set: int
 
 
-def _uncounted(_: int) -> None:
-    return None
+class PointerFact(NamedTuple):
+    """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to; lines.
 
+    If lines are counted, these are all of the accesses that it speaks of and whose line nothing else tells.
+    """
 
-def _unclassed(_: int) -> Congruence:
-    return UNALIGNED
+    functions: tuple[str, ...]
+    numbers: tuple[int, ...]
+    symbol: str | None = None
+    objects: Objects | None = None
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +50,57 @@ class Pointers:
     """What facts say of addresses: powers of two that divide the numbers that they are computed from, and objects.
 
     Attributes:
-        most: the greatest of these powers; each use is cut down to that of the code that makes the access.
-        divisor: that of the accesses of the instruction at an address.
-        class_at: the class of such a number there, if one fact alone speaks of it.
-        has_remainders: whether a fact says that such numbers are more than a multiple of a power of two.
-        within: the addresses that the accesses of such an instruction have, first and end, if they are told.
-        objects: what counts the lines of such an access, if it is told, and nothing else tells its line.
-        where: places of the facts.
+        facts: one that names functions speaks of the code of their lines, and one without of all other code.
+        image: the binary, where there are facts that name something.
+        lines: file, first and last line of each function that is named.
     """
 
-    most: int = 1
-    divisor: Callable[[int], int] = _nothing
-    class_at: Callable[[int], Congruence] = _unclassed
-    has_remainders: bool = False
-    within: Callable[[int], tuple[int, int] | None] = _unlimited
-    objects: Callable[[int], Objects | None] = _uncounted
-    where: tuple[str, ...] = ()
+    facts: tuple[PointerFact, ...] = ()
+    image: Image | None = None
+    lines: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+
+    @property
+    def most(self) -> int:
+        """The greatest of these powers; each use is cut down to that of the code that makes the access."""
+        return max((power_of_two(fact.numbers) for fact in self.facts), default=1)
+
+    @property
+    def has_remainders(self) -> bool:
+        """Whether a fact says that such numbers are more than a multiple of a power of two."""
+        return any(class_of_fact(fact.numbers).residue for fact in self.facts)
+
+    def divisor(self, address: int) -> int:
+        """The power of two for the accesses of the instruction at an address."""
+        return min((power_of_two(fact.numbers) for fact in self._speaking(address)), default=1)
+
+    def class_at(self, address: int) -> Congruence:
+        """The class of such a number there, if one fact alone speaks of it."""
+        found = self._speaking(address)
+        return class_of_fact(found[0].numbers) if len(found) == 1 else UNALIGNED
+
+    def within(self, address: int) -> tuple[int, int] | None:
+        """The addresses that the accesses of such an instruction have, first and end, if they are told."""
+        symbols = self.image.symbols if self.image is not None else {}
+        found = (symbols.get(fact.symbol) for fact in self._naming(address) if fact.symbol is not None)
+        return next(((one.address, one.address + one.size_bytes) for one in found if one and one.size_bytes), None)
+
+    def objects(self, address: int) -> Objects | None:
+        """What counts the lines of such an access, if it is told, and nothing else tells its line."""
+        found = self._speaking(address)
+        return found[0].objects if len(found) == 1 else None
+
+    def _speaking(self, address: int) -> list[PointerFact]:
+        return self._naming(address) or [fact for fact in self.facts if not fact.functions]
+
+    def _naming(self, address: int) -> list[PointerFact]:
+        """The facts that name a function that the instruction at an address is of."""
+        place = self.image.lines.find(address) if self.image is not None else None
+
+        def is_in(function: str) -> bool:
+            file, first, last = self.lines[function]
+            return place is not None and file == place[0] and first <= place[1] <= last
+
+        return [fact for fact in self.facts if any(map(is_in, fact.functions))]
 
 
 @dataclass(frozen=True, slots=True)

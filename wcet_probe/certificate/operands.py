@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from wcet_probe.certificate.congruences import (
     MOST_MODULUS,
@@ -37,13 +38,34 @@ ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr":
 ALWAYS = 14
 
 
+class Computation(NamedTuple):
+    """What an instruction computes: its name, its operands, and how the last of them is shifted, and how far."""
+
+    name: str
+    operands: list[str]
+    shift: str
+    bits: int
+
+
+def computation(instruction: Instruction, place: Place) -> Computation | None:
+    """What is computed, if it is on registers and constants alone."""
+    found = COMPUTES.fullmatch(instruction.text)
+    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
+    if found is None or not is_plain or place not in instruction.writes:
+        return None
+    operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+    if operands[0] != place:
+        return None
+    if operands[0] not in instruction.reads or len(operands) > 2:
+        del operands[0]
+    return Computation(found[1], operands, found[3] or Shift.LSL.value, int(found[4] or "0", 0)) if operands else None
+
+
 def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str], int | None] | None:
     """What a sum, difference or product in ``place`` is of: its name, operands, and how far the last is shifted left.
 
     None of anything else. Facts about pointers speak of what is added once to an address, and not of a multiple of it.
     """
-    found = COMPUTES.fullmatch(instruction.text)
-    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
     if _MULTIPLIES.match(instruction.text):
         return "mul", [], None
     moves = _WRITES_BACK.search(instruction.text) if place in instruction.writes - instruction.loaded else None
@@ -51,16 +73,14 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
         is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
         words = [ALIASES.get(word, word) for word in (moves[1], moves[3])]
         return ("sub" if moves[2] else "add", words, int(moves[4] or "0", 0)) if is_plain else None
-    if found is None or not is_plain or found[1] not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
+    found = computation(instruction, place)
+    if found is None or found.name not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
         return None
-    words = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
-    if words[0] != place:
-        return None
-    if found[1] in {"lsl", "slwi"}:
-        last = words.pop()
-        return ("lsl", words[-1:], int(last, 0)) if re.fullmatch(NUMBER, last) else None
-    bits = int(found[4] or "0", 0) if found[3] in {None, Shift.LSL.value} else None
-    return found[1], words if len(words) == 1 + (found[1] != "neg") else words[1:], bits
+    *before, last = found.operands
+    if found.name in {"lsl", "slwi"}:
+        return ("lsl", before, int(last, 0)) if re.fullmatch(NUMBER, last) else None
+    bits = found.bits if found.shift == Shift.LSL.value else None
+    return found.name, [last] if found.name == "neg" else found.operands, bits
 
 
 def moved_if(instruction: Instruction, place: Place) -> str | None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,15 +40,6 @@ _COMPARISONS = ("cmp", "cmn", "tst", "teq")
 Factors = dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop of the certificate: its edges, and the lines of the code that is in no loop in it."""
-
-    header: str
-    entering: tuple[str, ...]
-    lines: frozenset[tuple[str, int]]
-
-
 class _Weights(NamedTuple):
     """Weights of nodes, of the entries of loops by header, and of edges."""
 
@@ -59,7 +49,11 @@ class _Weights(NamedTuple):
 
 
 class Sums:
-    """Constraints that follow from facts, on one graph."""
+    """Constraints that follow from facts, on one graph.
+
+    Attributes:
+        lines: by header, those of a loop's code that is in no loop in it.
+    """
 
     def __init__(
         self,
@@ -75,7 +69,8 @@ class Sums:
         self._instructions = covered.coverage.instructions
         self._sources = {edge.name: edge.source for edge in covered.graph.edges}
         back = {loop.header: loop.back for loop in loops}
-        self.loops = {loop.header: self._loop(loop, back) for loop in loops}
+        self._loops = {loop.header: loop for loop in loops}
+        self.lines = {loop.header: self._lines(loop, back) for loop in loops}
         self._contexts_hold: bool | None = None
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
@@ -103,7 +98,7 @@ class Sums:
 
     # ---------------------------------------------------------------------------------------------------------- places
 
-    def _loop(self, loop: LoopRecord, back: Mapping[str, Sequence[str]]) -> Loop:
+    def _lines(self, loop: LoopRecord, back: Mapping[str, Sequence[str]]) -> frozenset[tuple[str, int]]:
         # By edges that nobody takes, code of any loop could be put into any other.
         header, own = loop.header, natural_loop(loop.header, loop.back, self._covered.taken)
         inner: set[str] = set()
@@ -112,7 +107,7 @@ class Sums:
                 inner |= natural_loop(other, back[other], self._covered.arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
-        return Loop(header, tuple(loop.entering), frozenset(line for line in lines if line is not None))
+        return frozenset(line for line in lines if line is not None)
 
     def _line(self, instruction: Instruction) -> tuple[str, int] | None:
         return self._code.image.lines.find(instruction.address)
@@ -173,7 +168,7 @@ class Sums:
         """Whether one of the nodes leads to another without passing a loop's header."""
 
         def following(node: str) -> list[str]:
-            return [edge.target for edge in self._graph.leading[node] if edge.target not in self.loops]
+            return [edge.target for edge in self._graph.leading[node] if edge.target not in self._loops]
 
         first = [target for node in nodes for target in following(node)]
         return not reached(first, following).isdisjoint(nodes)
@@ -227,8 +222,7 @@ class Sums:
 
     def _headers(self, extent: Extent) -> set[str]:
         """The loops with code of a source loop, of lines that are of none within it."""
-        loops = self.loops.values()
-        return {loop.header for loop in loops if are_told_apart(self._asserted, extent, loop.lines)}
+        return {header for header, lines in self.lines.items() if are_told_apart(self._asserted, extent, lines)}
 
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
@@ -276,7 +270,7 @@ class Sums:
                     factors[name] = factors.get(name, 0) + weight
         for header, weight in found.entries.items():
             if inside is None or header in inside:
-                for name in self.loops[header].entering:
+                for name in self._loops[header].entering:
                     factors[name] = factors.get(name, 0) + weight
         return factors
 

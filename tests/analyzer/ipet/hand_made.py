@@ -11,7 +11,7 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.annotations import Annotations
 from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.misses import Caches, LinearConstraint, caches_of
-from wcet_probe.certificate.names import Names, Pointers
+from wcet_probe.certificate.names import Names, PointerFact, Pointers
 from wcet_probe.certificate.records import Edge, Graph
 from wcet_probe.certificate.symbols import Tracer
 
@@ -79,7 +79,7 @@ def hand_made(text=LOADED_FIRST, divisor=4):
     edges = (("f", "one-way"), ("f", "meeting"), ("one-way", "meeting"))
     code, graph = graph_of(text, {"f": 0, "one-way": 8, "meeting": 10}, edges, ["meeting"])
     checked = code, graph, invariants, coverage = code, graph, *covered(code, graph)
-    names = Numbering(*checked, Pointers(divisor, lambda _: divisor), with_sums=False).run()
+    names = Numbering(*checked, Pointers((PointerFact((), (divisor,)),)), with_sums=False).run()
     caches = caches_of(TARGET, graph, coverage, Tracer(*checked, names), lambda _: True)
     flow = NodeFlow(graph, [edge for edge in graph.edges if edge.name in caches.passages])
     annotations = Annotations(names, must={side.name: resident(caches, side, flow) for side in caches.sides})
