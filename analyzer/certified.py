@@ -8,10 +8,12 @@ Words: certificate (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.facts.control import argument_ranges
 from wcet_probe.analyzer.facts.memory import asserted_pointers, followed_words
+from wcet_probe.analyzer.ipet.added_ways import Ways, solved_with_ways
 from wcet_probe.analyzer.ipet.annotated import cache_annotations
 from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solution
@@ -42,14 +44,24 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     keeps = bool(stage.prepared.values.saving)
     values, lines = stage.prepared.values, stage.prepared.data.lines
     listed = {one.id for one in assumptions(request.facts, request.image, request.target, values, lines)}
-    told = {"is_separate": "stack-separation" in listed}
-    found = checkable(instructions.problem, request.image, request.instructions, arguments, keeps_saved=keeps, **told)
+    find = partial(
+        checkable,
+        image=request.image,
+        instructions=request.instructions,
+        arguments=arguments,
+        keeps_saved=keeps,
+        is_separate="stack-separation" in listed,
+    )
+    found = find(instructions.problem)
+    if found.excluded and (more := _with_ways((instructions, cycles), found.excluded)):
+        (instructions, cycles), found = more, find(more[0].problem)
     code = Code(request.image, {one.address: one for one in request.instructions})
     graph = flow_graph(instructions.problem, found.excluded)
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
         saving = saving_stores(code.image, code.instructions) if keeps else {}
-        coverage = cover(code, graph, found.invariants, arguments, *found.besides, saving=saving, **told)
+        separate = "stack-separation" in listed
+        coverage = cover(code, graph, found.invariants, arguments, *found.besides, is_separate=separate, saving=saving)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
@@ -73,6 +85,13 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     return stage.certificate(instructions, found.lines()), stage.certificate(
         cycles, annotation_lines(annotated.annotations)
     )
+
+
+def _with_ways(solved: tuple[Solved, Solved], ways: Ways) -> tuple[Solved, Solved] | None:
+    """The flow problems with ways that the checker cannot exclude, if both bounds stay what they are."""
+    found = [solved_with_ways(one.problem, one.solution, ways) for one in solved]
+    first, second = (one and Solved(*one) for one in found)
+    return (first, second) if first and second else None
 
 
 def _by_followed_pairs(solved: Solved, pairs: FollowedPairs) -> Solved:

@@ -344,8 +344,12 @@ def test_lines_that_must_be_in_the_cache_are(replacement, seed):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("replacement", Replacement)
-def test_lines_in_ranges_that_are_apart_stay(replacement):
-    """Against the simulation: names of which only a few lines are known, and each is one of them in the whole node."""
+@pytest.mark.parametrize("are_placed", [False, True])
+def test_lines_in_ranges_that_are_apart_stay(replacement, *, are_placed):
+    """Against the simulation: names of which only a few lines are known, and each is one of them in the whole node.
+
+    What is known tells each access to a name, or places that hold some of them where the node begins.
+    """
     import random
 
     draw, kept = random.Random(6), 0
@@ -355,12 +359,13 @@ def test_lines_in_ranges_that_are_apart_stay(replacement):
         ranges = {f"s{number}": draw.sample(range(20), draw.randrange(1, 4)) for number in range(4)}
         where = {name: draw.choice(lines) for name, lines in ranges.items()}
         names = [draw.choice(sorted(ranges)) for _ in range(6)]
+        told = {name: None if are_placed and draw.random() < 0.4 else frozenset(own) for name, own in ranges.items()}
+        placed = [(Spot(name, 0, 16), frozenset(own)) for name, own in ranges.items() if are_placed]
         steps = [
-            replace(step(spot=Spot(name, 0, 16)), lines=frozenset(ranges[name]), is_certain=draw.random() < 0.9)
-            for name in names
+            replace(step(spot=Spot(name, 0, 16)), lines=told[name], is_certain=draw.random() < 0.9) for name in names
         ]
         must, plain = {}, {}
-        for name, own, bare in zip(names, told_apart(steps, config), steps, strict=True):
+        for name, own, bare in zip(names, told_apart(steps, config, placed), steps, strict=True):
             is_hit = (own.is_certain or draw.random() < 0.5) and simulation.access(where[name] * 16, is_write=False)
             assert is_hit or not own.is_certain or own.spot not in must
             kept += own.spot in must and own.spot not in plain
@@ -376,6 +381,12 @@ def test_a_granule_is_apart_where_no_two_lines_of_a_set_can_differ():
     assert apart == [{"s3"}, {"s3"}, {"s1", "s2"}, set()]
     steps[2] = replace(steps[2], is_certain=False)  # where it is skipped, s3 may be anything
     apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config)]
+    assert apart == [set(), set(), {"s1", "s2"}, set()]
+    placed = [(Spot("s4", 0, 16), frozenset({7, 8})), (Spot("s5", 0, 16), frozenset({4})), (None, frozenset({4}))]
+    apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config, placed)]
+    assert apart == [{"s4", "s5"}, {"s4", "s5"}, {"s1", "s2", "s5"}, set()]
+    placed = [(Spot("s1", 0, 16), frozenset({1, 5})), (Spot("s5", 0, 16), frozenset())]
+    apart = [{spot.base for spot in one.apart} for one in told_apart(steps, config, placed)]
     assert apart == [set(), set(), {"s1", "s2"}, set()]
 
 

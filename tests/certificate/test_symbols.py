@@ -21,6 +21,7 @@ from wcet_probe.certificate.coverage import Code, Coverage, cover
 from wcet_probe.certificate.machine import Machine
 from wcet_probe.certificate.names import Claim, Names, PointerFact, Pointers
 from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, constant
+from wcet_probe.certificate.numbers import number as range_of
 from wcet_probe.certificate.records import Graph
 from wcet_probe.certificate.state import State
 from wcet_probe.certificate.symbols import Tracer
@@ -88,6 +89,24 @@ CLASSES = {
 def test_what_facts_are_believed_of(case):
     body, wanted = CLASSES[case]
     assert last_address(traced(body)[1]).alignment == wanted
+
+
+def test_places_are_where_the_invariants_tell_whatever_their_symbols_are_said_to_be_multiples_of():
+    """Facts say of a symbol what the code that accesses it believes; here no code does."""
+    tracer, _ = traced("bx lr", of_r0=range_of(0x20000044, 0x2000007C, 8))
+    tracer.names = replace(
+        tracer.names,
+        claims={NODE: {"r0": Claim("s0", 12), "r1": Claim("s1", 0)}},
+        homes={symbol: (*home[:2], BELIEVED) for symbol, home in tracer.names.homes.items()},
+    )
+    (address,) = tracer.placed(NODE)
+    assert (address.number, address.name) == (range_of(0x20000044, 0x2000007C, 8), Value("@s0", 12, 12, 0))
+    assert (address.alignment, address.of_base) == (Congruence(8, 4), Congruence(8, 0))
+
+
+@pytest.mark.parametrize("value", [ANY, TOP, Value("any", 0, 8, 8), range_of(0, 1 << 31)])
+def test_nothing_is_placed_that_is_no_number_or_may_be_anywhere(value):
+    assert traced("bx lr", of_r0=value)[0].placed(NODE) == ()
 
 
 @pytest.mark.parametrize(

@@ -392,7 +392,11 @@ def caches_of(
         fill = target.memory.line_cycles(target.icache.line_bytes)
         sides.append(Side(FETCH, Residents(target.icache, classes, tracer.terms.symbols_of), fetches, fill))
     if target.dcache is not None:
-        data = {node: data_steps(traced[node], target, crosses_no_line, tracer.names.asserted) for node in graph.nodes}
+        asserted = tracer.names.asserted
+        data = {
+            node: data_steps(traced[node], target, crosses_no_line, asserted, tracer.placed(node))
+            for node in graph.nodes
+        }
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.terms.symbols_of), data, fill))
     return Caches(

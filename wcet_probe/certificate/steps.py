@@ -111,6 +111,7 @@ def data_steps(
     target: Target,
     crosses_no_line: Callable[[int], bool],
     asserted: Pointers,
+    placed: Sequence[Address] = (),
 ) -> tuple[Step, ...]:
     """The accesses of a node to the data cache; with a unified cache fetches are among them.
 
@@ -119,6 +120,7 @@ def data_steps(
         target: the core; it has a data cache.
         crosses_no_line: whether an assumption says so of the instruction at an address.
         asserted: where facts say that accesses go, if nothing else is known.
+        placed: addresses that have names where the node begins, and are known to be in a range.
     """
     config = target.dcache
     assert config is not None  # noqa: S101  (the caller's)
@@ -137,19 +139,23 @@ def data_steps(
                         )  # fmt: skip
                         found.append(one)
                         number += 1
-    return tuple(told_apart(found, config))
+    return tuple(told_apart(found, config, [_granule(address, config) for address in placed]))
 
 
-def told_apart(steps: Sequence[Step], config: CacheConfig) -> Iterator[Step]:
+def told_apart(
+    steps: Sequence[Step], config: CacheConfig, placed: Sequence[tuple[Spot | None, frozenset[int]]] = ()
+) -> Iterator[Step]:
     """``steps`` of one node, with the granules that each does not age, by the lines that they and it may be.
 
-    In one execution of a node a name means one address: what is known of a granule's line at one access holds at all.
-    But not what is known of an access that may be skipped: a fact about it says nothing then.
+    In one execution of a node a name means one address: what is known of a granule's line at one access, or where the
+    node begins (``placed``), holds at all. But not what is known of an access that may be skipped: a fact about it says
+    nothing then.
     """
     lines: dict[Spot, frozenset[int]] = {}
-    for step in steps:
-        if step.is_certain and step.spot is not None and step.few_lines and step.spot.base != NUMBER:
-            lines[step.spot] = lines.get(step.spot, step.few_lines) & step.few_lines
+    certain = ((step.spot, step.few_lines) for step in steps if step.is_certain)
+    for spot, few in (*placed, *certain):
+        if spot is not None and few and spot.base != NUMBER:
+            lines[spot] = lines.get(spot, few) & few
     for step in steps:
         own = step.few_lines
         apart = {
@@ -203,6 +209,13 @@ def _data(
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
         objects=asserted.objects(instruction.address) if lines is None and address.number.is_number else None,
     )
+
+
+def _granule(address: Address, config: CacheConfig) -> tuple[Spot | None, frozenset[int]]:
+    """The granule of an address, and the lines that it may be in if they are few; else none."""
+    lines = _lines(address, 0, config, None)
+    is_few = lines is not None and len(lines) <= MOST_CANDIDATES
+    return _spot(address, 0, lines, config), lines if is_few and lines is not None else frozenset()
 
 
 def _lines(

@@ -110,6 +110,19 @@ class Tracer:
                 found[symbol] = own._replace(low=own.low - offset, high=own.high - offset)
         return found
 
+    def placed(self, node: str) -> tuple[Address, ...]:
+        """The addresses that places with names hold where ``node`` begins, of which the invariants tell where they are.
+
+        Of what they are multiples of facts tell nothing here, for no code makes an access.
+        """
+        known = self._invariants[node]
+        told = ((claim, known.get(place, TOP)) for place, claim in self.names.claims.get(node, {}).items())
+        return tuple(
+            Address(value, Value(f"@{symbol}", offset, offset, 0), residue_of(value), residue_of(value).moved(-offset))
+            for (symbol, offset), value in told
+            if value.is_number and value.high - value.low < UNKNOWN_SPAN
+        )
+
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
