@@ -11,7 +11,8 @@ Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
 `invariants.typed_memory`, under its lemmas and premises; or an address is the term and a constant, and the classes of
 all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's. Of an
-instruction that accesses several words behind one term, each is among these addresses, so that all fit the term.
+instruction that accesses several words behind one term, each is among these addresses, so that all fit the term. Where
+the module's values are others than a bound's (`frame_values`), the term is the address less what else it is the sum of.
 """
 
 from __future__ import annotations
@@ -24,13 +25,26 @@ from itertools import product
 from wcet_probe.analyzer.dcache.addresses import Places
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_of
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
-from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, members
+from wcet_probe.analyzer.invariants.kinds import (
+    MODULUS,
+    Kind,
+    Part,
+    added,
+    members,
+    residue,
+    residues_of,
+    scaled,
+)
+from wcet_probe.analyzer.invariants.plain_frames import held
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, followed
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +70,11 @@ class AlignmentClaim:
 
 
 def alignment_claims(
-    operations: Sequence[TypedOperation], places: Sequence[Places], memory: TypedMemory, evaluator: Evaluator
+    operations: Sequence[TypedOperation],
+    places: Sequence[Places],
+    memory: TypedMemory,
+    evaluator: Evaluator,
+    asked: Sequence[Values] | None = None,
 ) -> tuple[AlignmentClaim, ...]:
     """What is proved of each fact about pointers, in the order of the facts' places.
 
@@ -65,6 +83,7 @@ def alignment_claims(
         places: what facts say of each of them, and what follows from it.
         memory: what is known of its words.
         evaluator: of terms.
+        asked: of each of them, the values that a bound takes the facts' classes for; None: those of the operations.
 
     *Soundness:* as said of the module; where a store is lost, nothing is proved.
     """
@@ -72,32 +91,138 @@ def alignment_claims(
     left: dict[str, list[tuple[int, str]]] = {}
     seen: dict[str, dict[Kind, int]] = {}
     for index, (one, told) in enumerate(zip(operations, places, strict=True)):
-        for access in one.accesses:
-            asserted = asserted_of(access.access, told.pointers)
-            if not asserted:
-                continue
-            where = told.pointers.of(access.access.instruction_address).where
-            if not where:
+        sames = _Sames(None if asked is None else asked[index], one, index, memory, evaluator)
+        for access, typed in _paired(one, sames.asked):
+            asserted = asserted_of(access, told.pointers)
+            where = told.pointers.of(access.instruction_address).where
+            if not asserted or not where:
                 continue
             counts[where] = counts.get(where, 0) + 1
             found = "the address of a store is not known" if memory.lost else ""
-            if access.access.base is not Base.NUMBER:
+            if typed is None:
+                found = found or "where the loops end as facts tell, it is not executed"
+            elif typed.access.base is not Base.NUMBER:
                 found = found or "its address may be on the stack, of which words are not told by residues"
             for term, own in asserted.items():
                 allowed = told.residues.of_unknown(term, own)
-                parts = None if found else _followed(index, access, term, memory, evaluator)
+                parts = None
+                if typed is not None and not found:
+                    parts = sames.followed(access, typed, term)
                 found = found or _outside(parts, allowed)
                 own_parts = seen.setdefault(where, {})
                 for part in parts or ():
                     own_parts[part.kind] = own_parts.get(part.kind, 0) | part.residues
             if found:
-                left.setdefault(where, []).append((access.access.instruction_address, found))
+                left.setdefault(where, []).append((access.instruction_address, found))
     return tuple(
         AlignmentClaim(
             where, counts[where], tuple(dict.fromkeys(left.get(where, ()))), "" if memory.lost else _told(seen[where])
         )
         for where in sorted(counts)
     )
+
+
+def _paired(one: TypedOperation, asked: Values | None) -> Iterator[tuple[Access, TypedAccess | None]]:
+    """The accesses of the values that are ``asked``, each as ``one`` has it; None where it is not executed.
+
+    *Soundness:* both are of one graph, and each access of a point is one of its block's operations, in their order.
+    """
+    if asked is None or asked is one.values:
+        yield from ((typed.access, typed) for typed in one.accesses)
+        return
+    found: dict[tuple[int, int, bool], list[TypedAccess]] = {}
+    for typed in one.accesses:
+        found.setdefault(_name(typed.transfer.place, typed.access), []).append(typed)
+    for index in sorted(asked.states):
+        names = [_name(index, access) for access in asked.accesses[index]]
+        for number, (name, access) in enumerate(zip(names, asked.accesses[index], strict=True)):
+            own = found.get(name, [])
+            yield access, own[names[:number].count(name)] if len(own) == names.count(name) else None
+
+
+def _name(point: int, access: Access) -> tuple[int, int, bool]:
+    return point, access.instruction_address, access.is_store
+
+
+@dataclass(frozen=True, slots=True)
+class _Sames:
+    """What terms of the values of a bound may be, by other values of the same graph that the module's operation has.
+
+    *Soundness:* symbols of one name are the value of the same definition's latest execution, whatever is known of it.
+    What else is held against what there is, is made of what the call began with, which does not change: what a
+    location held where paths met, or a word of the stack that was loaded.
+    """
+
+    asked: Values | None
+    operation: TypedOperation
+    index: int
+    memory: TypedMemory
+    evaluator: Evaluator
+
+    def followed(self, access: Access, typed: TypedAccess, term: Term) -> list[Part] | None:
+        """What ``term`` of the address of ``access`` may be, which is that of ``typed``; None: not known.
+
+        *Soundness:* it is a term there, or the address less what else it is the sum of. Of what is not known to be in
+        both, the values of ``access`` hold.
+        """
+        if typed.access is access:
+            return _followed(self.index, typed, term, self.memory, self.evaluator)
+        matched, state = self._matched(access, typed), typed.transfer.state
+        if term in matched:
+            return _followed(self.index, typed, matched[term], self.memory, self.evaluator)
+        form = state.terms.linear(typed.transfer.pointer)
+        asked = None if self.asked is None or access.pointer is None else self.asked.terms.linear(access.pointer)
+        if asked is None or asked.coefficients.get(term) != 1:
+            return None
+        less = residue(-asked.constant)
+        for (other, factor), (_, _, value) in zip(asked.coefficients.items(), access.parts, strict=True):
+            if other != term and other not in matched:
+                less = added(less, scaled(residues_of(value), -factor % MODULUS))
+        words = {one: self.evaluator.word(self.index, state, one, self.memory.found) for one in form.coefficients}
+        found: list[Part] = []
+        for chosen in product(*words.values()):
+            parts = {one: (form.coefficients[one], (part,)) for one, part in zip(words, chosen, strict=True)}
+            if followed(self.evaluator.sum([*parts.values()], form.constant)):
+                rest = [part for one, part in parts.items() if one not in matched.values()]
+                sums = self.evaluator.sum(rest, form.constant)
+                found += [part._replace(residues=added(part.residues, less)) for part in sums]
+        return found
+
+    def _matched(self, access: Access, typed: TypedAccess) -> dict[Term, Term]:
+        """The terms of the address of ``access`` that are one of that of ``typed``, with the same factor."""
+        if self.asked is None or access.pointer is None:
+            return {}
+        own = self.operation.values.terms.linear(typed.transfer.pointer).coefficients
+        found: dict[Term, Term] = {}
+        for term, factor in self.asked.terms.linear(access.pointer).coefficients.items():
+            free = [one for one in own if own[one] == factor and one not in found.values()]
+            same = [one for one in free if self._is_same(self.asked.terms, term, one)]
+            if same:
+                found[term] = same[0]
+        return found
+
+    def _is_same(self, terms: Terms, term: Term, its_term: Term) -> bool:
+        its_terms = self.operation.values.terms
+        node, its_node = terms[term], its_terms[its_term]
+        symbols = its_terms.symbols(its_term)
+        if node.opcode == "symbol" and all(defined_at(its_terms[one].arguments) == ENTRY for one in symbols):
+            return its_node.arguments == node.arguments or self._held(node.arguments) == its_term
+        if (node.opcode, node.bits, len(node.arguments)) != (its_node.opcode, its_node.bits, len(its_node.arguments)):
+            return False
+        if node.opcode in {"symbol", "const"}:
+            return node.arguments == its_node.arguments and node.arguments[:1] != ("was",)
+        pairs = zip(terms.operands(term), its_terms.operands(its_term), strict=True)
+        return all(self._is_same(terms, one, its) for one, its in pairs)
+
+    def _held(self, name: SymbolName) -> Term | None:
+        """What the operation knows of a symbol of this name: of where paths meet, or loaded from the stack."""
+        match name:
+            case ("phi", (int(point),), Location() as location) if point in self.operation.values.states:
+                return self.operation.values.states[point].read(location)
+        for one in self.operation.accesses:
+            if (one.transfer.place, one.transfer.instruction_address, one.transfer.operation) == name:
+                return held(one.transfer)
+        return None
 
 
 def _followed(

@@ -99,7 +99,9 @@ def situations(values: Values) -> Situations:
         entering[point] = Situation(point, on_the_way[0], held)
         leaving[point] = Situation(point, on_the_way[-1], held)
         accesses[point] = tuple(Situation(point, one, held) for one in on_the_way[:-1])
-    return Situations(entering, rounds_of(values, bound), accesses, leaving)
+    # Where the bounds of loops told what their counters are, rounds tell little more, and cost as much as all else.
+    rounds = {} if values.assumes_plain_frames else rounds_of(values, bound)
+    return Situations(entering, rounds, accesses, leaving)
 
 
 def followed_words(values: Values) -> Mapping[int, Sequence[Followed]]:

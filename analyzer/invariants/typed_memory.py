@@ -11,7 +11,8 @@ What is taken for granted is `model.induction.LEMMAS`:
   constant distance behind the start of its block may be anything all the same; at a computed one, the next may begin.
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
-  Of other words (arguments, words in static data), nothing is left out but null.
+  Of other words (arguments, words in static data), nothing is left out but null. A constant that is null and a number
+  more leads nowhere: the value analysis does not tell how it was made, but no memory lies so low.
 * ``objects-apart``: what is added to an address leads out of no object.
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
 
@@ -64,6 +65,8 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
 
 _WORD_BYTES = 4
+_NO_MEMORY = 1 << 16
+"""Below this nothing lies that an address leads to: a number there is computed from null."""
 _LAST = (1 << WORD_BITS) - 1
 _POINTED = (-1,)
 """In the place of a table: where addresses that are stored somewhere lead to."""
@@ -313,6 +316,12 @@ class _Equations:
             return (Target(Kind.NULL, index, size, residues_of(value), *value.signed_range()),)
         low, high = value.unsigned_range()
         segment = _holding(self._image.segments, value, size)
+        if (
+            value.is_constant
+            and high < _NO_MEMORY
+            and not any(one.address < _NO_MEMORY for one in self._image.segments)
+        ):
+            return ()  # null has been followed, which a lemma excludes
         if segment is not None and _holding(self._image.segments, state.value(pointer), size) is not None:
             return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
         if segment is not None and segment.writable:

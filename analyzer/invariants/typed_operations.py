@@ -19,6 +19,7 @@ from wcet_probe.analyzer.invariants.operations import (
     returned_words,
     surely_stored,
 )
+from wcet_probe.analyzer.invariants.plain_frames import require_plain_frames
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations, situations
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
@@ -117,15 +118,17 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
     ``result`` is the register in which functions return; ``kind_of`` tells what a constant is.
 
     Raises:
-        AnalysisError: calls in it are not expanded, or the stack's addresses are stored.
+        AnalysisError: calls in it are not expanded, or the stack's addresses are stored, or may be loaded unknown.
 
     *Soundness:* as said of the module.
     """
     require_expanded(role, values)
     if values.stack_escapes:
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
-    meetings = tuple(_meetings(values, held_symbols(values)))
+    meetings = (*_meetings(values, held_symbols(values)), *_within(values))
     accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
+    if values.assumes_plain_frames:
+        require_plain_frames(role, (one.transfer for one in accesses))
     situated = situations(values)
     where = {id(one.state): situated.leaving[edge.source] for edge, one in values.edges.items()}
     before = (each for index in sorted(values.states) for each in situated.accesses[index])
@@ -159,7 +162,8 @@ def _accesses(
 ) -> Iterator[TypedAccess]:
     found = distances(values, Roles(roles.given, None))
     links, numbers = uses
-    transfer = Transfer(lifter, values.terms, Memory(image, stack_escapes=values.stack_escapes))
+    memory = Memory(image, stack_escapes=values.stack_escapes, assumes_plain_frames=values.assumes_plain_frames)
+    transfer = Transfer(lifter, values.terms, memory)
     for index in sorted(values.states):
         transfers: list[WordTransfer] = []
         block = values.graph.points[index].block
@@ -198,6 +202,7 @@ def _uses(
             followed.update(_unmasked(values, next(iter(form))))
     links = _links(values, followed, meetings, kind_of)
     numbers = _numbers(values, forms, indices, links) | ((_counted(values) | _scaled(values, meetings)) - links)
+    numbers |= _arriving_numbers(values, numbers - followed, links, meetings)
     return followed | (links - numbers), numbers - followed
 
 
@@ -232,6 +237,18 @@ def _numbers(
         for term, factor in form.items():
             if factor != 1 or (bases and term not in bases):
                 found.update(_unmasked(values, term))
+    return found
+
+
+def _arriving_numbers(values: Values, numbers: set[Term], links: set[Term], meetings: Iterable[Arrival]) -> set[Term]:
+    """What arrives where paths meet as one of ``numbers``, and is itself no link: it is the same word."""
+    found, before = numbers - links, -1
+    while before < len(found):
+        before = len(found)
+        for meeting in meetings:
+            if meeting.symbol in found:
+                arriving = {symbol for _, term in meeting.arriving for symbol in _unmasked(values, term)}
+                found.update(arriving - links)
     return found
 
 
@@ -302,6 +319,14 @@ def _meetings(values: Values, symbols: set[Term]) -> Iterator[Arrival]:
         match values.terms[symbol].arguments:
             case ("phi", (int(place),), Location()) if values.terms[symbol].bits == WORD_BITS:
                 yield Arrival(symbol, _arriving(values, symbol, place))
+
+
+def _within(values: Values) -> Iterator[Arrival]:
+    """Symbols of where the ways of one predicated instruction meet."""
+    for point in sorted(values.states):
+        for symbol, held in sorted(values.meetings(point).items()):
+            if values.terms[symbol].bits == WORD_BITS:
+                yield Arrival(symbol, tuple(held))
 
 
 def _arriving(values: Values, symbol: Term, place: int) -> tuple[tuple[State, Term], ...]:

@@ -8,7 +8,7 @@ of a term's value narrows its residues, and leaves out null where 0 is none of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -64,41 +64,49 @@ class Words:
         self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
         self._situation = NOWHERE
         self._is_learnt = False  # whether values rest on what symbols may be, which are null or numbers
-        self._values: dict[tuple[int, Term], StridedInterval] = {}
+        self._told: Mapping[Term, StridedInterval] = {}  # what is told of those symbols
+        self._values: dict[tuple[int, Term, tuple[tuple[Term, StridedInterval], ...]], StridedInterval] = {}
         self._memo: dict[tuple[int, Term], Word] = {}
         self._conditions: dict[tuple[Term, Term, int], StridedInterval] = {}
         self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
 
     def of(self, state: State, term: Term, situation: Situation) -> Word:
         """What ``term`` may be in ``state``, which holds in ``situation``."""
-        learnt = self._learnt(state, term)
+        learnt, self._told = self._learnt(state, term)
         self._memo, self._sides, self._situation, self._is_learnt = {}, [state, learnt], situation, learnt is not state
         return self._of(learnt, term, 0)
 
     def value(self, state: State, term: Term) -> StridedInterval:
         """What number ``term`` may be in ``state``, by what its symbols may be."""
-        return self._learnt(state, term).value(term)
+        return self._learnt(state, term)[0].value(term)
 
-    def _learnt(self, state: State, term: Term) -> State:
-        """``state``, with what is known of the numbers that ``term`` is made of."""
-        learnt = state
+    def _learnt(self, state: State, term: Term) -> tuple[State, Mapping[Term, StridedInterval]]:
+        """``state``, with what is known of the numbers that ``term`` is made of, and what of them it does not tell."""
+        told: dict[Term, StridedInterval] = {}
         for symbol in sorted(state.terms.symbols(term)):
             if state.terms[symbol].bits != WORD_BITS or state.base(symbol) is not Base.NUMBER:
                 continue
-            told = number_range(self._lookup(symbol))
-            if told is not None and told != _EVERY:
-                learnt = learnt.copy() if learnt is state else learnt
-                learn(learnt, symbol, strided.between(WORD_BITS, *told, 1))
-        return learnt
+            ends = number_range(self._lookup(symbol))
+            if ends is not None and ends != _EVERY:
+                number = strided.between(WORD_BITS, *ends, 1)
+                if not strided.leq(state.value(symbol), number):
+                    told[symbol] = number
+        return _with(state, told), told
 
     def _value(self, state: State, term: Term) -> StridedInterval:
-        """What ``term`` may be; remembered of the state that was asked for, which outlives the question."""
-        if state is not self._sides[0]:
+        """What ``term`` may be; remembered of the state that was asked for, which outlives the question.
+
+        *Soundness:* what is told of other symbols than its own may be left out.
+        """
+        asked, learnt = self._sides[:2]
+        if state is not asked and state is not learnt:
             return self._situations.value(self._situation, state, term)
-        key = id(state), term
+        symbols = state.terms.symbols(term)
+        told = {one: number for one, number in self._told.items() if one in symbols} if state is learnt else {}
+        key = id(asked), term, tuple(told.items())
         if key not in self._values:
-            self._values[key] = self._situations.value(self._situation, state, term)
-        return self._values[key]
+            self._values[key] = self._situations.value(self._situation, _with(asked, told), term)
+        return self._values[key] if state is asked else strided.meet(self._values[key], state.value(term))
 
     def constant(self, value: int) -> Word:
         """The word ``value``."""
@@ -231,6 +239,14 @@ class Words:
             residues &= residues_of(remainder(state, term, _RESIDUE_BITS))
         low, high = value.unsigned_range() if bits <= WORD_BITS else _EVERY
         return word(_within(part, residues, low, high) for part in found if part.kind is not Kind.NULL or 0 in value)
+
+
+def _with(state: State, told: Mapping[Term, StridedInterval]) -> State:
+    """``state``, where symbols are among the numbers that are ``told``."""
+    learnt = state.copy() if told else state
+    for symbol, number in told.items():
+        learn(learnt, symbol, number)
+    return learnt
 
 
 def _within(part: Part, residues: int, low: int, high: int) -> Part:

@@ -31,6 +31,7 @@ from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.linear import combined
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
@@ -90,6 +91,90 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
             ranges = _without(ranges, refused)
             values = again(ranges)
     return values
+
+
+def analyze_within_bounds(
+    values: Values, most: Mapping[int, int], analyze: Callable[[Ranges, Ranges], Values]
+) -> Values:
+    """``values`` again, where their loops have bounds that somebody else tells.
+
+    Args:
+        values: of the operation.
+        most: how often the header of a loop is executed for each entry of the loop, by header.
+        analyze: the values of the same graph, given ranges by point and by edge, as `analyze_values` takes them.
+
+    Raises:
+        AnalysisError: as of ``analyze``.
+
+    *Soundness:* as said of the module, as far as ``most`` is true.
+    """
+    ranges: Ranges = {}
+    refused = set[SymbolName]()
+    for _ in range(_MOST_ROUNDS):
+        found: dict[Place, list[SymbolRange | SymbolSteps]] = {}
+        for shape in loop_shapes(values):
+            if shape.loop.header in most:
+                _add_ranges(found, values, shape, most[shape.loop.header])
+                _add_related(found, values, shape)
+        added = _added(ranges, found, refused)
+        if not added and ranges:
+            break
+        ranges = added
+        values = _analyzed(analyze, ranges)
+        while killed := _killed(values, ranges):
+            refused |= killed
+            ranges = _without(ranges, refused)
+            values = _analyzed(analyze, ranges)
+    return values
+
+
+def _analyzed(analyze: Callable[[Ranges, Ranges], Values], ranges: Ranges) -> Values:
+    return analyze(
+        {place: own for place, own in ranges.items() if isinstance(place, int)},
+        {place: own for place, own in ranges.items() if isinstance(place, tuple)},
+    )
+
+
+def _add_related(found: dict[Place, list[SymbolRange | SymbolSteps]], values: Values, shape: LoopShape) -> None:
+    """Add what one counter of a loop tells of another: a pointer that is moved along with a number that is compared.
+
+    *Soundness:* where the loop is entered, the one is a constant and a multiple of the other, in the ratio of their
+    steps, on each edge the same; each round keeps that.
+    """
+    if shape.loop.header == 0:
+        return
+    counters = {symbol: step for symbol, step in counters_of(values, shape).items() if not step.shifts and step.amount}
+    state = values.states[shape.loop.header]
+    for symbol, step in counters.items():
+        for other, its_step in counters.items():
+            ratio, left = divmod(step.amount, its_step.amount)
+            if symbol == other or left or state.base(other) is not Base.NUMBER:
+                continue
+            start = _related(values, shape, step, its_step, ratio)
+            if start is not None:
+                bits = values.terms[symbol].bits
+                moved = strided.apply(
+                    "INT_MULT", (state.value(other), strided.constant(bits, ratio % (1 << bits))), bits
+                )
+                reach = strided.apply("INT_ADD", (moved, strided.constant(bits, start[1])), bits)
+                if not reach.is_top:
+                    _add(found, [shape.loop.header], _asserted(values, symbol, start[0], reach))
+
+
+def _related(values: Values, shape: LoopShape, one: Step, other: Step, ratio: int) -> tuple[Base, int] | None:
+    """What a counter is where the loop is entered, beside ``ratio`` times another one; None: no one constant."""
+    found = set[tuple[Base, int]]()
+    for edge in shape.entry_edges:
+        state = values.edges[edge].state
+        terms = state.read(one.location), state.read(other.location)
+        if terms[0] is None or terms[1] is None or state.terms[terms[0]].bits != state.terms[terms[1]].bits:
+            return None
+        left = combined(state.terms.linear(terms[0]), state.terms.linear(terms[1]), -ratio)
+        names = [state.terms[term].arguments for term in left.coefficients]
+        if left.coefficients and (names != [("stack pointer",)] or [*left.coefficients.values()] != [1]):
+            return None
+        found.add((Base.STACK if left.coefficients else Base.NUMBER, left.constant))
+    return found.pop() if len(found) == 1 else None
 
 
 def _added(

@@ -45,7 +45,7 @@ from wcet_probe.analyzer.values.saved_words import saving_stores
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.terms import Terms
-from wcet_probe.analyzer.values.thresholds import Thresholds
+from wcet_probe.analyzer.values.thresholds import Thresholds, counted
 from wcet_probe.analyzer.values.transfer import Transfer
 from wcet_probe.analyzer.values.widening import covers, resumed, settled, widened
 from wcet_probe.errors import AnalysisError
@@ -72,6 +72,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     called: CallKey | None = None,
     *,
     keeps_saved: bool = False,
+    assumes_plain_frames: bool = False,
     most_visits: int | None = None,
 ) -> Values:
     """Analyse ``graph``.
@@ -87,6 +88,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         callees: the effects of calls that are not expanded.
         called: where the function is such a callee, for what it is analysed.
         keeps_saved: whether no store but those that save registers is assumed to change the words these are saved in.
+        assumes_plain_frames: whether what is loaded from the stack is assumed to be no address of it. Who assumes it
+            checks it of the result.
         most_visits: blocks that may be executed; None is any number.
 
     Raises:
@@ -97,6 +100,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
     """
     above = called.pointers - called.below if called else frozenset[Location]()
     memory = Memory(image, words, stack_escapes=called is not None and called.escapes, above=above)
+    memory.assumes_plain_frames = assumes_plain_frames
     memory.saving = saving_stores(graph, lifter) if keeps_saved else {}
     while True:
         try:
@@ -173,6 +177,7 @@ class _Analysis:
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
             holds_stack=self._memory.holds_stack,
+            assumes_plain_frames=self._memory.assumes_plain_frames,
             saving=self._memory.saving,
             meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
             visits=sum(solution.visits.values()),
@@ -235,6 +240,9 @@ class _Analysis:
             stops = self._thresholds.held(node, former)
         elif number < _ROUNDS_WITH_THRESHOLDS:
             stops = self._thresholds.all
+        if self._memory.assumes_plain_frames:  # elsewhere nothing was found to rest on it
+            counters = {self._terms.symbol(one.name, one.bits) for one in self._ranges.get(node, ())}
+            stops = (*stops, *counted(grown, counters))
         return self._within_ranges(node, widened(former, grown, stops)).freeze()
 
     def leq(self, one: State, other: State) -> bool:

@@ -309,7 +309,8 @@ class InstructionRun:
             if looked_up is not None:
                 state.set_known(looked_up, value)
                 return looked_up
-        base = Base.ANY if state.base(pointer) is not Base.NUMBER or self._memory.stack_escapes else Base.NUMBER
+        plain = (Base.NUMBER, Base.STACK) if self._memory.assumes_plain_frames else (Base.NUMBER,)
+        base = Base.ANY if state.base(pointer) not in plain or self._memory.stack_escapes else Base.NUMBER
         symbol = state.define(name, bits, value, Base.NUMBER if value is not None else base)
         if place is not None and not state.overlapping(place):
             state.set_location(place, symbol)

@@ -30,6 +30,7 @@ class Memory:
         holds_stack: whether one may have been stored on the stack.
         above: registers that hold, at entry, no address below the stack pointer, though they may hold one of the stack.
         saving: the operations that save registers, see `saved_words`, if what they save is assumed to stay.
+        assumes_plain_frames: whether what is loaded from the stack is assumed to be no address of it.
     """
 
     image: Image
@@ -38,6 +39,7 @@ class Memory:
     holds_stack: bool = False
     above: frozenset[Location] = frozenset()
     saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    assumes_plain_frames: bool = False
     _parts: list[tuple[int, bytes]] = field(default_factory=list)
     _tables: dict[tuple[StridedInterval, int], StridedInterval | None] = field(default_factory=dict)
 

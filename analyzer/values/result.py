@@ -61,6 +61,7 @@ class Values:
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
         holds_stack: whether one may have been stored on the stack.
+        assumes_plain_frames: whether what is loaded from the stack was assumed to be no address of it.
         meetings: symbols that are defined where ways meet within the block of a point.
         visits: how often a block was executed to find them.
         saving: the operations that save registers, where that is assumed to stay, see `saved_words`.
@@ -81,6 +82,7 @@ class Values:
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
     holds_stack: bool = False
+    assumes_plain_frames: bool = False
     meetings: Meetings = no_meetings
     visits: int = 0
     saving: Mapping[tuple[int, int], int] = field(default_factory=dict)

@@ -8,6 +8,7 @@ Words: threshold, widening (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from functools import cached_property
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
@@ -16,6 +17,7 @@ from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
+from wcet_probe.analyzer.values.term_table import Term
 
 _BITS = 32
 _COMPARING = RELATIONS | {"INT_SUB", "INT_SBORROW", "INT_CARRY", "INT_SCARRY"}
@@ -75,6 +77,14 @@ class Thresholds:
                     else:
                         constants.add(one)
         return frozenset(constants), frozenset(registers)
+
+
+def counted(state: State, counters: AbstractSet[Term]) -> tuple[int, ...]:
+    """Where terms of ``counters`` end in ``state``, as proved: what keeps one of their values stops there."""
+    symbols_of = state.terms.symbols
+    held = {term for term in state.locations.values() if state.terms[term].bits == _BITS}
+    own = [term for term in held if symbols_of(term) and symbols_of(term) <= counters]
+    return _with_neighbours(end for term in own for end in state.value(term).unsigned_range())
 
 
 def _compares(op: PcodeOp) -> bool:

@@ -5,12 +5,22 @@ from dataclasses import replace
 import pytest
 
 from tests.support import images_dir
+from wcet_probe.analyzer.facts.source_loops import parse_source
 from wcet_probe.answer.proved_facts import proved_facts
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 
 HEAP_BYTES = 5000
 FACT = '[[pointer]]\nmultiple_of = 8\nbecause = "it is to be proved"\n'
+LOOPS = {
+    "avl-best-fit": (
+        ("release", "descent", 10),
+        ("grown", "grow", 9),
+        ("descend", "descent", 10),
+        ("shrunk", "shrink", 9),
+    )
+}
+"""Of allocators that keep on their stack what they load at a computed place: the loops that tell where it ends."""
 FIND = "    struct bt_block *block = find("
 LINKED = "    node->prev = place;\n    place->next->prev"
 UNLINKED = "    node->prev->next = node->next;\n"
@@ -138,6 +148,33 @@ OTHERS = {
             ),
         )
     },
+    **{
+        name: ("avl-best-fit", "avl_best_fit.c", old, new)
+        for name, old, new in (
+            (
+                "a node beside its place on the path",
+                "path->nodes[++depth] = node;",
+                "path->nodes[++depth] = (void *)((char *)node + 2);",
+            ),
+            ("an argument on the path", "path.nodes[at] = heir;", "path.nodes[at] = (void *)size;"),
+            (
+                "an address of the stack on the path",
+                "path.nodes[at] = heir;",
+                "path.nodes[at] = (void *)&path.nodes[1];",
+            ),
+            (
+                "a path that is read behind its end",
+                "block_t *above = path->nodes[--depth];",
+                "block_t *above = path->nodes[--depth + 40];",
+            ),
+            ("a child between two", "*link_to(&path, at) = heir;", "*link_to(&path, at) = (void *)((char *)heir + 2);"),
+            (
+                "a size with half of the state",
+                "return block->size_and_state & ~AVL_BEST_FIT_STATE_MASK;",
+                "return block->size_and_state & ~(size_t)1;",
+            ),
+        )
+    },
     "a table with a wrong size": ("buddy-fibonacci", "buddy_fibonacci.c", "377 * M,", "377 * M + 2,"),
     "a size behind the table's word": (
         "buddy-fibonacci",
@@ -155,7 +192,13 @@ def program(name, change=None, target="mpc603e", multiple_of=8):
         file, old, new = change
         assert sum(text.count(old) for own, text in sources if own == file) == 1, (file, old)
         sources = tuple((own, text.replace(old, new) if own == file else text) for own, text in sources)
-    facts = (("facts.toml", FACT.replace("8", str(multiple_of))),)
+    hashes = {own.name: own.sha256 for file, text in sources for own in parse_source(file, text).functions}
+    loops = (
+        f'[[loop]]\nfunction = "{function}"\nlabel = "{label}"\nmax = {most}\nsha256 = "{hashes[function]}"\n'
+        f'because = "a tree of ten levels"\n'
+        for function, label, most in LOOPS.get(name, ())
+    )
+    facts = (("facts.toml", FACT.replace("8", str(multiple_of)) + "".join(loops)),)
     return load_program(replace(allocator, sources=sources, facts=facts), load_target(target), "zig", images_dir())
 
 

@@ -15,6 +15,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
 from wcet_probe.analyzer.facts.flow import other_assumptions
 from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.frame_values import frame_values
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, Word
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, typed_memory
@@ -23,6 +24,7 @@ from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.proved_alignment import AlignmentClaim, alignment_claims
 from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.errors import AnalysisError
@@ -80,7 +82,7 @@ def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
         index, place = memory.lost[0]
         address = operations[index].accesses[place].transfer.instruction_address
         why_not = f"where the store at {program.image.location(address)} goes is not known"
-    claims = alignment_claims(operations, module.places, memory, module.evaluator)
+    claims = alignment_claims(operations, module.places, memory, module.evaluator, module.asked)
     return ProvedFacts(claims, why_not, module.assumed)
 
 
@@ -94,6 +96,7 @@ class TypedModule:
         memory: what the words are.
         evaluator: of terms.
         assumed: what the values of the operations rest on.
+        asked: of each, the values that a bound rests on; they know less of what is on the stack.
     """
 
     operations: tuple[TypedOperation, ...]
@@ -101,6 +104,7 @@ class TypedModule:
     memory: TypedMemory
     evaluator: Evaluator
     assumed: tuple[Assumption, ...]
+    asked: tuple[Values, ...]
 
 
 def typed_module(program: Program, heap_bytes: int) -> TypedModule:
@@ -111,11 +115,16 @@ def typed_module(program: Program, heap_bytes: int) -> TypedModule:
         UsageError: a file of facts is not valid.
     """
     prepared = prepared_operations(program, heap_bytes)
-    operations = tuple(_operation(program, role, one) for role, one in prepared.items())
+    again = {role: frame_values(one) for role, one in prepared.items() if one.values.stack_escapes}
+    values = {role: again[role][0] if role in again else one.values for role, one in prepared.items()}
+    operations = tuple(_operation(program, role, one) for role, one in values.items())
     evaluator = Evaluator(program.image, operations)
     places = tuple(one.data.lines.places for one in prepared.values() if one.data.lines is not None)
     memory = typed_memory(program.image, operations, evaluator)
-    return TypedModule(operations, places, memory, evaluator, rests_on(program, prepared))
+    facts = (each for _, assumed in again.values() for each in assumed)
+    assumed = tuple(dict.fromkeys((*rests_on(program, prepared), *facts)))
+    asked = tuple(one.values for one in prepared.values())
+    return TypedModule(operations, places, memory, evaluator, assumed, asked)
 
 
 def prepared_operations(program: Program, heap_bytes: int) -> Mapping[str, Prepared]:
@@ -174,7 +183,7 @@ def proved_facts_text(program: Program, found: ProvedFacts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _operation(program: Program, role: str, prepared: Prepared) -> TypedOperation:
+def _operation(program: Program, role: str, values: Values) -> TypedOperation:
     first, second = ("r3", "r4") if program.target.isa is Isa.POWERPC else ("r0", "r1")
     lifter = image_lifter(program.target.pcode_language, program.target.isa, program.image.segments)
     roles = Roles(first if role == "free" else None, first if role == "malloc" else None)
@@ -185,4 +194,4 @@ def _operation(program: Program, role: str, prepared: Prepared) -> TypedOperatio
     elif role == "malloc":
         arguments = {first: number, second: number}
     kind_of = Constants(program.image).kind_of
-    return typed_operation(role, prepared.values, program.image, lifter, roles, arguments, first, kind_of)
+    return typed_operation(role, values, program.image, lifter, roles, arguments, first, kind_of)
