@@ -323,6 +323,7 @@ class Bound:
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
+        stack_pointer: its value at entry where that is assumed, for runs.
         pointer_facts: which facts about pointers are proved; empty where nobody asked.
         saving_stores: what saves registers, where it is assumed that no other store changes what is saved.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
@@ -353,6 +354,7 @@ class Bound:
     point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
     pointer_facts: tuple[PointerVerdict, ...] = ()
     saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)
+    stack_pointer: int | None = field(default=None, repr=False)
 
     @property
     def certificates(self) -> tuple[str, ...]:
