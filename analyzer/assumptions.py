@@ -20,6 +20,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
+from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Replacement, Target
@@ -90,6 +91,23 @@ def assumptions(
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
+
+
+def stack_place(stack_pointer: int | None) -> tuple[Assumption, ...]:
+    """What is assumed of the stack pointer at entry, besides that it is aligned; nothing where none is told.
+
+    Raises:
+        UsageError: it is no multiple of what the calling convention asks.
+    """
+    if stack_pointer is None:
+        return ()
+    if stack_pointer % STACK_ALIGNMENT_BYTES or not 0 <= stack_pointer < 1 << 32:
+        raise UsageError(
+            f"a stack pointer of {stack_pointer:#x} at entry is no address of 32 bits that is a multiple of "
+            f"{STACK_ALIGNMENT_BYTES}, as the calling convention asks; correct --stack-pointer."
+        )
+    text = f"the stack pointer is {stack_pointer:#x} at entry"
+    return (Assumption("stack-pointer", text, "every call of the function that is run begins with it"),)
 
 
 def _of_saved(values: Values) -> list[Assumption]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 
-from wcet_probe.analyzer.assumptions import assumptions
+from wcet_probe.analyzer.assumptions import assumptions, stack_place
 from wcet_probe.analyzer.call_summaries import (
     CallCost,
     CallSummaries,
@@ -153,6 +153,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         by_type=_by_type(stage, (instructions, cycles)),
         initial_data=initial,
         saving_stores=_saving_stores(prepared),
+        stack_pointer=_stack_pointer(stage),
         point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
@@ -164,13 +165,22 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
     That strays evict few lines the checker cannot follow: it is used where calls are not expanded, or tells much.
     """
     cycles, prepared = stage.solved("cycles"), stage.prepared
-    kept, is_summarised = kept_of(prepared.footprint, prepared.request.target), has_summaries(prepared.values)
-    if kept is None or not (is_summarised or prepared.counted is not None):
+    is_summarised, better = has_summaries(prepared.values), None
+    if is_summarised:
+        kept = kept_of(prepared.footprint, prepared.request.target, prepared.stack_pointer)
+        better = stage.keeping(kept) if kept is not None else None
+    elif prepared.counted is not None:
+        better = stage.counting()
+    if better is None:
         return stage, cycles
-    better = stage.keeping(kept) if is_summarised else stage.counting()
     keeping = better.solved("cycles")
     most = cycles.solution.certified if is_summarised else cycles.solution.certified * _MUCH
     return (better, keeping) if keeping.solution.certified < most else (stage, cycles)
+
+
+def _stack_pointer(stage: Bounded) -> int | None:
+    """Its value at entry where that is assumed, and something rests on it: only lines of data do."""
+    return stage.prepared.stack_pointer if stage.request.target.dcache is not None else None
 
 
 def _saving_stores(prepared: Prepared) -> tuple[SavingStore, ...]:
@@ -204,6 +214,7 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
             stage.prepared.data.lines,
         ),
         *assumed_data(stage.request),
+        *stack_place(_stack_pointer(stage)),
         *through_assumptions(
             stage.request.facts,
             stage.request.image,

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.dcache.footprints import (
     NOTHING,
     DataFootprint,
+    Extents,
     KeptLines,
     Strays,
     data_footprint,
@@ -40,6 +41,7 @@ from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
 from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import Target
 
@@ -48,17 +50,20 @@ from wcet_probe.model.target import Target
 class Footprint:
     """All lines that a call may fetch and access, data from its stack pointer at entry.
 
-    ``strays`` are its own, and those ``elsewhere`` its accesses that are not to the stack, strays among them.
+    ``strays`` are its own, and ``extents`` tell where its other accesses may be.
     """
 
     code: frozenset[int]
     data: DataFootprint
     strays: Strays = frozenset()
-    elsewhere: Strays = frozenset()
+    extents: Extents = field(default_factory=dict)
 
     def strays_of(self, kept: Kept) -> Strays:
         """Its own accesses that are strays where lines are ``kept``."""
-        return self.elsewhere if kept.is_stack_only else self.strays
+        if not kept.is_stack_only:
+            return self.strays
+        elsewhere = (one for one, spans in self.extents.items() if any(base is Base.NUMBER for base, *_ in spans))
+        return self.strays.union(elsewhere)
 
     def has_strays(self, kept: Kept) -> bool:
         """Whether accesses of the call, callees' among them, are strays where lines are ``kept``."""
@@ -107,11 +112,13 @@ def with_callees(own: Footprint, callees: Iterable[tuple[Footprint | None, int |
             return None
         code |= callee.code
         data.append(moved(callee.data, offset))
-    return Footprint(frozenset(code), united(data), own.strays, own.elsewhere)
+    return replace(own, code=frozenset(code), data=united(data))
 
 
-def kept_of(footprint: Footprint | None, target: Target) -> Kept | None:
+def kept_of(footprint: Footprint | None, target: Target, stack_pointer: int | None = None) -> Kept | None:
     """Which lines of the call's ``footprint`` are not evicted; None if it is not known of any.
+
+    ``stack_pointer`` is its value at entry, where that is known.
 
     *Soundness:* as said of the module; of a unified cache nothing is said.
     """
@@ -124,9 +131,9 @@ def kept_of(footprint: Footprint | None, target: Target) -> Kept | None:
         code = frozenset(number for number in footprint.code if lines[number % sets] <= ways)
     data, is_stack_only = None, False
     if target.dcache is not None:
-        data = kept_lines(footprint.data, target.dcache)
+        data = kept_lines(footprint.data, target.dcache, stack_pointer)
         if data is None:
-            data = kept_lines(of_stack(footprint.data), target.dcache)
+            data = kept_lines(of_stack(footprint.data), target.dcache, stack_pointer)
             is_stack_only = data is not None
     return None if not code and data is None else Kept(code, data, is_stack_only)
 

@@ -16,7 +16,7 @@ from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
     open_loops,
 )
-from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
+from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, crowding, kept_lines
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
@@ -50,7 +50,6 @@ from wcet_probe.analyzer.kept_lines import (
     Footprint,
     Kept,
     kept_misses,
-    kept_of,
     other_fetch_misses,
     own_footprint,
     with_callees,
@@ -163,10 +162,17 @@ class Prepared:
             for callee in self.calls.on(values, edge)
         )
         found = with_callees(own_footprint(values, target, extents.of), callees)
-        kept, counted = kept_of(found, target), None
-        if found and kept and kept.data is not None and not kept.is_stack_only and self.data.counting is not None:
-            counted = self.data.counting(kept.data, found.strays)
+        counted, counting = None, self.data.counting
+        if found is not None and target.dcache is not None and counting is not None:
+            kept = kept_lines(found.data, target.dcache, self.stack_pointer, in_part=True)
+            if kept is not None and kept.number:
+                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache))
         return replace(self, footprint=found, counted=counted)
+
+    @property
+    def stack_pointer(self) -> int | None:
+        """Its value at entry, where it is known; not of a callee, which is called from many places."""
+        return None if self.is_callee else self.request.stack_pointer
 
     def _counted(self) -> Iterator[CountedCalls]:
         """The functions that call themselves and are not expanded, but for the callee itself."""

@@ -60,6 +60,7 @@ class BoundRequest:
         given: bounds of callees, by their address, which are checked before.
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.
         keeps_saved: whether it may be assumed that no other store changes what functions save of registers.
+        stack_pointer: its value at entry, where that is assumed: it tells the cache sets of the stack.
     """
 
     image: Image
@@ -74,3 +75,4 @@ class BoundRequest:
     given: Mapping[int, GivenBound] = field(default_factory=dict)
     initial: InitialData | None = None
     keeps_saved: bool = False
+    stack_pointer: int | None = None

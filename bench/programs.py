@@ -22,9 +22,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from wcet_probe.answer.firmware import ASSUMABLE, FirmwareRequest, bound_firmware
+from wcet_probe.answer.firmware import ASSUMABLE, FirmwareRequest, bound_firmware, file_bytes
 from wcet_probe.answer.run_script import parse_script
+from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target, target_names
+from wcet_probe.emu.layout import first_stack_pointer
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, UsageError, WcetProbeError
 from wcet_probe.isa.timing import costs
@@ -56,7 +58,8 @@ class Row:
 class Question:
     """What is asked of each program; ``before`` is called first where the program has it.
 
-    With ``initial_data`` the bound is one for the memory that this leaves; ``assume`` is as of `FirmwareRequest`.
+    With ``initial_data`` the bound is one for the memory that this leaves; ``assume`` is as of `FirmwareRequest`. With
+    ``knows_stack`` it is one for the stack pointer of the run.
     """
 
     elf: Path
@@ -68,6 +71,7 @@ class Question:
     memory_mib: int
     initial_data: bool = False
     assume: tuple[str, ...] = ()
+    knows_stack: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,6 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=int, default=60, help="CPU seconds for each program")
     parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
     parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
+    parser.add_argument("--stack-pointer", action="store_true", help="bounds for the stack pointer of the run")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each program instead")
     parser.add_argument("programs", nargs="*", help="names of files without .elf; all if none is given")
     options = parser.parse_intermixed_args(arguments)
@@ -90,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         names = (text.replace("{}", elf.stem) for text in (options.entry, options.before))
         asked = Question(elf, *names, options.target, tuple(options.source), options.seconds, options.memory)
-        row = ask(replace(asked, assume=tuple(options.assume)))
+        row = ask(replace(asked, assume=tuple(options.assume), knows_stack=options.stack_pointer))
         rows.append(row)
         if options.json:
             print(json.dumps(asdict(row)), flush=True)
@@ -136,6 +141,9 @@ def _row(question: Question) -> Row:
     try:
         after = parse_script(f"{question.before}()", "--before") if question.initial_data else ()
         asked = FirmwareRequest(question.elf, question.entry, target, (), question.sources, {})
+        if question.knows_stack:
+            image = read_image(file_bytes(question.elf), target.isa, compiler="")
+            asked = replace(asked, stack_pointer=first_stack_pointer(image, target))
         found = bound_firmware(replace(asked, initial_data=question.initial_data, after=after, assume=question.assume))
     except AnalysisError as error:
         return Row(name, "UNBOUNDED", cpu_seconds=_cpu(), memory_mib=_memory(), why=str(error))

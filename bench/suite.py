@@ -90,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--memory", type=int, default=2048, help="MiB for each program")
     parser.add_argument("--build", type=Path, default=Path("build/suite"), help="where ELF files are made")
     parser.add_argument("--initial-data", action="store_true", help="bounds for the memory that NAME_init leaves")
+    parser.add_argument("--stack-pointer", action="store_true", help="bounds for the stack pointer of the run")
     parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
     parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
@@ -135,7 +136,11 @@ def _row(folder: Path, build: _Build, options: argparse.Namespace) -> Row:
     except CompileError as error:
         return Row(name, "NOT COMPILED", why=str(error))
     functions, limits = (f"{name}_main", f"{name}_init"), (options.seconds, options.memory)
-    given = {"initial_data": options.initial_data, "assume": tuple(options.assume)}
+    given = {
+        "initial_data": options.initial_data,
+        "assume": tuple(options.assume),
+        "knows_stack": options.stack_pointer,
+    }
     return ask(Question(elf, *functions, build.target.name, (folder,), *limits, **given))
 
 

@@ -76,6 +76,8 @@ def analyze(
     accesses: Mapping[int, Sequence[LineAccess]],
     config: CacheConfig,
     traversals: Sequence[StridedTraversal] = (),
+    *,
+    keeps_all: bool = False,
 ) -> RelationalAnalysis:
     """The fixpoint over the points of ``values``, for any content of the cache at entry.
 
@@ -85,12 +87,12 @@ def analyze(
         accesses: of each point, in order.
         config: the cache.
         traversals: those that accesses belong to.
+        keeps_all: whether lines that were accessed are evicted by accesses only that are said to (`RelationalCache`).
 
     *Soundness:* as said of the module.
     """
-    cache = RelationalCache(
-        lines.groups, config, lines.stand_ins(), {traversal.name: traversal.group for traversal in traversals}
-    )
+    groups = {traversal.name: traversal.group for traversal in traversals}
+    cache = RelationalCache(lines.groups, config, lines.stand_ins(), groups, keeps_all)
     passage = Passage(values, lines, cache, traversals)
 
     def behind(point: int, state: CacheState) -> CacheState:

@@ -15,7 +15,7 @@ All of the table is in the cache once it was read, whatever is read: four misses
 ...     return sum;
 ... }''')
 >>> found, strays, _ = data_footprint(table.values, table.lines.places.config)
->>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays)
+>>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays, frozenset())
 >>> [(one.constant, one.auxiliaries) for one in counted.constraints if one.name == KEPT]
 [(4, (('miss:kept', 1),))]
 """
@@ -80,11 +80,19 @@ class Charge:
 
 
 class KeptMisses(NamedTuple):
-    """A footprint that fits into the cache, how many accesses its strays are, and variables that count their misses."""
+    """Lines that are kept, and which misses are none of them.
+
+    Attributes:
+        lines: those that are kept.
+        strays: accesses that may be anywhere, and how many each of them is.
+        names: variables that count misses of strays or of what goes to crowded sets.
+        crowding: accesses that may go to crowded sets.
+    """
 
     lines: KeptLines
     strays: Mapping[tuple[int, int], int]
     names: Collection[str | None]
+    crowding: Collection[tuple[int, int]] = ()
 
 
 def fills(
@@ -106,11 +114,12 @@ def fills(
 def kept_constraints(
     inside: Charge, leaving: Charge, edges: Iterable[Edge], names: Iterable[str], kept: KeptMisses
 ) -> Iterator[LinearConstraint]:
-    """All misses but those of strays: those that ``names`` count, and the others, which are taken from the charges.
+    """All misses on lines that are kept: those that ``names`` count, and the others, which are taken from the charges.
 
-    *Soundness:* as said of `footprints`: each line that may be accessed misses once, and again for its part of strays.
+    *Soundness:* as said of `footprints`: each line that is kept misses once, and again for its part of strays.
     """
-    counted = inside.without(kept.strays), leaving.without(kept.strays)
+    others = {*kept.strays, *kept.crowding}
+    counted = inside.without(others), leaving.without(others)
     for place, own in zip((inside, leaving), counted, strict=True):
         place.misses = place.misses - own
     yield fills(f"{KEPT}:executed", *counted, edges, ((KEPT, 1),))

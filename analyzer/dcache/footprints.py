@@ -19,6 +19,12 @@ With strays: of m lines of the footprint in a set, m <= k, one misses again only
 was, m - 1 of them of the footprint at most, so k - m + 1 or more strays went to the set in that time. Of one line these
 times do not overlap; so each stray counts for at most m misses, each of which takes k - m + 1 of them.
 
+Each set is for itself: in *crowded* ones, that have too many lines, nothing is kept, and what goes to them evicts no
+line of another set. So accesses that surely go to other sets miss once for each line there.
+
+Where the stack pointer at entry is known, by assumption ``stack-pointer``, so are the lines of the stack. Else each of
+its lines may be in any set: where others are too many, all that goes to the stack may go to a crowded set.
+
 The index is known by its range: the load may be to any of four lines, in sets of their own.
 
 >>> table = example('''
@@ -26,8 +32,8 @@ The index is known by its range: the load may be to any of four lines, in sets o
 ... unsigned f(unsigned i) { return table[i & 31] + table[i >> 27]; }''')
 >>> config = table.lines.places.config
 >>> found, strays, _ = data_footprint(table.values, config)
->>> len(found.numbers), len(strays), kept_lines(found, config)
-(4, 0, KeptLines(number=4, in_a_set=1, strays_for_each=2))
+>>> len(found.numbers), len(strays), kept_lines(found, config)[:3]
+(4, 0, (4, 1, 2))
 
 An argument may point anywhere. Two strays to a set, at least, evict one line of it:
 
@@ -42,7 +48,7 @@ An argument may point anywhere. Two strays to a set, at least, evict one line of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.pointer_extents import Extent
@@ -54,6 +60,8 @@ from wcet_probe.model.target import CacheConfig, Replacement
 
 Strays = frozenset[tuple[int, int]]
 """Points and addresses of the instructions with accesses that may be anywhere."""
+Extents = Mapping[tuple[int, int], tuple[tuple[Base, int, int], ...]]
+"""By point and address of an instruction, the first byte and the end of what its accesses may be to, from their base."""
 
 
 class DataFootprint(NamedTuple):
@@ -73,17 +81,21 @@ class DataFootprint(NamedTuple):
 
 
 class KeptLines(NamedTuple):
-    """Lines of a footprint that fits into the cache.
+    """Lines of a footprint that fit into their sets of the cache.
 
     Attributes:
         number: how many there are.
         in_a_set: most of them in one set.
         strays_for_each: the least number of strays that evict one.
+        crowded: the sets of other lines of the footprint, which may evict each other.
+        stack_pointer: its value at entry where it is known.
     """
 
     number: int
     in_a_set: int
     strays_for_each: int
+    crowded: frozenset[int] = frozenset()
+    stack_pointer: int | None = None
 
 
 NOTHING = DataFootprint(frozenset())
@@ -92,8 +104,8 @@ ANYWHERE = DataFootprint(None)
 
 def data_footprint(
     values: Values, config: CacheConfig, extent_of: Callable[[Access], Extent | None] = lambda _: None
-) -> tuple[DataFootprint, Strays, Strays]:
-    """The lines that the points of ``values`` may access, their strays, and the accesses that are not to the stack.
+) -> tuple[DataFootprint, Strays, Extents]:
+    """The lines that the points of ``values`` may access, their strays, and where all other accesses are.
 
     Calls that are not expanded apart.
 
@@ -107,7 +119,7 @@ def data_footprint(
     most_bytes = config.sets * config.ways * config.line_bytes
     spans: dict[Base, set[tuple[int, int]]] = {Base.NUMBER: set(), Base.STACK: set()}
     strays: set[tuple[int, int]] = set()
-    elsewhere: set[tuple[int, int]] = set()
+    extents: dict[tuple[int, int], tuple[tuple[Base, int, int], ...]] = {}
     for point, own in values.accesses.items():
         for access in own:
             if access.offset.is_bottom:
@@ -115,20 +127,17 @@ def data_footprint(
             found = _extent(access)
             if found is None or found.high - found.low >= most_bytes:
                 found = extent_of(access)
+            key = point, access.instruction_address
             if found is None or found.high - found.low >= most_bytes:
-                strays.add((point, access.instruction_address))
+                strays.add(key)
             else:
-                if found.base is Base.NUMBER:
-                    elsewhere.add((point, access.instruction_address))
-                spans[found.base].add((found.low, found.high + access.size_bytes))
-    numbers = {
-        number
-        for low, end in spans[Base.NUMBER]
-        for number in range(low // config.line_bytes, (end - 1) // config.line_bytes + 1)
-    }
+                span = found.low, found.high + access.size_bytes
+                extents[key] = (*extents.get(key, ()), (found.base, *span))
+                spans[found.base].add(span)
+    numbers = {number for low, end in spans[Base.NUMBER] for number in _numbers(low, end, config)}
     stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
     static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
-    return united([static, *stack]), frozenset(strays), frozenset(strays | elsewhere)
+    return united([static, *stack]), frozenset(strays), extents
 
 
 def of_stack(footprint: DataFootprint) -> DataFootprint:
@@ -172,20 +181,59 @@ def moved(footprint: DataFootprint, offset: int | None) -> DataFootprint:
     return footprint._replace(stack=(footprint.stack[0] + offset, footprint.stack[1] + offset))
 
 
-def kept_lines(footprint: DataFootprint, config: CacheConfig) -> KeptLines | None:
-    """The lines of ``footprint``, if none of them is evicted once it was accessed, but by strays; None if one may be.
+def kept_lines(
+    footprint: DataFootprint, config: CacheConfig, stack_pointer: int | None = None, *, in_part: bool = False
+) -> KeptLines | None:
+    """The lines of ``footprint`` that are not evicted once they were accessed, but by strays; None if there are none.
 
-    *Soundness:* as said of the module. The lines of the stack may begin in any set, and its first byte anywhere in a
-    line.
+    Args:
+        footprint: all lines of the call.
+        config: the cache.
+        stack_pointer: its value at entry; None where it is not known.
+        in_part: whether lines of some sets are good enough; else None if a line may be evicted by another one.
+
+    *Soundness:* as said of the module. Of an unknown stack pointer the stack's first byte is anywhere in a line.
     """
     if footprint.numbers is None:
         return None
+    numbers, on_stack = set(footprint.numbers), 0
     low, end = footprint.stack or (0, 0)
-    on_stack = (end - low + config.line_bytes - 2) // config.line_bytes + 1 if end > low else 0
-    by_set = Counter(number % config.sets for number in footprint.numbers)
-    most = max(by_set.values(), default=0) + -(-on_stack // config.sets)
+    if stack_pointer is not None:
+        numbers.update(_numbers(low + stack_pointer, end + stack_pointer, config))
+    elif end > low:
+        on_stack = (end - low + config.line_bytes - 2) // config.line_bytes + 1
     ways = effective_ways(config).must if footprint.has_strays else kept_ways(config)
-    return KeptLines(len(footprint.numbers) + on_stack, most, ways - most + 1) if most <= ways else None
+    by_set, stack_in_a_set = Counter(number % config.sets for number in numbers), -(-on_stack // config.sets)
+    crowded = frozenset(index for index, count in by_set.items() if count + stack_in_a_set > ways)
+    if (crowded and not in_part) or stack_in_a_set > ways:
+        return None
+    fitting = [count for index, count in by_set.items() if index not in crowded]
+    number, most = sum(fitting) + (0 if crowded else on_stack), max(fitting, default=0) + stack_in_a_set
+    return KeptLines(number, most, ways - most + 1, crowded, stack_pointer) if number or not crowded else None
+
+
+def crowding(extents: Extents, kept: KeptLines, config: CacheConfig) -> Strays:
+    """The accesses that may go to a set that is crowded, by where they may begin and end.
+
+    *Soundness:* as said of the module.
+    """
+    if not kept.crowded:
+        return frozenset()
+    return frozenset(access for access, spans in extents.items() if any(_crowds(one, kept, config) for one in spans))
+
+
+def _crowds(span: tuple[Base, int, int], kept: KeptLines, config: CacheConfig) -> bool:
+    base, low, end = span
+    if base is Base.STACK:
+        if kept.stack_pointer is None:
+            return True
+        low, end = low + kept.stack_pointer, end + kept.stack_pointer
+    return any(number % config.sets in kept.crowded for number in _numbers(low, end, config))
+
+
+def _numbers(low: int, end: int, config: CacheConfig) -> range:
+    """The lines of the bytes from ``low`` to before ``end``; none where there are no bytes."""
+    return range(low // config.line_bytes, (end - 1) // config.line_bytes + 1) if end > low else range(0)
 
 
 def kept_ways(config: CacheConfig) -> int:

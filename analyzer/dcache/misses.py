@@ -59,6 +59,7 @@ from wcet_probe.analyzer.dcache.scopes import Scopes
 from wcet_probe.analyzer.dcache.strided_traversals import MOST_COUNTED_LINES, StridedTraversals
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlock, SymbolicBlocks
 from wcet_probe.analyzer.dcache.younger_sets import LineAccess, Verdict
+from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
@@ -80,8 +81,8 @@ class DataMisses:
         counted: of each access of a point, in order, the address of its instruction (None: a fetch), and the auxiliary
             variable that its misses are counted by; None where each is charged.
         classes: of addresses, where there is no cache and it costs that an access is unaligned; else None.
-        counting: the same where it is known that no lines but some are accessed, and none of them is evicted then, but
-            for strays and by them (`footprints`); None where that changes nothing.
+        counting: the same where it is known that some lines are not evicted once they were accessed, but by strays, and
+            which accesses are strays or go to crowded sets (`footprints`); None where that changes nothing.
     """
 
     points: Mapping[int, int]
@@ -91,7 +92,7 @@ class DataMisses:
     lines: SymbolicBlocks | None
     counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
     classes: AddressClasses | None = None
-    counting: Callable[[KeptLines, Strays], DataMisses] | None = field(default=None, compare=False, repr=False)
+    counting: Callable[[KeptLines, Strays, Strays], DataMisses] | None = field(default=None, compare=False, repr=False)
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -118,13 +119,51 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, config, scopes.is_one_address)
-    allocated, refetches = allocated_lines(values, named, analysis), Refetches(config.sets, config.line_bytes)
-    costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
-    left = resident_before(values, steps)
+    allocated = allocated_lines(values, named, analysis)
+
+    def charged(verdicts: Mapping[int, Sequence[Verdict]]) -> _Charged:
+        refetches = Refetches(config.sets, config.line_bytes)
+        costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
+        return _charged(costs, steps, verdicts, resident_before(values, steps))
+
+    own = charged(analysis.verdicts)
+
+    def counting(kept: KeptLines, strays: Strays, crowding: Strays) -> DataMisses:
+        if config.write_allocate or not config.write_back or kept.in_a_set > effective_ways(config).must:
+            return own.result(lines, kept, strays, crowding)
+        # Of what a store that misses does not fill, all lines of the call tell no number: it is followed once more.
+        evicting = {
+            point: [
+                step.line._replace(evicts=step.access is None or (point, step.access.instruction_address) in strays)
+                for step in each
+            ]
+            for point, each in steps.items()
+        }
+        wide = analyze(values, lines, evicting, config, traversals.found, keeps_all=True)
+        others = strays | crowding
+        verdicts = {
+            point: tuple(
+                before if step.access is None or (point, step.access.instruction_address) in others else after
+                for step, before, after in zip(each, analysis.verdicts[point], wide.verdicts[point], strict=True)
+            )
+            for point, each in steps.items()
+        }
+        return charged(verdicts).result(lines, kept, strays, crowding)
+
+    return replace(own.result(lines), counting=None if target.unified_cache or own.costs.is_visited else counting)
+
+
+def _charged(
+    costs: _Costs,
+    steps: Mapping[int, Sequence[AccessStep]],
+    verdicts: Mapping[int, Sequence[Verdict]],
+    left: Mapping[int, bool],
+) -> _Charged:
+    """What all accesses cost by their ``verdicts``; ``left`` as of `access_steps.resident_before`."""
     sharing: dict[int, list[_Found]] = {}
     for point, own in steps.items():
         is_resident = left[point]
-        for step, verdict in zip(own, analysis.verdicts[point], strict=True):
+        for step, verdict in zip(own, verdicts[point], strict=True):
             if step.access is None:
                 found = costs.add_fetch(point, step, verdict)
             else:
@@ -133,32 +172,12 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
             is_charged = found is None and address is not None and step.line.fills and not verdict.is_hit
             sharing.setdefault(point, []).append(_Found(address, found, is_charged))
             is_resident = stays_resident(step)
+    lines = costs.traversals.lines
     for place in (costs.inside, costs.leaving):
         for (point, group), granules in place.local.items():
-            most = lines.groups[group].most_lines({granule for granule, _ in granules}, config.line_bytes)
+            most = lines.groups[group].most_lines({granule for granule, _ in granules}, costs.config.line_bytes)
             place.add(point, {address for _, address in granules}, most)
-    names = costs.variable_names()
-
-    def result(kept: KeptLines | None, strays: Strays) -> DataMisses:
-        passing = Counter((point, access.instruction_address) for point in steps for access in lines.accesses(point))
-        by_strays = {
-            names.get(one.counted)
-            for point, each in sharing.items()
-            for one in each
-            if one.counted is not None and (point, one.address) in strays
-        }
-        bounds = None if kept is None else KeptMisses(kept, {one: passing[one] for one in strays}, by_strays)
-
-        def variable(point: int, one: _Found) -> str | None:
-            if one.counted is not None:
-                return names.get(one.counted)
-            is_apart = kept is not None and one.is_charged and (point, one.address) not in strays
-            return KEPT if is_apart else None
-
-        counted = {point: tuple((one.address, variable(point, one)) for one in each) for point, each in sharing.items()}
-        return replace(costs.with_kept(bounds).result(lines), counted=counted)
-
-    return replace(result(None, frozenset()), counting=None if target.unified_cache or costs.is_visited else result)
+    return _Charged(costs, sharing, tuple(steps))
 
 
 _Counted = Shared | Objects | LineChanges | Refetched
@@ -173,6 +192,49 @@ class _Found(NamedTuple):
     is_charged: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Charged:
+    """What was found of all accesses: what they cost, of each of a point what counts it, and all points."""
+
+    costs: _Costs
+    sharing: Mapping[int, Sequence[_Found]]
+    points: Sequence[int]
+
+    def result(
+        self,
+        lines: SymbolicBlocks,
+        kept: KeptLines | None = None,
+        strays: Strays = frozenset(),
+        crowding: Strays = frozenset(),
+    ) -> DataMisses:
+        """Cycles, variables and constraints; where lines are ``kept``, their misses are counted for the whole call.
+
+        *Soundness:* as said of `charges`; a variable that counts misses of others as well is not limited.
+        """
+        names, others = self.costs.variable_names(), strays | crowding
+        passing = Counter((point, access.instruction_address) for point in self.points for access in lines.accesses(point))
+        by_others = {
+            names.get(one.counted)
+            for point, each in self.sharing.items()
+            for one in each
+            if one.counted is not None and (point, one.address) in others
+        }
+        bounds = None
+        if kept is not None:
+            bounds = KeptMisses(kept, {one: passing[one] for one in strays}, by_others, crowding)
+
+        def variable(point: int, one: _Found) -> str | None:
+            if one.counted is not None:
+                return names.get(one.counted)
+            is_apart = kept is not None and one.is_charged and (point, one.address) not in others
+            return KEPT if is_apart else None
+
+        counted = {
+            point: tuple((one.address, variable(point, one)) for one in each) for point, each in self.sharing.items()
+        }
+        return replace(self.costs.with_kept(bounds).result(lines), counted=counted)
+
+
 @dataclass(slots=True)
 class _Costs:
     """What was found of the accesses so far.
@@ -184,7 +246,7 @@ class _Costs:
         pointers: what flow facts say.
         allocated: as `allocated_before` has it.
         refetches: fetches that may miss each time.
-        kept: the lines that may be accessed, if none of them is evicted then but by strays (`footprints`); else None.
+        kept: the lines that are not evicted once they were accessed, but by strays (`footprints`); None for none.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         first_touches: how many there are in each execution of a point.
@@ -227,7 +289,7 @@ class _Costs:
 
         *Soundness:* as said of the module; a store that is written through costs a single write in any case.
         """
-        line, fills, _, candidates, traversed, _ = accessed
+        line, fills, _, candidates, traversed, *_ = accessed
         charge = self.leaving if access.is_leaving else self.inside
         self._add_single_write(point, accessed, access, verdict)
         charge.cycles[point] += 0 if access.skipped_bytes else region_cycles(access, self.target.memory)

@@ -8,7 +8,8 @@ another name from then on.
 Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
 holds if the line was accessed in the *scope*, that is since its group's symbols got their values (*persistence*, see
 `analyzer.icache.persistence`). What `cache_sets.effective_ways` says of policies other than LRU applies to both.
-First-in first-out has more to say of persistence: only fills count there, and hits save nothing.
+First-in first-out has more to say of persistence: only fills count there, and hits save nothing. Where no line is evicted
+once it was accessed, but by accesses that are told (`footprints`), nothing ages, and those evict all.
 
 Words: younger set, must analysis, persistence (docs/explanation/glossary.md).
 
@@ -51,7 +52,7 @@ class LineAccess(NamedTuple):
 
     Where it ``modifies``, the line is to be written back later if it is in the cache. ``candidates`` are the lines that
     it may be to, where all are known by number: of `SymbolicBlocks.candidate`. ``traversed`` is the name that outlives
-    a round of the loop, if it belongs to a traversal.
+    a round of the loop, if it belongs to a traversal. Where a cache ``keeps_all`` but for some accesses, those ``evict``.
     """
 
     line: SymbolicBlock | None
@@ -60,6 +61,7 @@ class LineAccess(NamedTuple):
     candidates: tuple[SymbolicBlock, ...] = ()
     traversed: SymbolicBlock | None = None
     modifies: bool = False
+    evicts: bool = False
 
 
 class YoungerSet(NamedTuple):
@@ -131,6 +133,7 @@ class RelationalCache:
         config: the cache.
         stand_ins: groups of the lines that a group's lines may be, where these are few (`SymbolicBlocks.stand_ins`).
         traversed: by the name of a traversal, the group whose accesses it consists of.
+        keeps_all: whether no access evicts a line that was accessed before, but those that are said to.
         must_ways: ways of an LRU set whose content is always in the real one.
     """
 
@@ -138,6 +141,7 @@ class RelationalCache:
     config: CacheConfig
     stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
     traversed: Mapping[int, int] = field(default_factory=dict)
+    keeps_all: bool = False
     must_ways: int = field(init=False, compare=False)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     _most_in_a_set: dict[tuple[int, frozenset[int]], int] = field(
@@ -191,14 +195,14 @@ class RelationalCache:
     def is_kept(self, state: CacheState, access: LineAccess) -> bool:
         """Whether ``access``, which does not fill, misses only if its line was not filled in the scope before.
 
-        Known with first-in first-out, by the accesses of the same name that fill.
+        Known with first-in first-out, and where the cache keeps all, by the accesses of the same name that fill.
 
-        *Soundness:* a line is evicted by the fills of as many other lines as there are ways, of each one: a line that
+        *Soundness:* with first-in first-out a line is evicted by the fills of as many other lines as there are ways, of each one: a line that
         was filled after it is not evicted before it. So many groups would have been accessed since the first access
         by that name.
         """
         line = access.line
-        if line is None or access.fills or self.config.replacement is not Replacement.FIFO:
+        if line is None or access.fills or not (self.keeps_all or self.config.replacement is Replacement.FIFO):
             return False
         return state.scope.get(line, NOTHING) is not None
 
@@ -225,8 +229,10 @@ class RelationalCache:
         """The state behind ``access``.
 
         *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing. A line that a
-        store surely was to is modified as long as it is in the cache.
+        store surely was to is modified as long as it is in the cache. What evicts may evict all lines.
         """
+        if self.keeps_all and access.evicts and self.ages(access):
+            state = CacheState({}, dict.fromkeys(state.scope))
         line = access.line
         known = state.must.get(line) if line is not None else None
         is_modified = (access.modifies and access.is_certain) or (known is not None and known.is_modified)
@@ -279,6 +285,8 @@ class RelationalCache:
 
         *Soundness:* as said of the module; that the line of ``access`` is the youngest then is left to the caller.
         """
+        if self.keeps_all:
+            return dict(lines)
         found: dict[SymbolicBlock, YoungerSet | None] = {}
         accessed = access.line
         for line, younger in lines.items():
@@ -353,7 +361,7 @@ class RelationalCache:
 
         *Soundness:* as said of `without`.
         """
-        if younger is None:
+        if younger is None or self.keeps_all:
             return younger
         old = [one for one in younger.groups if one in substitution.killed or one in substitution.successors]
         if not old:

@@ -14,6 +14,7 @@ from tests.random_programs import arguments, source
 from tests.support import cache_config, guest_of
 from wcet_probe.analyzer.dcache.footprints import ANYWHERE, DataFootprint, KeptLines
 from wcet_probe.analyzer.kept_lines import Footprint, kept_misses, kept_of, with_callees
+from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.scenario import InitialCache
@@ -98,11 +99,14 @@ def test_lines_of_code_are_kept_in_the_sets_that_have_no_more_than_ways():
     assert kept.data == KeptLines(4, 2, 3)
     assert kept_of(Footprint(frozenset({0, 4, 8}), ANYWHERE), target) is None
     large = Footprint(
-        CODE, DataFootprint(frozenset(range(320)), (-32, 0)), frozenset({(0, 4)}), frozenset({(0, 4), (0, 8)})
+        CODE,
+        DataFootprint(frozenset(range(320)), (-32, 0)),
+        frozenset({(0, 4)}),
+        {(0, 8): ((Base.NUMBER, 0, 4),), (0, 12): ((Base.STACK, -4, 0),)},
     )
     kept_on_stack = kept_of(large, target)
     assert (kept_on_stack.data, kept_on_stack.is_stack_only) == (KeptLines(2, 1, 4), True)
-    assert large.strays_of(kept_on_stack) == large.elsewhere
+    assert large.strays_of(kept_on_stack) == {(0, 4), (0, 8)}
     assert large.strays_of(kept) == large.strays
     assert large.has_strays(kept_on_stack)
     assert not large.has_strays(kept)

@@ -31,6 +31,7 @@ from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.emu.layout import first_stack_pointer
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.scenario import InitialCache
@@ -71,12 +72,14 @@ class Analysed:
 
     def bound(self, target: Target, pointers: PointerFacts = NOTHING_TOLD) -> int:
         """Cycles with the cache of ``target``."""
-        request = replace(self.prepared.request, target=target)
         values = self.prepared.values
         data = data_misses(values, target, pointers)
         data = with_unaligned_accesses(data, values, target, pointers, self.prepared.costs)
-        stage = replace(self.prepared, request=request, data=data).bounded({})
-        stages = [stage] if stage.prepared.counted is None else [stage, stage.counting()]
+        stages = []
+        for stack_pointer in (None, first_stack_pointer(self.guest.image, target)):
+            request = replace(self.prepared.request, target=target, stack_pointer=stack_pointer)
+            stage = replace(self.prepared, request=request, data=data).bounded({})
+            stages += [stage] if stage.prepared.counted is None else [stage, stage.counting()]
         return min(one.solved("cycles").solution.certified for one in stages)
 
     def machine(self, target: Target) -> Machine:

@@ -50,6 +50,7 @@ class FirmwareRequest:
         initial_data: whether memory is taken to hold at entry what the file says, or what the calls ``after`` leave.
         is_run: whether runs are held against the bound afterwards; else its assumptions are told to be unchecked.
         assume: ids of assumptions that may be made where there is no bound without them, see `ASSUMABLE`.
+        stack_pointer: its value at entry, where that is assumed.
     """
 
     elf: Path
@@ -64,6 +65,7 @@ class FirmwareRequest:
     after: Sequence[Statement] = ()
     is_run: bool = False
     assume: Sequence[str] = ()
+    stack_pointer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         given=read_given(facts, image, request.described) if request.described else {},
         initial=initial,
         keeps_saved="saved-registers" in request.assume,
+        stack_pointer=request.stack_pointer,
     )
     return ReadFirmware(asked, tuple((shown_name(file), text) for file, text in told), other_core)
 

@@ -134,6 +134,8 @@ def run_firmware(
         executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks if held else {}
     if found.bound.initial_data:
         executions["initial-data"] = made
+    if found.bound.stack_pointer is not None:
+        executions["stack-pointer"] = made
     if "return-address" in executions:
         executions["return-address"] = guest.returns
     most = {unit: max(getattr(call, unit) for call in guest.calls) for unit in UNITS}
@@ -255,6 +257,7 @@ class _Guest:
         registers = reached.registers if reached else machine.entry_registers(arguments)
         self._check_arguments(text, registers, is_reached=reached is not None)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
+        self._check_stack_pointer(text, registers)
         before = machine.memory.snapshot()
         self.held += 1
         if self.again and self.held > self.again.most_calls:
@@ -321,6 +324,17 @@ class _Guest:
     def _check_function(self, name: str) -> None:
         if not any(function.name == name for function in self.found.image.functions):
             raise unknown_name("function", name, (function.name for function in self.found.image.functions))
+
+    def _check_stack_pointer(self, text: str, registers: Mapping[str, int]) -> None:
+        """The stack pointer must be what it is assumed to be."""
+        told = self.found.bound.stack_pointer
+        found = registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
+        if told is not None and found != told:
+            raise ContradictionError(
+                f"CONTRADICTED: the stack pointer is {found:#x} when {text} begins, against the assumption "
+                f"stack-pointer, which says {told:#x}; give --stack-pointer {found:#x}, or let a function of the "
+                "firmware make the call."
+            )
 
     def _check_arguments(self, text: str, registers: Mapping[str, int], *, is_reached: bool) -> None:
         """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""

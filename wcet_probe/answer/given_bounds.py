@@ -74,6 +74,11 @@ def _given(fact: GivenBoundFact, content: bytes, image: Image, described: Mappin
             f"{fact.where}: {fact.document} takes what memory holds at entry as known, which no call of it "
             f"is held against; {remedy}, without --initial-data."
         )
+    if any(one.id == "stack-pointer" for one in told):
+        raise UsageError(
+            f"{fact.where}: {fact.document} takes the stack pointer at entry as known, which no call of it is held "
+            f"against; {remedy}, without --stack-pointer."
+        )
     most: dict[Unit, int] = {unit: checked[unit].bound for unit in UNITS}
     text = (
         f"a call of {fact.function} takes at most {most['instructions']} instructions and {most['cycles']} cycles, as "

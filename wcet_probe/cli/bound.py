@@ -45,6 +45,7 @@ _FIRMWARE_ONLY = (
     "after",
     "initial_data",
     "assume",
+    "stack_pointer",
     "entry",
     "facts",
     "source",
@@ -69,6 +70,14 @@ def _cache_sets(text: str) -> tuple[int, int]:
     if not first.isdecimal() or not (last or first).isdecimal() or int(last or first) < int(first):
         raise UsageError(f"--cache-set {text!r} is no range of cache sets; write it like 5 or 0-31.")
     return int(first), int(last or first)
+
+
+def _address(text: str) -> int:
+    """A number such as ``0x2000fff8``."""
+    try:
+        return int(text, 0)
+    except ValueError as error:
+        raise UsageError(f"--stack-pointer {text!r} is no address; write it like 0x2000fff8.") from error
 
 
 @click.command(epilog=EPILOG)
@@ -96,6 +105,12 @@ def _cache_sets(text: str) -> tuple[int, int]:
     type=click.Choice(["saved-registers"]),
     metavar="NAME",
     help="Where there is no bound without it: saved-registers.",
+)
+@click.option(
+    "--stack-pointer",
+    type=_address,
+    metavar="ADDRESS",
+    help="Its value at entry, for caches of data: an assumption.",
 )
 @click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")
 @click.option("--vary", multiple=True, metavar="&NAME:BYTES", help="Of --search: memory to change; repeatable.")
@@ -192,6 +207,7 @@ def _bound_firmware(
         after=_statements(after) if after else (),
         is_run=bool(script),
         assume=others["assume"],
+        stack_pointer=others["stack_pointer"],
     )
     with streams.progress(quiet=quiet, verbose=verbose) as tell:
         try:

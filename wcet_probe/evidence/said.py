@@ -75,6 +75,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "the call returns: control does not come to what never does, or is trapped, at {places}",
         "every emulated run returned",
     ),
+    "stack-pointer": (
+        "the stack pointer is {any} at entry",
+        "every call of the function that is run begins with it",
+    ),
     "initial-data": (
         "memory holds at entry what {any}, which the call is proved not to write",
         "every call of the function that is run compares them",

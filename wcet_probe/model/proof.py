@@ -323,6 +323,7 @@ class Bound:
         by_type: the loops with no other bound than the width of a type, on which the numbers rest.
         summarised: functions that were analysed once by themselves, and not expanded where they are called.
         initial_data: what memory is assumed to hold at entry, by address, for runs.
+        stack_pointer: its value at entry where that is assumed, for runs.
         pointer_facts: which facts about pointers are proved; empty where nobody asked.
         module: a module certificate of these proofs, where there is one.
         saving_stores: what saves registers, where it is assumed that no other store changes what is saved.
@@ -355,6 +356,7 @@ class Bound:
     pointer_facts: tuple[PointerVerdict, ...] = ()
     module: Mapping[str, Any] | None = field(default=None, repr=False)
     saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)
+    stack_pointer: int | None = field(default=None, repr=False)
 
     @property
     def certificates(self) -> tuple[str, ...]:

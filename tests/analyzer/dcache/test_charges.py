@@ -41,6 +41,15 @@ def test_strays_stay_charged_and_give_others_more_misses():
     assert limit.auxiliaries == (("miss:1.0", 3), (KEPT, 3))
 
 
+def test_what_goes_to_crowded_sets_stays_charged_and_evicts_nothing():
+    inside = charged((1, 0x10), (1, 0x14))
+    kept = KeptMisses(KeptLines(5, 2, 3, frozenset({0})), {}, {"miss:0.0"}, frozenset({(1, 0x14)}))
+    executed, limit = kept_constraints(inside, Charge(), (FALL, TAKEN), ("miss:0.0", "miss:1.0"), kept)
+    assert +inside.misses == {1: 1}
+    assert executed.points == ((1, -1),)
+    assert (limit.points, limit.constant, limit.auxiliaries) == ((), 5, (("miss:1.0", 1), (KEPT, 1)))
+
+
 def test_a_copy_is_charged_for_itself():
     inside = charged((1, 0x10))
     copy = inside.copied()

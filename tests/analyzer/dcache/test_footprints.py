@@ -14,6 +14,7 @@ from wcet_probe.analyzer.dcache.footprints import (
     ANYWHERE,
     NOTHING,
     DataFootprint,
+    crowding,
     data_footprint,
     kept_lines,
     kept_ways,
@@ -51,9 +52,12 @@ def of(*accesses, extent_of=lambda _: None, config=None):
     return data_footprint(values, config or cache_config(line_bytes=LINE), extent_of)[:2]
 
 
-def fills(config, initial, draw, footprint, *, strays, accesses):
-    """How often a random run misses on lines of the footprint, and how many strays it has."""
+def fills(config, initial, draw, footprint, *, strays, accesses, kept=None):
+    """How often a random run misses on lines of the footprint, but for crowded sets, and how many strays it has."""
     start = 1 << 20 | 8 * draw.randrange(64)  # of the stack
+    crowded = kept.crowded if kept else ()
+    if kept and kept.stack_pointer is not None:
+        start = kept.stack_pointer
     known = [LINE * one for one in footprint.numbers]
     if footprint.stack:
         known += range(start + footprint.stack[0], start + footprint.stack[1])
@@ -68,7 +72,7 @@ def fills(config, initial, draw, footprint, *, strays, accesses):
         elif lines:
             number, is_write = draw.choice(lines), draw.random() < 0.3
             hit = cache.access(LINE * number, is_write=is_write)
-            missed += not hit and (config.write_allocate or not is_write)
+            missed += not hit and (config.write_allocate or not is_write) and number % config.sets not in crowded
     return missed, strayed
 
 
@@ -89,6 +93,44 @@ def test_no_run_misses_more_often_on_a_footprint_than_it_has_lines_and_strays_ev
     for initial in (InitialCache.COLD, InitialCache.DIRTY):
         missed, strayed = fills(config, initial, draw, footprint, strays=strays, accesses=150)
         assert kept.strays_for_each * (missed - kept.number) <= kept.in_a_set * strayed
+
+
+@given(
+    caches,
+    st.frozensets(st.integers(0, 40), min_size=1, max_size=12),
+    st.one_of(st.none(), st.tuples(st.integers(-200, 0), st.integers(1, 40))),
+    st.integers(0, 64),
+    st.booleans(),
+    st.integers(0, 1 << 20),
+)
+def test_each_set_is_for_itself_and_a_known_stack_is_where_it_is(config, numbers, stack, place, strays, seed):
+    footprint, pointer = DataFootprint(numbers, stack, has_strays=strays), 1 << 16 | 8 * place
+    kept, draw = kept_lines(footprint, config, pointer, in_part=True), random.Random(seed)
+    if kept is None:
+        return
+    whole = kept_lines(footprint, config, pointer)
+    assert (whole == kept) if not kept.crowded else whole is None
+    for initial in (InitialCache.COLD, InitialCache.DIRTY):
+        missed, strayed = fills(config, initial, draw, footprint, strays=strays, accesses=150, kept=kept)
+        assert kept.strays_for_each * (missed - kept.number) <= kept.in_a_set * strayed
+
+
+def test_lines_that_crowd_a_set_are_told_by_the_accesses_that_may_go_there():
+    config = cache_config(4, 1, LINE)
+    kept = kept_lines(DataFootprint(frozenset({0, 4, 1, 2}), (-LINE, 0)), config, 7 * LINE, in_part=True)
+    assert kept == (1, 1, 1, frozenset({0, 2}), 7 * LINE)
+    extents = {
+        (0, 4): ((Base.NUMBER, LINE, LINE + 4),),
+        (0, 8): ((Base.NUMBER, LINE, 2 * LINE + 1),),
+        (1, 4): ((Base.STACK, -4, 0),),
+        (1, 8): ((Base.NUMBER, LINE, LINE + 4), (Base.NUMBER, 4 * LINE, 4 * LINE + 4)),
+    }
+    assert crowding(extents, kept, config) == {(0, 8), (1, 4), (1, 8)}
+    unknown = kept_lines(DataFootprint(frozenset({0, 4}), (-4, 0)), cache_config(4, 2, LINE), in_part=True)
+    assert unknown is None
+    unknown = kept_lines(DataFootprint(frozenset({0, 4, 1}), (-4, 0)), cache_config(4, 2, LINE), in_part=True)
+    assert unknown == (1, 2, 1, frozenset({0}), None)
+    assert crowding(extents, unknown, config) == {(1, 4), (1, 8)}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -115,7 +157,7 @@ def test_strays_evict_where_they_are_as_many_as_it_takes():
     """LRU of 4 ways: lines 0 and 1, and three strays after another, evict both: the ratio is met."""
     config = cache_config(1, 4, LINE)
     kept = kept_lines(DataFootprint(frozenset({0, 1}), has_strays=True), config)
-    assert kept == (2, 2, 3)
+    assert kept[:3] == (2, 2, 3)
     cache, missed, strayed = CacheSimulation(config, InitialCache.COLD), 0, 0
     for step in range(100):
         for number in (0, 1):
@@ -166,15 +208,16 @@ def test_all_that_is_not_on_the_stack_may_be_a_stray():
             )
         }
     )
-    found, strays, elsewhere = data_footprint(values, cache_config(line_bytes=LINE))
-    assert (strays, elsewhere) == (frozenset(), {(0, 0x100)})
+    found, strays, extents = data_footprint(values, cache_config(line_bytes=LINE))
+    assert not strays
+    assert extents == {(0, 0x100): ((Base.NUMBER, 0, 4),), (0, 0x104): ((Base.STACK, -4, 0),)}
     assert of_stack(found) == DataFootprint(frozenset(), (-4, 0), has_strays=True)
     assert of_stack(ANYWHERE) == ANYWHERE
 
 
 def test_the_stack_may_begin_anywhere_in_a_line():
     config = cache_config(64, 4, LINE)
-    assert kept_lines(DataFootprint(frozenset(), (-2, 0)), config) == (2, 1, 4)
-    assert kept_lines(DataFootprint(frozenset(), (-LINE, 0)), config) == (2, 1, 4)
-    assert kept_lines(DataFootprint(frozenset(), (-LINE - 2, 0)), config) == (3, 1, 4)
+    assert kept_lines(DataFootprint(frozenset(), (-2, 0)), config)[:3] == (2, 1, 4)
+    assert kept_lines(DataFootprint(frozenset(), (-LINE, 0)), config)[:3] == (2, 1, 4)
+    assert kept_lines(DataFootprint(frozenset(), (-LINE - 2, 0)), config)[:3] == (3, 1, 4)
     assert kept_ways(config) == 4
