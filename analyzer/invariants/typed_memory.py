@@ -66,7 +66,7 @@ from wcet_probe.model.image import Image, Segment
 
 _WORD_BYTES = 4
 _NO_MEMORY = 1 << 16
-"""Below this nothing lies that an address leads to: a number there is computed from null."""
+"""Below this nothing lies that an address leads to: a constant there is computed from null."""
 _LAST = (1 << WORD_BITS) - 1
 _POINTED = (-1,)
 """In the place of a table: where addresses that are stored somewhere lead to."""
@@ -316,12 +316,9 @@ class _Equations:
             return (Target(Kind.NULL, index, size, residues_of(value), *value.signed_range()),)
         low, high = value.unsigned_range()
         segment = _holding(self._image.segments, value, size)
-        if (
-            value.is_constant
-            and high < _NO_MEMORY
-            and not any(one.address < _NO_MEMORY for one in self._image.segments)
-        ):
-            return ()  # null has been followed, which a lemma excludes
+        is_low = high < _NO_MEMORY <= min(one.address for one in self._image.segments)
+        if is_low and state.terms[pointer].opcode == "const" and high % size == 0:  # no word that happens to be low
+            return ()  # null has been followed to a field, which a lemma excludes
         if segment is not None and _holding(self._image.segments, state.value(pointer), size) is not None:
             return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
         if segment is not None and segment.writable:
