@@ -436,6 +436,7 @@ def test_new_allocator_writes_a_manifest_that_the_tool_reads(tmp_path, capsys):
     home.mkdir()
     (home / "mine.c").write_text("", "utf-8")
     assert main(["new-allocator", str(home)]) == ExitCode.OK
+    assert capsys.readouterr().out.endswith(f": wcet-probe new-allocator {home}\n")
     assert load_allocator(f"{home}/").name == "my-pool"
     taken = tmp_path / "tlsf"
     taken.mkdir()

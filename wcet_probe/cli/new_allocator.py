@@ -73,5 +73,5 @@ def _write(folder: Path, manifest: Path) -> int:
     name = name if name[0].isalpha() and name not in taken else f"own-{name}"
     sources, headers = (sorted(folder.glob(f"*.{end}")) for end in ("c", "h"))
     write_whole(manifest, manifest_text(name, sources, headers).encode())
-    click.echo(f"{manifest} is written: fill in [call], then check it with wcet-probe new-allocator {folder}.")
+    click.echo(f"{manifest} is written: fill in [call], then check it with: wcet-probe new-allocator {folder}")
     return ExitCode.OK
