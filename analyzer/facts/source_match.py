@@ -227,6 +227,7 @@ def _may_be_around(
     loop around has no binary loop of its own around this one, and its rounds may leave no code: two loops that share
     their header are one in the binary, and a back branch threaded to a ``break`` of the loop inside leaves no line of
     the loop around. So if a binary loop inside was found for the same source loop, or if no latch has a line, too.
+    Nor is it clear where rounds of a loop inside, which has no binary loop of its own, may be rounds of this one.
     """
     found = result[site.header_address]
     if found is None:
@@ -241,18 +242,30 @@ def _may_be_around(
     inside = [one for one in sites if site.header_address in ancestors(one.header_address, outers)]
     if any(loop != found and encloses(loop, found) for one in inside if (loop := result[one.header_address])):
         return True
+    held = [result[one.header_address] for one in inside]
+    lines = [(index.files[file].loops, line) for file, line in site.own_lines if file in index.files]
+    within = {loop for loops, line in lines for loop in loops if line in loop} - {found, *above, *held}
+    gone = [loop for loop in within if not encloses(loop, found) and _may_leave_nothing(loop)]
+    # Where each way back is a test of the loop found, one inside has been unrolled; else its rounds may be rounds here.
+    is_own = all(at in site.test_lines and at[1] in found.header_lines for at in site.latch_lines)
+    if len(gone) > held.count(None) and not (is_own and len(site.latch_lines) == len(site.latches)):
+        return True
     own = {at for at in site.own_lines if found in index.loops_at(*at)}
     around = {
         loop
         for loop in (*index.loops(found.function, found.file), *around_calls(site, own, index))
         if loop != found and (encloses(loop, found) or loop.function != found.function) and loop not in above
     }
-    # A loop that tests its own counter in each round leaves code of that; so it is somewhere else, or its rounds are.
-    may_be_gone = any(not any(counter.is_tested for counter in loop.counters) for loop in around)
+    may_be_gone = any(map(_may_leave_nothing, around))
     is_twice = any(found == result[one.header_address] for one in inside)
     here = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
     is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(here)
     return is_unclear and len(around) > above.count(None)
+
+
+def _may_leave_nothing(loop: SourceLoop) -> bool:
+    """Whether rounds of a loop may be executed without code of it: not so of one that tests its own counter in each."""
+    return not any(counter.is_tested for counter in loop.counters)
 
 
 def around_calls(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> frozenset[SourceLoop]:
