@@ -132,8 +132,7 @@ def shared_misses(
                 # A region with no line but this one has no auxiliary variable of its own.
                 known.setdefault(auxiliary, []).extend(points)
     if touched_stay:
-        for line, counts in writes.items():
-            _add_first_writes(found, line, counts, scopes, groups[line.group])
+        _add_first_writes(found, writes, scopes, groups)
         writes = {}
     for number, granules in sorted(by_group.items()):
         stores = {granule: writes.get(SymbolicBlock(number, granule), {}) for granule in granules}
@@ -361,14 +360,18 @@ def _add_writes(
 
 
 def _add_first_writes(
-    found: SharedMisses, line: SymbolicBlock, stores: Mapping[int, int], scopes: Scopes, group: ReferenceGroup
+    found: SharedMisses,
+    writes: Mapping[SymbolicBlock, Mapping[int, int]],
+    scopes: Scopes,
+    groups: Sequence[ReferenceGroup],
 ) -> None:
-    """Add to ``found`` the single writes of ``stores``, which are none behind an access to the line that fills.
+    """Add to ``found`` the single ``writes`` of stores that are none behind an access to the line that fills.
 
     *Soundness:* where a point is executed again in a scope only behind such an access, all but its first execution are.
     """
-    sure, starts = scopes.sure_points(line), scopes.starts(group)
-    for point, count in sorted(stores.items()):
+    for line, point, count in ((line, *one) for line, stores in writes.items() for one in sorted(stores.items())):
+        group = groups[line.group]
+        sure, starts = scopes.sure_points(line), scopes.starts(group)
         if scopes.is_repeated(group, point, sure):
             found.writes[point] += count
             continue

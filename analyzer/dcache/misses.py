@@ -212,7 +212,9 @@ class _Charged:
         *Soundness:* as said of `charges`; a variable that counts misses of others as well is not limited.
         """
         names, others = self.costs.variable_names(), strays | crowding
-        passing = Counter((point, access.instruction_address) for point in self.points for access in lines.accesses(point))
+        passing = Counter(
+            (point, access.instruction_address) for point in self.points for access in lines.accesses(point)
+        )
         by_others = {
             names.get(one.counted)
             for point, each in self.sharing.items()
@@ -452,7 +454,14 @@ class _Costs:
     def with_kept(self, kept: KeptMisses | None) -> _Costs:
         """A copy, in which some lines may be accessed and none of them is evicted then."""
         inside, leaving = self.inside.copied(), self.leaving.copied()
-        return replace(self, kept=kept, inside=inside, leaving=leaving, stores=Counter(self.stores), single_stores=Counter(self.single_stores))
+        return replace(
+            self,
+            kept=kept,
+            inside=inside,
+            leaving=leaving,
+            stores=Counter(self.stores),
+            single_stores=Counter(self.single_stores),
+        )
 
     def _refill_constraint(
         self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-
 _DATA = """
 volatile unsigned far[24] __attribute__((aligned(32))), wide[256];
 volatile unsigned *volatile where = wide;
