@@ -53,7 +53,7 @@ def test_a_known_stack_pointer_makes_a_bound_tight_and_is_held_against_runs(ask,
     assert told["executions"] == 1
     (tmp_path / "result.json").write_text(json.dumps(document))
     assert main(["verify", "result.json", "--image", "firmware.elf"]) == 6
-    assert "all lines of the call" in capsys.readouterr().out
+    assert "not checked" in " ".join(capsys.readouterr().out.split())
 
 
 def test_another_stack_pointer_is_a_contradiction_and_what_is_no_address_is_refused(ask, image):
