@@ -61,7 +61,7 @@ from wcet_probe.model.target import CacheConfig, Replacement
 Strays = frozenset[tuple[int, int]]
 """Points and addresses of the instructions with accesses that may be anywhere."""
 Extents = Mapping[tuple[int, int], tuple[tuple[Base, int, int], ...]]
-"""By point and address of an instruction, the first byte and the end of what its accesses may be to, from their base."""
+"""By point and address of an instruction, first byte and end of what its accesses may be to, from their base."""
 
 
 class DataFootprint(NamedTuple):

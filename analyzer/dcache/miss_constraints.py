@@ -76,6 +76,7 @@ class SharedMisses(NamedTuple):
         modified: auxiliary variables of lines that the stores of ``written`` modify.
         refills: of traversals whose lines may be evicted.
         accesses: group, if it is known, and points of the misses that are auxiliary variables.
+        stores: those of ``written`` that may modify a line besides, of each execution of a point.
     """
 
     misses: Counter[int]
@@ -85,6 +86,7 @@ class SharedMisses(NamedTuple):
     modified: list[str]
     refills: list[Refills]
     accesses: dict[str, tuple[int | None, frozenset[int]]]
+    stores: Counter[int]
 
 
 def shared_misses(
@@ -96,6 +98,7 @@ def shared_misses(
     *,
     writes: Mapping[SymbolicBlock, Mapping[int, int]] = MappingProxyType({}),
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]] = MappingProxyType({}),
+    touched_stay: bool = False,
 ) -> SharedMisses:
     """Misses of each execution of a point, and constraints of those that are shared; the same of single writes.
 
@@ -106,13 +109,15 @@ def shared_misses(
         groups: by number.
         line_bytes: of the cache.
         writes: stores at points, by line, that are single writes only if no miss of an access to the line came before
-            in the scope, and behind which the point has none.
+            in the scope, and behind which the point has none, unless ``touched_stay``.
         allocated: as `allocated_before` has it.
+        touched_stay: whether such stores are single writes only if no access to the line that fills was before in the
+            scope, whether it missed or not.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
     """
-    found = SharedMisses(Counter(), Counter(), [], {}, [], [], {})
+    found = SharedMisses(Counter(), Counter(), [], {}, [], [], {}, Counter())
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
     traversing = _of_traversals(shared, traversals, line_bytes, found.refills)
     for auxiliaries, own in (*_of_regions(shared), *traversing, *_of_visits(shared)):
@@ -126,6 +131,9 @@ def shared_misses(
                 known = by_group.setdefault(line.group, {}).setdefault(line.granule, {})
                 # A region with no line but this one has no auxiliary variable of its own.
                 known.setdefault(auxiliary, []).extend(points)
+    if touched_stay:
+        _add_first_writes(found, writes, scopes, groups)
+        writes = {}
     for number, granules in sorted(by_group.items()):
         stores = {granule: writes.get(SymbolicBlock(number, granule), {}) for granule in granules}
         most = groups[number].most_lines(granules, line_bytes)
@@ -349,6 +357,29 @@ def _add_writes(
         found.written[_write(line, point)] = count
         found.constraints.append(_executed(f"{_write(line, point)}:own", (point,), (_write(line, point),)))
     _add_modified(found, line, stores, (), (), scopes=scopes, group=group, most=1)
+
+
+def _add_first_writes(
+    found: SharedMisses,
+    writes: Mapping[SymbolicBlock, Mapping[int, int]],
+    scopes: Scopes,
+    groups: Sequence[ReferenceGroup],
+) -> None:
+    """Add to ``found`` the single ``writes`` of stores that are none behind an access to the line that fills.
+
+    *Soundness:* where a point is executed again in a scope only behind such an access, all but its first execution are.
+    """
+    for line, point, count in ((line, *one) for line, stores in writes.items() for one in sorted(stores.items())):
+        group = groups[line.group]
+        sure, starts = scopes.sure_points(line), scopes.starts(group)
+        if scopes.is_repeated(group, point, sure):
+            found.writes[point] += count
+            continue
+        write = _write(line, point)
+        found.written[write] = count
+        found.stores[point] += count
+        found.constraints.append(_executed(f"{write}:own", (point,), (write,)))
+        found.constraints.append(_in_each(starts, scopes.leading_to(starts, (point,)), f"{write}:scope", (write,), 1))
 
 
 def _write(line: SymbolicBlock, point: int) -> str:

@@ -212,7 +212,9 @@ class _Charged:
         *Soundness:* as said of `charges`; a variable that counts misses of others as well is not limited.
         """
         names, others = self.costs.variable_names(), strays | crowding
-        passing = Counter((point, access.instruction_address) for point in self.points for access in lines.accesses(point))
+        passing = Counter(
+            (point, access.instruction_address) for point in self.points for access in lines.accesses(point)
+        )
         by_others = {
             names.get(one.counted)
             for point, each in self.sharing.items()
@@ -343,9 +345,12 @@ class _Costs:
             (self.stores if access.is_leaving else self.single_stores)[point] += 1
 
     def _share(self, point: int, shared: Shared) -> Shared:
-        """Count an access among those that share misses; stores of its line before it in the block are charged."""
+        """Count an access among those that share misses; stores of its line before it in the block are charged.
+
+        That is for first-in first-out, of which it counts whether the access missed.
+        """
         self.shared.setdefault(shared, []).append(point)
-        if shared.line in self.writes:
+        if shared.line in self.writes and self.config.replacement is Replacement.FIFO:
             stores = self.writes[shared.line].pop(point, 0)
             self.inside.cycles[point] += self.target.memory.single_cycles * stores
             self.single_stores[point] += stores
@@ -399,7 +404,10 @@ class _Costs:
             self.config.line_bytes,
             writes=self.writes,
             allocated=self.allocated,
+            # With first-in first-out what hit may be evicted; else only where lines are kept there are such writes.
+            touched_stay=self.config.replacement is not Replacement.FIFO,
         )
+        self.stores.update(shared.stores)
         self.inside.misses.update(shared.misses)
         for left in self.refetches.left():
             self.inside.misses.update(left)
@@ -446,7 +454,14 @@ class _Costs:
     def with_kept(self, kept: KeptMisses | None) -> _Costs:
         """A copy, in which some lines may be accessed and none of them is evicted then."""
         inside, leaving = self.inside.copied(), self.leaving.copied()
-        return replace(self, kept=kept, inside=inside, leaving=leaving, single_stores=Counter(self.single_stores))
+        return replace(
+            self,
+            kept=kept,
+            inside=inside,
+            leaving=leaving,
+            stores=Counter(self.stores),
+            single_stores=Counter(self.single_stores),
+        )
 
     def _refill_constraint(
         self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]

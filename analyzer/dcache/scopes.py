@@ -179,6 +179,17 @@ class Scopes:
             if point is not None and point in self._order and self._order.incoming[point]:
                 yield point
 
+    def is_repeated(self, group: ReferenceGroup, point: int, passed: Collection[int]) -> bool:
+        """Whether ``point`` may be executed again in a scope of ``group``, with none of ``passed`` in between."""
+        found, waiting = set[int](), [point]
+        while waiting:
+            source = waiting.pop()
+            if source not in passed:
+                onward = {edge.target for edge in self._order.outgoing[source] if not self._begins(group, edge)} - found
+                found |= onward
+                waiting += onward
+        return point in found
+
     def is_last(self, group: ReferenceGroup, point: int, others: Iterable[int]) -> bool:
         """Whether neither ``point`` nor one of ``others`` is executed behind ``point``, in a scope of ``group``."""
         found, waiting = set[int](), [point]

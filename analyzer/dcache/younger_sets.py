@@ -8,8 +8,8 @@ another name from then on.
 Two bounds are kept: one of lines that were surely accessed (*must*: those younger than the ways hit), and one that
 holds if the line was accessed in the *scope*, that is since its group's symbols got their values (*persistence*, see
 `analyzer.icache.persistence`). What `cache_sets.effective_ways` says of policies other than LRU applies to both.
-First-in first-out has more to say of persistence: only fills count there, and hits save nothing. Where no line is evicted
-once it was accessed, but by accesses that are told (`footprints`), nothing ages, and those evict all.
+First-in first-out has more to say of persistence: only fills count there, and hits save nothing. Where no line is
+evicted once it was accessed, but by accesses that are told (`footprints`), nothing ages, and those evict all.
 
 Words: younger set, must analysis, persistence (docs/explanation/glossary.md).
 
@@ -52,7 +52,8 @@ class LineAccess(NamedTuple):
 
     Where it ``modifies``, the line is to be written back later if it is in the cache. ``candidates`` are the lines that
     it may be to, where all are known by number: of `SymbolicBlocks.candidate`. ``traversed`` is the name that outlives
-    a round of the loop, if it belongs to a traversal. Where a cache ``keeps_all`` but for some accesses, those ``evict``.
+    a round of the loop, if it belongs to a traversal. Where a cache ``keeps_all`` but for what some accesses evict,
+    those are told.
     """
 
     line: SymbolicBlock | None
@@ -197,9 +198,9 @@ class RelationalCache:
 
         Known with first-in first-out, and where the cache keeps all, by the accesses of the same name that fill.
 
-        *Soundness:* with first-in first-out a line is evicted by the fills of as many other lines as there are ways, of each one: a line that
-        was filled after it is not evicted before it. So many groups would have been accessed since the first access
-        by that name.
+        *Soundness:* with first-in first-out a line is evicted by the fills of as many other lines as there are ways, of
+        each one: a line that was filled after it is not evicted before it. So many groups would have been accessed
+        since the first access by that name.
         """
         line = access.line
         if line is None or access.fills or not (self.keeps_all or self.config.replacement is Replacement.FIFO):

@@ -38,7 +38,9 @@ def test_where_the_stack_is_is_assumed_where_it_is_asked_and_a_cache_of_data_dep
     target = load_target("arm926ej-s")
     body = "push {r4, lr}\n mov r0, #9\n1: ldr r1, [sp]\n subs r0, #1\n bne 1b\n pop {r4, pc}"
     guest = guest_of(assembler({"f": body}, target), target)
-    asked = BoundRequest(guest.image, target, guest.instructions, costs(guest.instructions, target), "f", Facts(), {}, {})
+    asked = BoundRequest(
+        guest.image, target, guest.instructions, costs(guest.instructions, target), "f", Facts(), {}, {}
+    )
     assert "stack-pointer" not in {one.id for one in prove(asked).assumptions}
     found = prove(replace(asked, stack_pointer=0x2000_0008))
     (told,) = [one for one in found.assumptions if one.id == "stack-pointer"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from tests.analyzer.kept_stores import storing
 from tests.analyzer.walking_pointers import walking
 from tests.end_to_end.test_bounds import NAMES, accepted_heap, allocator, program, workload
 from tests.kernel_suite import KERNELS, SOURCES, Kernel
@@ -178,6 +179,24 @@ def test_programs_that_fit_into_the_cache_stay_within_their_bounds(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_many_programs_that_fit_into_the_cache_stay_within_their_bounds(target, seed, written):
     search(seed, target, 12, 4, written, cache_of=roomy_cache)
+
+
+def filling_on_loads(draw: random.Random) -> str:
+    """A cache in which stores that miss fill nothing, and most functions' lines are kept or crowd a few sets."""
+    sets, ways, line = draw.choice((4, 8, 16, 16, 32)), draw.choice((1, 2, 4)), draw.choice((16, 32))
+    policy = draw.choice(("round-robin", "round-robin", "random", "lru", "fifo"))
+    return f"d:sets={sets},ways={ways},line={line},policy={policy},allocate=no,seed={draw.randrange(8)}"
+
+
+@pytest.mark.covering(0)
+def test_stores_that_fill_nothing_stay_within_their_bounds():
+    assert search(3, "arm926ej-s", 3, 3, storing, cache_of=filling_on_loads) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(500, 540))
+def test_many_stores_that_fill_nothing_stay_within_their_bounds(seed):
+    search(seed, "arm926ej-s", 12, 4, storing, cache_of=filling_on_loads)
 
 
 UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7", "cortex-m4")

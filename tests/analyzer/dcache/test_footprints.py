@@ -95,16 +95,17 @@ def test_no_run_misses_more_often_on_a_footprint_than_it_has_lines_and_strays_ev
         assert kept.strays_for_each * (missed - kept.number) <= kept.in_a_set * strayed
 
 
-@given(
-    caches,
+footprints = st.builds(
+    DataFootprint,
     st.frozensets(st.integers(0, 40), min_size=1, max_size=12),
     st.one_of(st.none(), st.tuples(st.integers(-200, 0), st.integers(1, 40))),
-    st.integers(0, 64),
     st.booleans(),
-    st.integers(0, 1 << 20),
 )
-def test_each_set_is_for_itself_and_a_known_stack_is_where_it_is(config, numbers, stack, place, strays, seed):
-    footprint, pointer = DataFootprint(numbers, stack, has_strays=strays), 1 << 16 | 8 * place
+
+
+@given(caches, footprints, st.integers(0, 64), st.integers(0, 1 << 20))
+def test_each_set_is_for_itself_and_a_known_stack_is_where_it_is(config, footprint, place, seed):
+    pointer, strays = 1 << 16 | 8 * place, footprint.has_strays
     kept, draw = kept_lines(footprint, config, pointer, in_part=True), random.Random(seed)
     if kept is None:
         return
