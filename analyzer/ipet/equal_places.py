@@ -1,6 +1,6 @@
 """Which places hold one value where nodes begin, for the checker to test: branches that compare these go one way only.
 
-Words: certificate, abstract state, worklist (docs/explanation/glossary.md).
+Words: certificate, abstract state, fixpoint (docs/explanation/glossary.md).
 
 *Soundness:* none is claimed. The checker tests the result.
 """

@@ -21,6 +21,7 @@ _FIRST = (
     "saved-registers",
     "alignment",
     "stack-alignment",
+    "stack-pointer",
     "return-address",
     "built-for-another-core",
 )

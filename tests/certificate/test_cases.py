@@ -1,4 +1,7 @@
-"""Cases of which one holds where a loop begins: a counter that is at its end already, and what may not be said."""
+"""Cases of which one holds where a loop begins: a counter that is at its end already, and what may not be said.
+
+Tests: certificate.equalities, certificate.coverage, analyzer.ipet.cases.
+"""
 
 import re
 from dataclasses import replace

@@ -231,18 +231,34 @@ STALE = {
     "to single": "movs r1, #1\nvmov s0, r1\nvcvt.f32.f64 s0, d1\nvmov r0, s0\n",
     "arithmetic": "movs r1, #1\nvmov s0, r1\nvadd.f32 s0, s0, s0\nvmov r0, s0\n",
     "unsigned": "movs r1, #1\nvmov s0, r1\nvcvt.f32.u32 s0, s0\nvmov r0, s0\n",
-    "unchanged": "movs r1, #1\nvmov s0, r1\nvmov r0, s0\n",
+}
+MOVED = {
     "through memory": "movs r1, #1\npush {r1}\nvmov s0, r0\nvstr s0, [sp]\npop {r0}\n",
     "two words through memory": "movs r1, #1\npush {r0, r1}\nvstr d0, [sp]\npop {r2}\npop {r0}\n",
 }
+COUNTED = "1: subs r0, r0, #1\nbne 1b\nbx lr"
 
 
 @pytest.mark.parametrize("how", STALE)
 @pytest.mark.parametrize("target", ["cortex-m7", "cortex-r5"])
-def test_nothing_is_known_of_floating_point_registers(target, how):
-    on = guest({"f": f"{STALE[how]}1: subs r0, r0, #1\nbne 1b\nbx lr"}, target)
+def test_nothing_is_known_of_what_floating_point_arithmetic_gives(target, how):
+    on = guest({"f": f"{STALE[how]}{COUNTED}"}, target)
     with pytest.raises(AnalysisError, match="no bound"):
         bound(on)
+
+
+@pytest.mark.parametrize("how", MOVED)
+@pytest.mark.parametrize("target", ["cortex-m7", "cortex-r5"])
+def test_what_is_moved_over_a_known_word_is_not_that_word(target, how):
+    found = bound(guest({"f": f"{MOVED[how]}{COUNTED}"}, target))
+    assert found.by_type
+    assert found.instructions > 1 << 32
+
+
+@pytest.mark.parametrize("target", ["cortex-m7", "cortex-r5"])
+def test_a_word_that_is_only_moved_is_known(target):
+    found = bound(guest({"f": f"movs r1, #3\nvmov s0, r1\nvmov r0, s0\n{COUNTED}"}, target))
+    assert found.instructions == 3 + 3 * 2 + 1
 
 
 def test_a_selection_of_armv8_is_analysed_as_writing_floating_point_registers_only():

@@ -109,7 +109,7 @@ def _address(text: str) -> int:
 @click.option(
     "--stack-pointer",
     type=_address,
-    metavar="ADDRESS",
+    metavar="N",
     help="Its value at entry, for caches of data: an assumption.",
 )
 @click.option("--search", type=click.IntRange(1), metavar="N", help="Then look for dearer inputs, N times.")

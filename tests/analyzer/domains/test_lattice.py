@@ -187,7 +187,7 @@ def joins_of(module) -> set:
     """The functions that a module makes a domain of by `Joined`."""
     found = set()
     for node in ast.walk(ast.parse(Path(module.__file__).read_text("utf-8"))):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("Joined"):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).partition("[")[0] == "Joined":
             join = node.args[0]
             if isinstance(join, ast.Call) and ast.unparse(join.func) == "partial":
                 join = join.args[0]
