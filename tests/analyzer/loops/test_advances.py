@@ -149,7 +149,7 @@ STOPPED_AT_NINE = """
 def test_a_way_that_brings_no_number_at_all_is_none():
     """It was an exception of the program: the empty set has no least number. The loop is followed value by value."""
     target = load_target("mpc603e")
-    found = proved(guest_of(assembler({"f": STOPPED_AT_NINE}, target), target), "f")
+    found = proved(guest_of(assembler({"f": f"{STOPPED_AT_NINE}    .space 64\n"}, target), target), "f")
     read = found.guest.image.symbols["f"].address
     taken = [attack(found, number, read) for number in range(128)]
     assert max(taken) <= found.bound.instructions
