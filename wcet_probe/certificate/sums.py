@@ -201,14 +201,15 @@ class Sums:
                 if weight < 0 and not own:
                     return None
             for node in own:
-                times = self._copies(node, line) if line is not None and weight < 0 else 1
+                times = self._copies(kind, node, line) if line is not None and weight < 0 else 1
                 nodes[node] = nodes.get(node, 0) + weight * times
         return _Weights(nodes, entries, edges)
 
-    def _copies(self, node: str, line: tuple[str, int]) -> int:
-        """How often an execution of a node executes a place at most.
+    def _copies(self, kind: str, node: str, line: tuple[str, int]) -> int:
+        """How often an execution of a node executes a place, or its branches, at most.
 
-        Each has an instruction of each kind that is there: load, store, comparison, and the branch that ends the node.
+        Each has an instruction of each kind that is there: load, store, comparison, and branch. A branch to the next
+        instruction does not end the node, so there may be several; of ``branch`` each counts.
         """
         own = [one for one in self._instructions[node] if self._line(one) == line]
         accesses = [access for one in own for access in one.accesses]
@@ -216,9 +217,10 @@ class Sums:
             sum(access.count for access in accesses if access.kind is not AccessKind.STORE),
             sum(access.count for access in accesses if access.kind is not AccessKind.LOAD),
             sum(one.text.startswith(_COMPARISONS) for one in own),
-            int(self._is_test(self._instructions[node][-1], line)),
+            sum(one.control is Control.CONDITIONAL_BRANCH for one in own),
         ]
-        return min((count for count in kinds if count), default=len(own))
+        least = min((count for count in kinds if count), default=len(own))
+        return max(least, kinds[-1]) if kind == "branch" else least
 
     def _headers(self, extent: Extent) -> set[str]:
         """The loops with code of a source loop, of lines that are of none within it."""
