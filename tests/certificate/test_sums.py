@@ -7,8 +7,9 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.analyzer.facts.test_flow import UNROLLED
+from tests.analyzer.facts.test_flow import SPLIT, UNROLLED
 from tests.certificate.forgeries import solved_again
+from tests.certificate.test_code import document_of
 from tests.resealed import reseal
 from tests.support import TARGETS, guest_of, image_of
 from wcet_probe.analyzer.facts.source_match import index_sources
@@ -17,7 +18,7 @@ from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.coverage import code_of, cover
 from wcet_probe.certificate.numbers import LINK, Value
-from wcet_probe.certificate.records import Graph
+from wcet_probe.certificate.records import Graph, graph_of, invariants_of, loops_of, read_records
 from wcet_probe.certificate.sums import Sums
 from wcet_probe.certificate.walk import Covered
 from wcet_probe.cli import main
@@ -166,3 +167,29 @@ def test_each_branch_of_a_node_counts_less():
     sums = Sums(covered, [], read_asserted([("facts.toml", TWICE)], {"guest.c": BACK_TO_BACK}), {})
     assert sums.follows("flow", 0, {"enter": 1}, 0) is None
     assert sums.follows("flow", 0, {}, 0) is not None
+
+
+MARKED = """[[flow]]
+function = "mark"
+sum = { "point marked" = 1 }
+max = 20
+because = "each round marks once"
+"""
+
+
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m0plus"])
+def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
+    """With both of its blocks counted, 10 rounds that come to both were left of the 20 that a call has."""
+    on = guest_of(SPLIT, load_target(target), ".c")
+    records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
+    graph, known = graph_of(records), invariants_of(records)
+    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    sums = Sums(covered, loops_of(records), read_asserted([("facts.toml", MARKED)], {"guest.c": SPLIT}), {})
+
+    def counted(*nodes):
+        factors = dict.fromkeys((name for node in nodes for name in covered.into(node)), 1)
+        return sums.follows("flow", 0, factors, 20) is not None
+
+    (rest,) = [node for node in graph.nodes if node.endswith("mark.part.0+0x0")]
+    (tested,) = [node for node in graph.nodes if counted(node) and node != rest]
+    assert not counted(tested, rest)

@@ -36,6 +36,8 @@ from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
 _COMPARISONS = ("cmp", "cmn", "tst", "teq")
+_SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
+"""In the name of what a compiler has split off a function: its code is no copy of a place, but the rest of it."""
 
 Factors = dict[str, int]
 
@@ -137,11 +139,17 @@ class Sums:
         return self._surely_once(line)
 
     def _surely_once(self, line: tuple[str, int]) -> set[str]:
-        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other.
+
+        What is split off a function counts if no other function has code of the place, whose rest it may be.
+        """
         nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
-        by_function: dict[str, dict[int, list[str]]] = {}
+        functions = set(map(self._function, self._nodes_at(line)))
+        whole = {name for name in functions if len(functions) == 1 or not _SPLIT_OFF.search(name)}
+        by_function: dict[str, dict[int, list[str]]] = {name: {} for name in whole}
         for node in nodes:
-            by_function.setdefault(self._function(node), {}).setdefault(self._graph.nodes[node][0], []).append(node)
+            if self._function(node) in whole:
+                by_function[self._function(node)].setdefault(self._graph.nodes[node][0], []).append(node)
         found: set[str] = set()
         for everywhere in by_function.values():
             places = everywhere
