@@ -8,6 +8,7 @@ line table decides which block a point is in.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from wcet_probe.build.image import variable_locations
 from wcet_probe.errors import UsageError
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
 from wcet_probe.model.target import MemoryRange
+
+_SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
+"""In the name of what a compiler has split off a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,7 @@ def _executions(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Map
     """The blocks that count what is no loop, each with how often it counts."""
     if term.kind == "then":
         return _outcomes(code, fact, term, weight)
-    found = _point_blocks(code, fact, term)
+    found = _point_blocks(code, fact, term, weight)
     if weight > 0:
         return dict.fromkeys(found - _predicated(code, fact, term, found), 1)
     ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
@@ -319,19 +323,22 @@ def _is_part(code: _Code, address: int) -> bool:
     return any(code.matches[outer] == code.matches[address] for outer in ancestors(address, outers))
 
 
-def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
+def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> set[int]:
     """The blocks that hold a point: one in each binary function, or copies of the test that it is; or all its branches.
 
     *Soundness:* what branches on the point's line tests its condition; of tests that do not follow each other, other
-    than through a loop's header, each is a copy of the whole.
+    than through a loop's header, each is a copy of the whole. What a compiler has split off a function is no copy, but
+    may be the rest of one elsewhere: where the weight is positive, it is left out then.
     """
     values = code.values
     ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
     points = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
+    if term.kind == "point" and weight > 0 and len({_function(values, i) for i in points}) > 1:
+        points = [i for i in points if not _SPLIT_OFF.search(_function(values, i))]
     tests = [i for i in points if _branches(values, i) and _inside(values.graph.points[i].block.last_address, ranges)]
     if term.kind == "branch":
         return {_start(values, i) for i in tests}
-    found = {(values.graph.points[i].function.name, _start(values, i)) for i in points}
+    found = {(_function(values, i), _start(values, i)) for i in points}
     if len({function for function, _ in found}) == len(found):
         return {address for _, address in found}
     if not tests or follow_each_other(values, tests, tests):
@@ -418,6 +425,10 @@ def _branches(values: Values, point: int) -> bool:
 
 def _added(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
     return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *(key for key in other if key not in one))}
+
+
+def _function(values: Values, point: int) -> str:
+    return values.graph.points[point].function.name
 
 
 def _start(values: Values, point: int) -> int:

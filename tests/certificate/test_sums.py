@@ -7,13 +7,20 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.analyzer.facts.test_flow import UNROLLED
+from tests.analyzer.facts.test_flow import SPLIT, UNROLLED
 from tests.certificate.forgeries import solved_again
+from tests.certificate.test_code import document_of
 from tests.resealed import reseal
-from tests.support import TARGETS, image_of
+from tests.support import TARGETS, guest_of, image_of
 from wcet_probe.analyzer.facts.source_match import index_sources
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.coverage import code_of, cover
+from wcet_probe.certificate.numbers import LINK, Value
+from wcet_probe.certificate.records import Graph, graph_of, invariants_of, loops_of, read_records
+from wcet_probe.certificate.sums import Sums
+from wcet_probe.certificate.walk import Covered
 from wcet_probe.cli import main
 
 FACT = """[[flow]]
@@ -128,3 +135,61 @@ def test_all_branches_of_a_line_count_though_one_follows_the_other(target, tmp_p
     for name in edges:
         found = open_constraints(solved_again(document, more(name)), about, tmp_path)
         assert found == ["constraints in instructions", "constraints in cycles"]
+
+
+BACK_TO_BACK = """
+volatile int port;
+void f(int n) {
+    /* point: next */
+    port = n;
+    /* point: asked */
+    __asm__ volatile("cmp %0, #3\\n beq 1f\\n1: bne 2f\\n2:" : : "r"(n) : "cc");
+    port = 7;
+}
+"""
+TWICE = """[[flow]]
+function = "f"
+sum = { "point next" = 2, "branch asked" = -1 }
+max = 0
+because = "two branches are executed behind each store"
+"""
+
+
+def test_each_branch_of_a_node_counts_less():
+    """Branches to the next instruction end no node; with one of two counted, this function was never executed."""
+    core = load_target("cortex-m4")
+    on = guest_of(BACK_TO_BACK, core, ".c")
+    code, entry = code_of(on.image, on.instructions), on.image.symbols["f"].address
+    graph = Graph("f", {"f": (entry, 0)}, "f", (), {"f": 0}, {"f": []}, {})
+    known = {"f": {"r13": Value("stack", 0, 0, 0), "r14": LINK}}
+    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    assert sum(one.text.startswith("b") for one in covered.coverage.instructions["f"]) == 3
+    sums = Sums(covered, [], read_asserted([("facts.toml", TWICE)], {"guest.c": BACK_TO_BACK}), {})
+    assert sums.follows("flow", 0, {"enter": 1}, 0) is None
+    assert sums.follows("flow", 0, {}, 0) is not None
+
+
+MARKED = """[[flow]]
+function = "mark"
+sum = { "point marked" = 1 }
+max = 20
+because = "each round marks once"
+"""
+
+
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m0plus"])
+def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
+    """With both of its blocks counted, 10 rounds that come to both were left of the 20 that a call has."""
+    on = guest_of(SPLIT, load_target(target), ".c")
+    records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
+    graph, known = graph_of(records), invariants_of(records)
+    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    sums = Sums(covered, loops_of(records), read_asserted([("facts.toml", MARKED)], {"guest.c": SPLIT}), {})
+
+    def counted(*nodes):
+        factors = dict.fromkeys((name for node in nodes for name in covered.into(node)), 1)
+        return sums.follows("flow", 0, factors, 20) is not None
+
+    (rest,) = [node for node in graph.nodes if node.endswith("mark.part.0+0x0")]
+    (tested,) = [node for node in graph.nodes if counted(node) and node != rest]
+    assert not counted(tested, rest)

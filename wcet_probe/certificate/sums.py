@@ -36,6 +36,8 @@ from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
 _COMPARISONS = ("cmp", "cmn", "tst", "teq")
+_SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
+"""In the name of what a compiler has split off a function: its code is no copy of a place, but the rest of it."""
 
 Factors = dict[str, int]
 
@@ -137,11 +139,17 @@ class Sums:
         return self._surely_once(line)
 
     def _surely_once(self, line: tuple[str, int]) -> set[str]:
-        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other."""
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other.
+
+        What is split off a function counts if no other function has code of the place, whose rest it may be.
+        """
         nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
-        by_function: dict[str, dict[int, list[str]]] = {}
+        functions = set(map(self._function, self._nodes_at(line)))
+        whole = {name for name in functions if len(functions) == 1 or not _SPLIT_OFF.search(name)}
+        by_function: dict[str, dict[int, list[str]]] = {name: {} for name in whole}
         for node in nodes:
-            by_function.setdefault(self._function(node), {}).setdefault(self._graph.nodes[node][0], []).append(node)
+            if self._function(node) in whole:
+                by_function[self._function(node)].setdefault(self._graph.nodes[node][0], []).append(node)
         found: set[str] = set()
         for everywhere in by_function.values():
             places = everywhere
@@ -201,14 +209,15 @@ class Sums:
                 if weight < 0 and not own:
                     return None
             for node in own:
-                times = self._copies(node, line) if line is not None and weight < 0 else 1
+                times = self._copies(kind, node, line) if line is not None and weight < 0 else 1
                 nodes[node] = nodes.get(node, 0) + weight * times
         return _Weights(nodes, entries, edges)
 
-    def _copies(self, node: str, line: tuple[str, int]) -> int:
-        """How often an execution of a node executes a place at most.
+    def _copies(self, kind: str, node: str, line: tuple[str, int]) -> int:
+        """How often an execution of a node executes a place, or its branches, at most.
 
-        Each has an instruction of each kind that is there: load, store, comparison, and the branch that ends the node.
+        Each has an instruction of each kind that is there: load, store, comparison, and branch. A branch to the next
+        instruction does not end the node, so there may be several; of ``branch`` each counts.
         """
         own = [one for one in self._instructions[node] if self._line(one) == line]
         accesses = [access for one in own for access in one.accesses]
@@ -216,9 +225,10 @@ class Sums:
             sum(access.count for access in accesses if access.kind is not AccessKind.STORE),
             sum(access.count for access in accesses if access.kind is not AccessKind.LOAD),
             sum(one.text.startswith(_COMPARISONS) for one in own),
-            int(self._is_test(self._instructions[node][-1], line)),
+            sum(one.control is Control.CONDITIONAL_BRANCH for one in own),
         ]
-        return min((count for count in kinds if count), default=len(own))
+        least = min((count for count in kinds if count), default=len(own))
+        return max(least, kinds[-1]) if kind == "branch" else least
 
     def _headers(self, extent: Extent) -> set[str]:
         """The loops with code of a source loop, of lines that are of none within it."""

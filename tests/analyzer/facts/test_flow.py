@@ -288,3 +288,48 @@ sha256 = "{index.function("both").sha256}"
     assert counts in ([31, 124], [32, 125])
     assert (bound.instructions, bound.cycles) == (free.instructions, free.cycles)
     assert min(dict(bound.flow_claims[0].blocks).values()) <= -4
+
+
+SPLIT = """\
+volatile int port;
+void part(int n) __asm__("mark.part.0");
+static inline __attribute__((always_inline)) void mark(int n)
+{
+    /* point: marked */
+    if (n > 3)
+        part(n);
+}
+void f(int n)
+{
+    for (int i = 0; i < 20; i++) {
+        port = n;
+        mark(n);
+        port = i;
+    }
+}
+#line 6
+__attribute__((noinline)) void part(int n) { port = n; port = n + 1; }
+"""
+"""As GCC splits a function whose condition is inlined, and whose other code is not (-O2)."""
+
+
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m0plus"])
+def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
+    """The point is executed 20 times; with both of its blocks counted, half of the loop was left."""
+    core = load_target(target)
+    image = image_of(SPLIT, core, ".c")
+    instructions, index = decode(image), index_sources({"guest.c": SPLIT})
+    fact = f"""
+[[flow]]
+function = "mark"
+sum = {{ "point marked" = 1 }}
+max = 20
+because = "each round marks once"
+sha256 = "{index.function("mark").sha256}"
+"""
+    free, bound = (
+        prove(BoundRequest(image, core, instructions, costs(instructions, core), "f", facts, {"guest.c": SPLIT}, {}))
+        for facts in (parse_facts("facts.toml", ""), parse_facts("facts.toml", fact))
+    )
+    assert (bound.instructions, bound.cycles) == (free.instructions, free.cycles)
+    assert [len(one.blocks) for one in bound.flow_claims] == [1]
