@@ -11,9 +11,10 @@ What is taken for granted is `model.induction.LEMMAS`:
   constant distance behind the start of its block may be anything all the same; at a computed one, the next may begin.
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
-  Of other words (arguments, words in static data), nothing is left out but null. A constant that is null and a number
-  more leads nowhere: the value analysis does not tell how it was made, but no memory lies so low.
-* ``objects-apart``: what is added to an address leads out of no object.
+  Of other words (arguments, words in static data), nothing is left out but null. Of what is loaded from an
+  address that is a constant below 65,536 nothing is known: it need not be computed from null.
+* ``objects-apart``: what is added to an address leads out of no object, and none lies below 65,536, so that a store to
+  a constant there changes no word.
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
 
 What an access follows has been followed behind it, too (`situations`).
@@ -66,7 +67,7 @@ from wcet_probe.model.image import Image, Segment
 
 _WORD_BYTES = 4
 _NO_MEMORY = 1 << 16
-"""Below this nothing lies that an address leads to: a constant there is computed from null."""
+"""Below this no object lies, by ``objects-apart``."""
 _LAST = (1 << WORD_BITS) - 1
 _POINTED = (-1,)
 """In the place of a table: where addresses that are stored somewhere lead to."""
@@ -317,8 +318,8 @@ class _Equations:
         low, high = value.unsigned_range()
         segment = _holding(self._image.segments, value, size)
         is_low = high < _NO_MEMORY <= min(one.address for one in self._image.segments)
-        if is_low and state.terms[pointer].opcode == "const" and high % size == 0:  # no word that happens to be low
-            return ()  # null has been followed to a field, which a lemma excludes
+        if is_low and transfer.value is not None and state.terms[pointer].opcode == "const" and high % size == 0:
+            return ()
         if segment is not None and _holding(self._image.segments, state.value(pointer), size) is not None:
             return (Target(Kind.STATIC, 0, size, residues_of(value), low, high),) if segment.writable else None
         if segment is not None and segment.writable:

@@ -41,6 +41,9 @@ BROKEN = {
         "a list's head set from an argument": "first_fit_control.free.next = (void *)bytes;",
         "a store through an argument": "*(volatile size_t *)bytes = 1;",
         "a block in static data": "return &first_fit_control;",
+        "a block from a low constant": "return *(void *volatile *)64;",
+        "a link from a low constant": "first_fit_control.free.next = *(void *volatile *)16;",
+        "a store through a low constant's word": "**(size_t *volatile *)16 = 1;",
         "a byte of a link": "*(volatile unsigned char *)first_fit_control.free.next = 1;",
     }.items()
 }

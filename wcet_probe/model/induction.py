@@ -16,10 +16,11 @@ LEMMAS: Mapping[str, str] = {
     "words-keep-their-kind": (
         "a word that is loaded from the arena, or at a computed place of static data, was stored as what the loading "
         "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
-        "paths meet, as an address; what is added to one, subtracted, masked or shifted, and not followed, as a "
-        "number, and so what is no such link and a summand of what is multiplied or shifted to the left, or compared "
-        "with a number from 1 to 65,535; null is not followed, nor what is computed from it; an address is made of a "
-        "whole word that is one, by adding and subtracting numbers, and by masking with a constant, and in no other way"
+        "paths meet, as an address; what is added to one, subtracted, masked or shifted, there or behind a place "
+        "where paths meet, and not followed, as a number, and so what is no such link and a summand of what is "
+        "multiplied or shifted to the left, or compared with a number from 1 to 65,535; null is not followed, nor what "
+        "is computed from it; an address is made of a whole word that is one, by adding and subtracting numbers, and "
+        "by masking with a constant, and in no other way"
     ),
     "heads-are-no-blocks": (
         "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "
@@ -27,7 +28,8 @@ LEMMAS: Mapping[str, str] = {
     ),
     "objects-apart": (
         "an address that is computed from the arena's start lies in the arena, one computed from static data lies in "
-        "static data, one computed from a constant table in a constant table, and these and the stack do not overlap"
+        "static data, one computed from a constant table in a constant table, and these and the stack do not overlap, "
+        "and none lies below 65,536"
     ),
 }
 """What is taken for granted of the allocator, by id."""

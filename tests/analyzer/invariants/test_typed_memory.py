@@ -109,6 +109,14 @@ def test_where_a_store_is_lost_it_is_told():
     assert found.lost == ((2, 0),)
 
 
+def test_a_store_to_a_low_constant_is_not_lost_and_a_load_from_there_gives_anything():
+    """The constant need not be a field behind null, so that it is not known that the load does not take place."""
+    _, found, _ = module_of(give="li 9, 16\nstw 3, 0(9)\nblr")
+    assert not found.lost
+    with pytest.raises(AnalysisError, match="what malloc returns"):
+        module_of(take="li 9, 16\nlwz 3, 0(9)\nblr")
+
+
 def test_an_operation_that_returns_no_block_is_refused():
     with pytest.raises(AnalysisError, match="what malloc returns is not known to be a block of the arena"):
         module_of(take="mr 3, 4\nblr")
