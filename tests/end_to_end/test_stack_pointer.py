@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.resealed import reseal
 from tests.support import image_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
@@ -54,6 +55,10 @@ def test_a_known_stack_pointer_makes_a_bound_tight_and_is_held_against_runs(ask,
     (tmp_path / "result.json").write_text(json.dumps(document))
     assert main(["verify", "result.json", "--image", "firmware.elf"]) == 6
     assert "not checked" in " ".join(capsys.readouterr().out.split())
+    document["bound"]["assumptions"].remove(told)
+    reseal(document, tmp_path / "result.json")
+    assert main(["verify", "result.json", "--image", "firmware.elf"]) not in {0, 6}
+    assert "the assumption stack-pointer is used and not listed" in " ".join(capsys.readouterr().err.split())
 
 
 def test_another_stack_pointer_is_a_contradiction_and_what_is_no_address_is_refused(ask, image):
