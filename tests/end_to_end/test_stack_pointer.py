@@ -68,3 +68,17 @@ def test_another_stack_pointer_is_a_contradiction_and_what_is_no_address_is_refu
     assert "against the assumption stack-pointer" in err
     assert ask("--stack-pointer", "top")[0] == 2
     assert ask("--stack-pointer", "0x20000004")[0] == 2
+
+
+def test_an_audit_holds_the_calls_that_it_repeats_against_the_stack_pointer(ask, image, tmp_path, capsys):
+    pointer = first_stack_pointer(image, load_target(TARGET))
+    _, document, _ = ask("--stack-pointer", hex(pointer), "--run", "f()")
+    _, other, _ = ask("--run", "f()")
+    (told,) = [one for one in document["bound"]["assumptions"] if one["id"] == "stack-pointer"]
+    statement = f"the stack pointer is {pointer - 64:#x} at entry"
+    other["bound"]["assumptions"].append({**told, "statement": statement})
+    for one, codes in ((document, {0, 6}), (other, {5})):
+        reseal(one, tmp_path / "result.json")
+        assert main(["pack", "result.json", "--image", "firmware.elf", "-o", "evidence.zip", "-q"]) == 0
+        assert main(["audit", "evidence.zip"]) in codes
+    assert "against the assumption stack-pointer" in " ".join(capsys.readouterr().err.split())

@@ -54,8 +54,8 @@ def check_assumptions(
     for one in found:
         is_proved = one.startswith("fact ") and one.replace("fact ", "proved ", 1) in listed
         demand(one in listed or is_proved, f"the assumption {one} is used and not listed")
-    told = {f"the stack pointer is {pointer} at entry" for pointer in pointers}
-    demand(told <= {listed.get("stack-pointer")}, "lines of the stack are where another stack pointer has them")
+    wanted = {f"the stack pointer is {pointer} at entry" for pointer in pointers}
+    demand(wanted <= {listed.get("stack-pointer", "")}, "lines of the stack are where another stack pointer has them")
     for name, statement in listed.items():
         _check_statement(name, statement, listed, asserted, target)
     return tuple(found)
