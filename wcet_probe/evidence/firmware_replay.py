@@ -127,7 +127,7 @@ def _whole(asked: RecordedBound, image: Image, target: Target, instructions: Seq
 
 
 def _stack_pointer(bound: Json) -> int | None:
-    """What the stack pointer is assumed to be when a call begins, which every call that is run again is held against."""
+    """What the stack pointer is assumed to be when a call begins; every call that is run again is held against it."""
     told = (one["statement"] for one in bound["assumptions"] if one["id"] == "stack-pointer")
     words = [re.fullmatch(r"the stack pointer is (0x[0-9a-f]+) at entry", text) for text in told]
     return next((int(one[1], 16) for one in words if one), None)
