@@ -49,7 +49,7 @@ def check_assumptions(
         demand(is_listed, "constraints of facts are used, and no fact is listed")
     if any(name.startswith("body:") for name in constraints):
         demand(any(one.startswith("body ") for one in listed), "code is of bodies, and no assumption says which")
-    pointers = {told[1] for name in constraints if (told := _STACK_POINTER.fullmatch(name))}
+    pointers = stack_pointers(constraints)
     found |= dict.fromkeys(["stack-pointer"] if pointers else [])
     for one in found:
         is_proved = one.startswith("fact ") and one.replace("fact ", "proved ", 1) in listed
@@ -59,6 +59,11 @@ def check_assumptions(
     for name, statement in listed.items():
         _check_statement(name, statement, listed, asserted, target)
     return tuple(found)
+
+
+def stack_pointers(constraints: Iterable[str]) -> frozenset[str]:
+    """What the stack pointer at entry is taken to be, as the names of ``constraints`` tell; one at most, of a proof."""
+    return frozenset(told[1] for name in constraints if (told := _STACK_POINTER.fullmatch(name)))
 
 
 def _is_pragma(name: str, listed: Mapping[str, str], asserted: Asserted) -> bool:
