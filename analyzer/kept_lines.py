@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
+from wcet_probe.analyzer.dcache.charges import KEPT, kept_name
 from wcet_probe.analyzer.dcache.footprints import (
     NOTHING,
     DataFootprint,
@@ -184,11 +185,13 @@ def kept_misses(kept: Kept, target: Target) -> Iterator[tuple[AuxiliaryVariable,
     """The misses of the whole call on lines that are kept: one for each, and a write-back of data."""
     if kept.code and target.icache is not None:
         fill = target.memory.line_cycles(target.icache.line_bytes)
-        yield _at_most("fetch:kept", fill, len(kept.code))
+        yield _at_most("fetch:kept", "fetch:kept", fill, len(kept.code))
     if kept.data is not None and target.dcache is not None:
         fill = target.memory.line_cycles(target.dcache.line_bytes)
-        yield _at_most("miss:kept", fill * (2 if target.dcache.write_back else 1), kept.data.number)
+        cycles = fill * (2 if target.dcache.write_back else 1)
+        yield _at_most(KEPT, kept_name(kept.data), cycles, kept.data.number)
 
 
-def _at_most(name: str, cycles: int, most: int) -> tuple[AuxiliaryVariable, LinearConstraint]:
-    return AuxiliaryVariable(name, cycles), LinearConstraint(name, constant=most, auxiliaries=((name, 1),))
+def _at_most(variable: str, constraint: str, cycles: int, most: int) -> tuple[AuxiliaryVariable, LinearConstraint]:
+    limited = LinearConstraint(constraint, constant=most, auxiliaries=((variable, 1),))
+    return AuxiliaryVariable(variable, cycles), limited

@@ -31,7 +31,7 @@ from wcet_probe.analyzer.dcache.footprints import KeptLines, data_footprint, kep
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 
-__all__ = ["KEPT", "Charge", "KeptMisses", "data_footprint", "fills", "kept_constraints", "kept_lines"]
+__all__ = ["KEPT", "Charge", "KeptMisses", "data_footprint", "fills", "kept_constraints", "kept_lines", "kept_name"]
 
 KEPT = "miss:kept"
 """Misses that nothing else counts, where no line of the footprint is evicted once it was accessed."""
@@ -111,6 +111,14 @@ def fills(
     )
 
 
+def kept_name(lines: KeptLines) -> str:
+    """The name of the constraint of all misses on ``lines``: it tells the stack pointer that these rest on.
+
+    So the checker, which does not follow the constraint, knows that this is assumed.
+    """
+    return KEPT if lines.stack_pointer is None else f"{KEPT}:stack-pointer:{lines.stack_pointer:#x}"
+
+
 def kept_constraints(
     inside: Charge, leaving: Charge, edges: Iterable[Edge], names: Iterable[str], kept: KeptMisses
 ) -> Iterator[LinearConstraint]:
@@ -128,7 +136,7 @@ def kept_constraints(
         points[point] -= kept.lines.in_a_set * count
     limited = (*(name for name in names if name not in kept.names), KEPT)
     yield LinearConstraint(
-        KEPT,
+        kept_name(kept.lines),
         tuple(sorted(points.items())),
         constant=each * kept.lines.number,
         auxiliaries=tuple((name, each) for name in limited),

@@ -129,6 +129,19 @@ def known_at_entry(document):
     document["bound"]["digest"] = bound_digest(document["bound"])
 
 
+def stack_known(document):
+    told = {"id": "stack-pointer", "statement": "the stack pointer is 0x20000008 at entry", "check": "none"}
+    document["bound"]["assumptions"].append(told)
+    document["bound"]["digest"] = bound_digest(document["bound"])
+
+
+def of_a_stack_pointer(document):
+    """The certificate says that it rests on one, and the list of assumptions does not."""
+    last = document["bound"]["certificates"][-1]
+    document["bound"]["certificates"][-1] = last + "constraint miss:kept:stack-pointer:0x20000008 <= 5\n"
+    document["bound"]["digest"] = bound_digest(document["bound"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -136,6 +149,8 @@ def known_at_entry(document):
         (other_image, "another image"),
         (other_timing, "another target"),
         (known_at_entry, "without --initial-data"),
+        (stack_known, "without --stack-pointer"),
+        (of_a_stack_pointer, "without --stack-pointer"),
     ],
 )
 def test_a_document_that_does_not_verify_or_is_about_something_else_is_refused(run, made, change, message, tmp_path):

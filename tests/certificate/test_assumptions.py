@@ -77,3 +77,14 @@ def test_what_a_core_takes_for_granted_is_used():
     target = replace(load_target("mpc755"), aligned_accesses=True)
     with pytest.raises(VerificationError, match="is used and not listed"):
         check(listed={**LISTED, "timing-model": "targets/mpc755.toml"}, target=target)
+
+
+def test_lines_of_a_known_stack_need_the_stack_pointer_that_is_listed():
+    name, known = "miss:kept:stack-pointer:0x20010", {"stack-pointer": "the stack pointer is 0x20010 at entry"}
+    assert check(listed={**LISTED, **known}, constraints=("miss:kept", name)) == (*ALWAYS, "stack-pointer")
+    with pytest.raises(VerificationError, match="the assumption stack-pointer is used and not listed"):
+        check(constraints=(name,))
+    other = {"stack-pointer": "the stack pointer is 0x20018 at entry"}
+    with pytest.raises(VerificationError, match="where another stack pointer has them"):
+        check(listed={**LISTED, **other}, constraints=(name,))
+    assert check(listed={**LISTED, **other}) == ALWAYS

@@ -12,6 +12,7 @@ from wcet_probe.analyzer.facts.language import Facts, GivenBoundFact
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.request import GivenBound
 from wcet_probe.build.image import require_symbol
+from wcet_probe.certificate.assumptions import stack_pointers
 from wcet_probe.certificate.verify import verify_result
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.model.image import Image
@@ -74,7 +75,8 @@ def _given(fact: GivenBoundFact, content: bytes, image: Image, described: Mappin
             f"{fact.where}: {fact.document} takes what memory holds at entry as known, which no call of it "
             f"is held against; {remedy}, without --initial-data."
         )
-    if any(one.id == "stack-pointer" for one in told):
+    pointers = stack_pointers(name for one in checked.values() for name in one.given)
+    if pointers or any(one.id == "stack-pointer" for one in told):
         raise UsageError(
             f"{fact.where}: {fact.document} takes the stack pointer at entry as known, which no call of it is held "
             f"against; {remedy}, without --stack-pointer."

@@ -12,6 +12,8 @@ from wcet_probe.model.target import Replacement, Target
 
 ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
+_STACK_POINTER = re.compile(r"miss:kept:stack-pointer:(0x[0-9a-f]+)")
+"""The constraint of lines of the stack whose numbers are known by the stack pointer at entry."""
 
 
 def check_assumptions(
@@ -47,12 +49,21 @@ def check_assumptions(
         demand(is_listed, "constraints of facts are used, and no fact is listed")
     if any(name.startswith("body:") for name in constraints):
         demand(any(one.startswith("body ") for one in listed), "code is of bodies, and no assumption says which")
+    pointers = stack_pointers(constraints)
+    found |= dict.fromkeys(["stack-pointer"] if pointers else [])
     for one in found:
         is_proved = one.startswith("fact ") and one.replace("fact ", "proved ", 1) in listed
         demand(one in listed or is_proved, f"the assumption {one} is used and not listed")
+    wanted = {f"the stack pointer is {pointer} at entry" for pointer in pointers}
+    demand(wanted <= {listed.get("stack-pointer", "")}, "lines of the stack are where another stack pointer has them")
     for name, statement in listed.items():
         _check_statement(name, statement, listed, asserted, target)
     return tuple(found)
+
+
+def stack_pointers(constraints: Iterable[str]) -> frozenset[str]:
+    """What the stack pointer at entry is taken to be, as the names of ``constraints`` tell; one at most, of a proof."""
+    return frozenset(told[1] for name in constraints if (told := _STACK_POINTER.fullmatch(name)))
 
 
 def _is_pragma(name: str, listed: Mapping[str, str], asserted: Asserted) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -119,9 +120,17 @@ def _whole(asked: RecordedBound, image: Image, target: Target, instructions: Seq
         loop_claims=(),
         flow_claims=(),
         certify=tuple,
+        stack_pointer=_stack_pointer(bound),
     )
     request = FirmwareRequest(Path(asked.elf), asked.entry, target, (), (), {})
     return FirmwareBound(request, (), target, image, tuple(instructions), {}, proved)
+
+
+def _stack_pointer(bound: Json) -> int | None:
+    """What the stack pointer is assumed to be when a call begins; every call that is run again is held against it."""
+    told = (one["statement"] for one in bound["assumptions"] if one["id"] == "stack-pointer")
+    words = [re.fullmatch(r"the stack pointer is (0x[0-9a-f]+) at entry", text) for text in told]
+    return next((int(one[1], 16) for one in words if one), None)
 
 
 def _same(what: str, said: Mapping[str, object], counted: Mapping[str, object]) -> None:

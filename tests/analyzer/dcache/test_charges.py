@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints
+from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints, kept_name
 from wcet_probe.analyzer.dcache.footprints import KeptLines
 from wcet_probe.analyzer.graph.supergraph import Edge
 
@@ -48,6 +48,11 @@ def test_what_goes_to_crowded_sets_stays_charged_and_evicts_nothing():
     assert +inside.misses == {1: 1}
     assert executed.points == ((1, -1),)
     assert (limit.points, limit.constant, limit.auxiliaries) == ((), 5, (("miss:1.0", 1), (KEPT, 1)))
+
+
+def test_what_rests_on_a_known_stack_pointer_tells_it():
+    assert kept_name(KeptLines(5, 2, 3)) == KEPT
+    assert kept_name(KeptLines(5, 2, 3, frozenset(), 0x20010)) == f"{KEPT}:stack-pointer:0x20010"
 
 
 def test_a_copy_is_charged_for_itself():
