@@ -28,8 +28,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.footprints import KeptLines, data_footprint, kept_lines  # the last two for the example
+from wcet_probe.analyzer.dcache.miss_constraints import Refills
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
+from wcet_probe.model.target import CacheConfig
 
 __all__ = ["KEPT", "Charge", "KeptMisses", "data_footprint", "fills", "kept_constraints", "kept_lines", "kept_name"]
 
@@ -140,4 +142,43 @@ def kept_constraints(
         tuple(sorted(points.items())),
         constant=each * kept.lines.number,
         auxiliaries=tuple((name, each) for name in limited),
+    )
+
+
+def refill_constraint(
+    refills: Refills,
+    config: CacheConfig,
+    charges: tuple[Charge, Charge],
+    edges: Iterable[Edge],
+    names: Iterable[str],
+) -> LinearConstraint:
+    """A traversal misses once a line, and once more for each so many other misses in the loop as there are ways.
+
+    Args:
+        refills: the traversal.
+        config: the cache.
+        charges: misses that are charged within points, and where these are left.
+        edges: of the graph.
+        names: variables that count the other misses.
+
+    *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
+    are ways, by other groups, as the lines of the traversal's group that are accessed meanwhile are in other sets.
+    In a unified cache they may be lines of code, of which those that are refetched are auxiliary variables, too.
+    A traversal is done with a line before it comes to the next: what is filled between fills of the one is not
+    filled between those of another.
+    """
+    ways, line_bytes, (traversal, constraint), (inside, leaving) = config.ways, config.line_bytes, refills, charges
+    points = Counter({point: ways * factor for point, factor in constraint.points})
+    points.subtract({point: line_bytes * inside.misses[point] for point in traversal.nodes})
+    weights = Counter({edge: ways * factor for edge, factor in constraint.edges})
+    departing = (edge for edge in edges if edge.source in traversal.nodes and edge.way != "fall")
+    weights.subtract({edge: line_bytes * leaving.misses[edge.source] for edge in departing})
+    return LinearConstraint(
+        constraint.name,
+        tuple((point, factor) for point, factor in sorted(points.items()) if factor),
+        tuple((edge, factor) for edge, factor in weights.items() if factor),
+        auxiliaries=(
+            *((one, ways * factor) for one, factor in constraint.auxiliaries),
+            *((one, -line_bytes) for one in names),
+        ),
     )

@@ -64,6 +64,11 @@ class Refills(NamedTuple):
     traversal: StridedTraversal
     constraint: LinearConstraint
 
+    def may_be_evicted_by(self, accesses: tuple[int | None, frozenset[int]] | None) -> bool:
+        """Whether misses of ``accesses``, a group and its points, evict lines of it; None stands for any accesses."""
+        group, points = accesses or (None, self.traversal.nodes)
+        return group != self.traversal.group and not points.isdisjoint(self.traversal.nodes)
+
 
 class SharedMisses(NamedTuple):
     """What misses share.

@@ -48,10 +48,10 @@ from wcet_probe.analyzer.dcache.access_steps import AccessStep, is_sure, residen
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints
+from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints, refill_constraint
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
-from wcet_probe.analyzer.dcache.miss_constraints import Refills, Shared, shared_misses, touch_variable, variable_names
+from wcet_probe.analyzer.dcache.miss_constraints import Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.refetches import EVICTIONS, Refetched, Refetches
 from wcet_probe.analyzer.dcache.resident_at_entry import resident_lines
@@ -418,18 +418,21 @@ class _Costs:
         constraints = [*shared.constraints, *object_constraints(self.counted)]
         for number, (changes, points) in enumerate(self.changing.items()):
             constraints += counted_constraints(f"miss:changes:{number}", points, changes.most)
-        others = shared.written.keys() | set(shared.modified)
-        names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - others)
+        apart = shared.written.keys() | set(shared.modified)
+        names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - apart)
         if self.kept is not None:
             constraints += kept_constraints(self.inside, self.leaving, self.values.edges, names, self.kept)
             names.append(KEPT)
         refetched = list(self.refetches.names().values())
         evicting = [*names, *refetched]
-        constraints += (self._refill_constraint(one, shared.accesses, evicting) for one in shared.refills)
+        for one in shared.refills:
+            others = [name for name in evicting if one.may_be_evicted_by(shared.accesses.get(name))]
+            constraints.append(
+                refill_constraint(one, self.config, (self.inside, self.leaving), self.values.edges, others)
+            )
         if refetched:
             constraints += self.refetches.constraints()
             constraints.append(self._fills(EVICTIONS, self.inside.misses, names, self.refetches.limited()))
-        first = list(self.refetches.first_names().values())
         names += refetched
         auxiliaries = [AuxiliaryVariable(name, fill) for name in names]
         auxiliaries += (
@@ -441,7 +444,9 @@ class _Costs:
                 AuxiliaryVariable("write-backs:singles", max(0, fill - single_cycles)),
             )
             constraints += self._write_back_constraints(names, shared.modified)
-        auxiliaries += (AuxiliaryVariable(name, 0) for name in (*shared.modified, *first))
+        auxiliaries += (
+            AuxiliaryVariable(name, 0) for name in (*shared.modified, *self.refetches.first_names().values())
+        )
         return DataMisses(
             self.inside.total(fill), self.leaving.total(fill), tuple(auxiliaries), tuple(constraints), lines
         )
@@ -461,40 +466,6 @@ class _Costs:
             leaving=leaving,
             stores=Counter(self.stores),
             single_stores=Counter(self.single_stores),
-        )
-
-    def _refill_constraint(
-        self, refills: Refills, accesses: Mapping[str, tuple[int | None, frozenset[int]]], names: Iterable[str]
-    ) -> LinearConstraint:
-        """A traversal misses once a line, and once more for each so many other misses in the loop as there are ways.
-
-        *Soundness:* first-in first-out: between two fills of a line as many other lines of its set are filled as there
-        are ways, by other groups, as the lines of the traversal's group that are accessed meanwhile are in other sets.
-        In a unified cache they may be lines of code, of which those that are refetched are auxiliary variables, too.
-        A traversal is done with a line before it comes to the next: what is filled between fills of the one is not
-        filled between those of another.
-        """
-        ways, line_bytes, (traversal, constraint) = self.config.ways, self.config.line_bytes, refills
-        nowhere = None, traversal.nodes
-        others = [
-            name
-            for name in names
-            for group, points in (accesses.get(name, nowhere),)
-            if group != traversal.group and not points.isdisjoint(traversal.nodes)
-        ]
-        points = Counter({point: ways * factor for point, factor in constraint.points})
-        points.subtract({point: line_bytes * self.inside.misses[point] for point in traversal.nodes})
-        edges = Counter({edge: ways * factor for edge, factor in constraint.edges})
-        leaving = (edge for edge in self.values.edges if edge.source in traversal.nodes and edge.way != "fall")
-        edges.subtract({edge: line_bytes * self.leaving.misses[edge.source] for edge in leaving})
-        return LinearConstraint(
-            constraint.name,
-            tuple((point, factor) for point, factor in sorted(points.items()) if factor),
-            tuple((edge, factor) for edge, factor in edges.items() if factor),
-            auxiliaries=(
-                *((one, ways * factor) for one, factor in constraint.auxiliaries),
-                *((one, -line_bytes) for one in others),
-            ),
         )
 
     def _write_back_constraints(self, names: Sequence[str], modified: Sequence[str]) -> Iterator[LinearConstraint]:

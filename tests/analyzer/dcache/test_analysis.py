@@ -141,7 +141,7 @@ def test_runs_refute_what_is_wrong(monkeypatch, of, name, wrong):
     [
         (RelationalCache, "is_kept", lambda _, __, access: access.line is not None and not access.fills, "s1 387"),
         (Scopes, "is_last", lambda *_: True, "s1 580"),
-        (data_misses._Costs, "_refill_constraint", lambda _, refills, *__: refills.constraint, "s1 9365"),
+        (data_misses, "refill_constraint", lambda refills, *_: refills.constraint, "s1 9365"),
     ],
 )
 def test_a_run_refutes_what_is_wrong_of_first_in_first_out(monkeypatch, of, name, wrong, seed):
