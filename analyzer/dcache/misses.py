@@ -433,6 +433,7 @@ class _Costs:
         if refetched:
             constraints += self.refetches.constraints()
             constraints.append(self._fills(EVICTIONS, self.inside.misses, names, self.refetches.limited()))
+        first = self.refetches.first_names().values()
         names += refetched
         auxiliaries = [AuxiliaryVariable(name, fill) for name in names]
         auxiliaries += (
@@ -444,9 +445,7 @@ class _Costs:
                 AuxiliaryVariable("write-backs:singles", max(0, fill - single_cycles)),
             )
             constraints += self._write_back_constraints(names, shared.modified)
-        auxiliaries += (
-            AuxiliaryVariable(name, 0) for name in (*shared.modified, *self.refetches.first_names().values())
-        )
+        auxiliaries += (AuxiliaryVariable(name, 0) for name in (*shared.modified, *first))
         return DataMisses(
             self.inside.total(fill), self.leaving.total(fill), tuple(auxiliaries), tuple(constraints), lines
         )
@@ -498,5 +497,6 @@ class _Costs:
         self, name: str, misses: Mapping[int, int], auxiliaries: Iterable[str], limited: Iterable[tuple[str, int]]
     ) -> LinearConstraint:
         """What is ``limited`` is no more than ``misses`` at points, where points are left, and ``auxiliaries``."""
-        all_of_them = (*limited, *((auxiliary, -1) for auxiliary in auxiliaries))
-        return fills(name, misses, self.leaving.misses, self.values.edges, all_of_them)
+        return fills(
+            name, misses, self.leaving.misses, self.values.edges, (*limited, *((one, -1) for one in auxiliaries))
+        )

@@ -33,13 +33,7 @@ from wcet_probe.answer.run_script import (
 from wcet_probe.answer.victims import LEAST_TRIED, victim_choices
 from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.reached_calls import ReachedCall
-from wcet_probe.errors import (
-    ContradictionError,
-    EmulationError,
-    UnknownOperationError,
-    UsageError,
-    unknown_name,
-)
+from wcet_probe.errors import ContradictionError, EmulationError, UnknownOperationError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.held_calls import ClaimKind
 from wcet_probe.model.measurement import Measurement
