@@ -132,8 +132,8 @@ def _made_of(
 def _function_of(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> SourceFunction | None:
     """The one function with loops that has all ``lines``, but for those of functions without; that of the site by name.
 
-    None where it is not the site's own and nobody tells by which calls it was inlined, or where one of the lines calls
-    it: a call at its own end may have become a round of the loop.
+    None where it is not the site's own and nobody tells by which calls it was inlined, or where it calls itself: a call
+    at its own end may have become a round of the loop, and need not have left a line.
     """
     others = {line for line in lines if not _is_straight(*line, index)}
     functions = [one for source in index.files.values() for one in source.functions]
@@ -144,9 +144,8 @@ def _function_of(site: LoopSite, lines: Collection[tuple[str, int]], index: Sour
     (function,) = found
     if not all(file == function.file and _is_in(line, function) for file, line in others):
         return None
-    called = {(function.file, line) for one, line in index.files[function.file].calls if one == function.name}
     is_known = function.name == name or site.inlining is not None
-    return function if is_known and called.isdisjoint(lines) else None
+    return function if is_known and not index.calls_itself(function.name) else None
 
 
 def _is_in(line: int, function: SourceFunction) -> bool:

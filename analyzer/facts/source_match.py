@@ -83,21 +83,32 @@ class SourceIndex:
 
     def may_call_itself(self, file: str, line: int) -> bool:
         """Whether the function at ``line`` may be called by what it calls: so where it calls what is not known."""
-        functions: dict[str, set[str]] = {}
-        for each in (function for source in self.files.values() for function in source.functions):
-            functions.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
         known = self.files[file].functions if file in self.files else ()
         own = [each for each in known if line in range(each.first_line, each.last_line + 1)]
         if len(own) != 1:
             return True
-        reached, todo = set[str](), [own[0].name]
+        reached = self._reached(own[0].name)
+        called = {name for source in self.files.values() for each in source.functions for name in each.calls}
+        functions = {each.name for source in self.files.values() for each in source.functions}
+        return own[0].name in reached or not reached & called <= functions
+
+    def calls_itself(self, function: str, *, directly: bool = True) -> bool:
+        """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``."""
+        called = self._reached(function)
+        return function in called if directly else any(function in self._reached(one) for one in called - {function})
+
+    def _reached(self, function: str) -> set[str]:
+        """The names of what ``function`` calls, and what that does; macros among them."""
+        functions: dict[str, set[str]] = {}
+        for each in (one for source in self.files.values() for one in source.functions):
+            functions.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
+        reached, todo = set[str](), [function]
         while todo:
             name = todo.pop()
             inside = functions.get(name, set()) | (self.macros.get(name, frozenset()) & {*functions, *self.macros})
             todo += inside - reached
             reached |= inside
-        called = {name for source in self.files.values() for each in source.functions for name in each.calls}
-        return own[0].name in reached or not reached & called <= functions.keys()
+        return reached
 
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
@@ -127,6 +138,7 @@ class LoopSite:
         inlining: the inlined calls of the code, where they are known.
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
         has_calls: whether its own code calls functions.
+        calls: file, line and name of the function of each call in the analysed code.
     """
 
     function: str
@@ -141,6 +153,7 @@ class LoopSite:
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
     test_lines: tuple[tuple[str, int], ...] = ()
     has_calls: bool = False
+    calls: frozenset[tuple[str, int, str]] = field(default=frozenset(), repr=False)
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
@@ -209,7 +222,11 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
             for loop in index.loops_at(*at)
         ):
             result[site.header_address] = None  # a statement on the line of the loop around it may have made it
-    alone = [site.header_address for site in sites if _may_be_around(site, sites, result, outers, index)]
+    alone = [
+        site.header_address
+        for site in sites
+        if _may_be_around(site, sites, result, outers, index) or _may_be_activations(site, result, index)
+    ]
     return result | dict.fromkeys(alone, None)
 
 
@@ -266,6 +283,26 @@ def _may_be_around(
 def _may_leave_nothing(loop: SourceLoop) -> bool:
     """Whether rounds of a loop may be executed without code of it: not so of one that tests its own counter in each."""
     return not any(counter.is_tested for counter in loop.counters)
+
+
+def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None], index: SourceIndex) -> bool:
+    """Whether the rounds of a binary loop may be activations of a function that calls itself at its end, too.
+
+    Such a call goes back to where the function begins, and may leave no line. So each call of itself has to be one in
+    the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some.
+    """
+    found = result[site.header_address]
+    if found is None or not index.calls_itself(found.function):
+        return False
+    source = index.files[found.file]
+    own = [one for one in source.functions if one.first_line <= found.first_line <= one.last_line]
+    calls = {(line, name) for name, line in source.calls for one in own if one.first_line <= line <= one.last_line}
+    again = {(found.file, line, name) for line, name in calls if name == found.function}
+    if again and again <= site.calls and not index.calls_itself(found.function, directly=False):
+        return False
+    first = min(one.first_line for one in index.loops(found.function, found.file) if encloses(one, found))
+    before = {one for one in site.calls if one[0] == found.file and (one[1], one[2]) in calls and one[1] < first}
+    return not before or any((file, line) in site.own_lines for file, line, _ in before)
 
 
 def around_calls(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> frozenset[SourceLoop]:

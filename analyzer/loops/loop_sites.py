@@ -8,6 +8,7 @@ Words: flow fact, context (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
@@ -35,8 +36,17 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     functions = sorted(own | held)
     inlining = Inlining(image, functions)
     grouped = by_header_address(values, loop_shapes(values))
-    sites = tuple(_site(image, values, address, group, inlining) for address, group in grouped.items())
+    calls = _calls(image, values)
+    sites = tuple(replace(_site(image, values, at, group, inlining), calls=calls) for at, group in grouped.items())
     return Analysed(image, functions, sites)
+
+
+def _calls(image: Image, values: Values) -> frozenset[tuple[str, int, str]]:
+    """File, line and name of the function of each call; none of jumps to functions."""
+    blocks = (values.graph.points[index].block for index in values.states)
+    calls = ((block.last_address, target) for block in blocks for target in block.calls)
+    named = ((image.lines.find(at), image.function_at(target)) for at, target in {*calls})
+    return frozenset((*line, called.name) for line, called in named if line and called)
 
 
 def header_point(values: Values, shape: LoopShape) -> Point:

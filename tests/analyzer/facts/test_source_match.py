@@ -327,3 +327,48 @@ def test_a_loop_around_a_call_is_not_the_first_loop_of_what_is_called(own, match
     around = LoopSite("h", 8, 8, lines(4), lines(*own))
     found = match_loops([inner, around], index_sources({"a.c": source}))
     assert {address: loop and loop.first_line for address, loop in found.items()} == {16: 3, 8: matched}
+
+
+AGAIN = """\
+volatile int sink, left;
+__attribute__((noinline)) void g(int x) { sink = x; }
+__attribute__((noinline)) int more(void) { int n = left; left = n - 1; return n > 0; }
+void f(int n)
+{
+  FIRST
+  _Pragma("loopbound min 0 max 2")
+  for (int i = 0; i != n; i++) {
+    g(i);
+    if (more())
+      {
+        f(n);
+        return;
+      }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O2", "-Os"])
+def test_rounds_of_a_function_that_calls_itself_at_its_end_are_not_those_of_its_loop(level):
+    """The call leaves no line: of any number of activations three rounds were taken to be all."""
+    source = AGAIN.replace("FIRST", "")
+    guest = guest_of(source, load_target("cortex-m4"), ".c", level)
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proved(guest, "f", sources={"guest.c": source})
+
+
+@pytest.mark.parametrize(
+    ("first", "calls", "own", "is_told"),
+    [
+        ("", {("guest.c", 12, "f")}, (8, 9, 10), True),
+        ("", set(), (8, 9, 10), False),
+        ("g(n);", {("guest.c", 6, "g")}, (8, 9, 10), True),
+        ("g(n);", {("guest.c", 6, "g")}, (6, 8, 9, 10), False),
+    ],
+)
+def test_a_loop_of_a_function_that_calls_itself_needs_code_that_each_activation_passes(first, calls, own, is_told):
+    lines = tuple(("guest.c", line) for line in own)
+    site = LoopSite("f", 16, 16, (("guest.c", 8),), lines, calls=frozenset(calls))
+    index = index_sources({"guest.c": AGAIN.replace("FIRST", first)})
+    assert (match_loops([site], index)[16] is not None) == is_told
