@@ -427,9 +427,7 @@ class _Costs:
         evicting = [*names, *refetched]
         for one in shared.refills:
             others = [name for name in evicting if one.may_be_evicted_by(shared.accesses.get(name))]
-            constraints.append(
-                refill_constraint(one, self.config, (self.inside, self.leaving), self.values.edges, others)
-            )
+            constraints += [refill_constraint(one, self.config, (self.inside, self.leaving), self.values.edges, others)]
         if refetched:
             constraints += self.refetches.constraints()
             constraints.append(self._fills(EVICTIONS, self.inside.misses, names, self.refetches.limited()))
