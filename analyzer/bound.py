@@ -33,7 +33,7 @@ from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesse
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.call_fields import through_assumptions
 from wcet_probe.analyzer.facts.memory import pointer_facts, used_words, word_claims
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses

@@ -22,7 +22,8 @@ from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
-from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point
 from wcet_probe.analyzer.icache.fetches import FetchMisses

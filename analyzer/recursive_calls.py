@@ -24,7 +24,7 @@ from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.restrictions import named_function
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import ENTER, Constraint, FlowProblem, flow_system, solve

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.call_summaries import CallSummaries, has_summaries, resolved_callees
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.memory import used_words, word_ranges
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.graph.expansion import FEW, FEWEST, MANY_SUMMARISED, MOST_EXPANDED, MOST_VISITS
 from wcet_probe.analyzer.graph.node_splitting import reducible
 from wcet_probe.analyzer.graph.supergraph import (

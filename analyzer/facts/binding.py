@@ -13,7 +13,8 @@ from typing import Literal
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate, symbols
 from wcet_probe.analyzer.facts.joined_loops import JoinedLoops, joined_loops
 from wcet_probe.analyzer.facts.language import Facts, LoopFact, Place
-from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_match import LoopSite, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name

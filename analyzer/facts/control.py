@@ -16,7 +16,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.call_fields import targets_through_fields
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts, Pointee
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.image import Image

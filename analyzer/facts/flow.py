@@ -18,7 +18,8 @@ from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
 from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
-from wcet_probe.analyzer.facts.source_match import SourceIndex, ancestors, match_loops
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_match import ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.facts.source_tests import unknown_names
 from wcet_probe.analyzer.graph.supergraph import Context, Edge

@@ -22,7 +22,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex, ancestors, around_calls, encloses
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_match import LoopSite, ancestors, around_calls, encloses
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
 
 

@@ -18,7 +18,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.control import address_of
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit, WordFact
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol

@@ -28,8 +28,8 @@ from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_loops import PASTING
-from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourcePoint, SourceRestriction
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint

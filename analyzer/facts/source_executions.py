@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_loops import PASTING
-from wcet_probe.analyzer.facts.source_match import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction
 
 _HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})

@@ -15,111 +15,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
-from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS
-from wcet_probe.analyzer.facts.source_loops import (
-    loop_macros,
-    macro_calls,
-    macro_words,
-    parse_source,
-    unchanging_macros,
-)
-from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
-from wcet_probe.build.sources import included_files
-from wcet_probe.errors import UsageError, unknown_name
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_parts import SourceLoop
 
-_NO_C = (".s", ".S", ".asm")
 _NONE: frozenset[SourceLoop] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class SourceIndex:
-    """The sources of an image by file name, as the line table calls the files; and the words of each macro's text.
-
-    ``missing`` are the files that they include and that are not there, headers of the language's library left out.
-    """
-
-    files: Mapping[str, SourceFile]
-    macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    missing: frozenset[str] = frozenset()
-    _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
-
-    def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
-        """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
-        return [
-            loop
-            for name, source in self.files.items()
-            if file in (None, name)
-            for loop in source.loops
-            if loop.function == function
-        ]
-
-    def points(self, function: str, file: str | None = None) -> list[SourcePoint]:
-        """The named points of ``function`` in the order of the text."""
-        found = [point for name, source in self.files.items() if file in (None, name) for point in source.points]
-        return [point for point in found if point.function == function]
-
-    def function(self, name: str, file: str | None = None, line: int | None = None) -> SourceFunction:
-        """The source function ``name``; ``file`` and ``line`` choose among several definitions.
-
-        Raises:
-            UsageError: there is none, or more than one.
-        """
-        everything = [function for source in self.files.values() for function in source.functions]
-        found = [function for function in everything if function.name == name and file in (None, function.file)]
-        if len(found) > 1 and line is not None:
-            found = [function for function in found if function.first_line <= line <= function.last_line]
-        if len(found) > 1:
-            places = ", ".join(f"{function.file}:{function.first_line}" for function in found)
-            raise UsageError(f"source function {name!r} is defined more than once ({places}); tell the file.")
-        if not found:
-            if not everything:
-                raise UsageError(f"there is no source for {name!r}; name the folder of the sources, or an offset.")
-            raise unknown_name(f"source function{f' of {file}' if file else ''}", name, {f.name for f in everything})
-        return found[0]
-
-    def may_call_itself(self, file: str, line: int) -> bool:
-        """Whether the function at ``line`` may be called by what it calls: so where it calls what is not known."""
-        known = self.files[file].functions if file in self.files else ()
-        own = [each for each in known if line in range(each.first_line, each.last_line + 1)]
-        if len(own) != 1:
-            return True
-        reached = self._reached(own[0].name)
-        called = {name for source in self.files.values() for each in source.functions for name in each.calls}
-        functions = {each.name for source in self.files.values() for each in source.functions}
-        return own[0].name in reached or not reached & called <= functions
-
-    def calls_itself(self, function: str, *, directly: bool = True) -> bool:
-        """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``."""
-        called = self._reached(function)
-        return function in called if directly else any(function in self._reached(one) for one in called - {function})
-
-    def _reached(self, function: str) -> set[str]:
-        """The names of what ``function`` calls, and what that does; macros among them."""
-        functions: dict[str, set[str]] = {}
-        for each in (one for source in self.files.values() for one in source.functions):
-            functions.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
-        reached, todo = set[str](), [function]
-        while todo:
-            name = todo.pop()
-            inside = functions.get(name, set()) | (self.macros.get(name, frozenset()) & {*functions, *self.macros})
-            todo += inside - reached
-            reached |= inside
-        return reached
-
-    def loops_at(self, file: str, line: int) -> list[SourceLoop]:
-        """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""
-        found = self._at.get((file, line))
-        if found is None:
-            around = [loop for loop in self.files[file].loops if line in loop] if file in self.files else []
-            heads = [loop for loop in around if line in loop.header_lines]
-            least = min((loop.last_line - loop.first_line for loop in around), default=0)
-            found = heads or [loop for loop in around if loop.last_line - loop.first_line == least]
-            self._at[file, line] = found
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,27 +55,6 @@ class LoopSite:
     test_lines: tuple[tuple[str, int], ...] = ()
     has_calls: bool = False
     calls: frozenset[tuple[str, int, str]] = field(default=frozenset(), repr=False)
-
-
-def index_sources(sources: Mapping[str, str]) -> SourceIndex:
-    """Loops and functions of ``sources``, texts by file name; of those with a path for a name, macros only.
-
-    Soundness: none is claimed, see `source_loops`.
-    """
-    return _indexed(tuple((file, text) for file, text in sources.items() if not file.endswith(_NO_C)))
-
-
-@lru_cache(maxsize=32)
-def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
-    """Both operations of an allocator ask for the same sources; so many are remembered as programs are."""
-    macros = loop_macros([text for _, text in texts])
-    words = macro_words([text for _, text in texts])
-    values = unchanging_macros([text for _, text in texts])
-    parsed = {file: parse_source(file, text, macros, words, values) for file, text in texts if "/" not in file}
-    there = {PurePath(file).name for file, _ in texts}
-    included = (one for _, text in texts for one in included_files(text))
-    missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)
-    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing)
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.facts.binding import BoundFact
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.facts.binding import Analysed, BoundFact
 from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, counted_calls
-from wcet_probe.analyzer.facts.source_match import LoopSite, SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.loop_forest import dominators
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.loops.bounds import BoundedLoops

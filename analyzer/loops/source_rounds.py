@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.facts.binding import BoundFact
-from wcet_probe.analyzer.facts.source_match import SourceIndex
+from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceCounter, SourceLoop
 from wcet_probe.analyzer.graph.supergraph import Context, Edge, Point
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint

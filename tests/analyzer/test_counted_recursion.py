@@ -12,7 +12,7 @@ from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.fact_skeleton import pointer_candidates
 from wcet_probe.catalog.lookup import load_target

@@ -7,7 +7,7 @@ import pytest
 
 from tests.analyzer.flow_problems import problem
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.ipet.exact_lp import Constraint
 from wcet_probe.analyzer.ipet.flow_system import FlowLoop
 from wcet_probe.analyzer.recursive_calls import CountedCalls, expected_calls, facts_of_calls, tail_calls, tree_cost

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from tests.support import images_dir
-from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
+from wcet_probe.analyzer.facts.source_index import SourceIndex, index_sources
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.allocator import Allocator

@@ -73,7 +73,7 @@ def build(folder: Path) -> None:
 
 def _tell_facts(folder: Path, text: str) -> None:
     """The source as the line table calls it, and the facts about it with the digests of its functions."""
-    from wcet_probe.analyzer.facts.source_match import index_sources
+    from wcet_probe.analyzer.facts.source_index import index_sources
 
     index, facts = index_sources({"guest.c": text}), PROGRAMS[TOLD].with_suffix(".facts.toml").read_text("utf-8")
     for name in re.findall(r'^function = "(\w+)"', facts, re.MULTILINE):

@@ -8,7 +8,7 @@ import pytest
 from tests.analyzer.loops.test_source_calls import NESTED
 from tests.resealed import verified
 from tests.support import image_of
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import are_told_apart, hidden_loops, loop_behind, read_asserted
 from wcet_probe.cli import main

@@ -14,7 +14,7 @@ from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.test_caches import check, proved
 from tests.resealed import reseal
 from tests.support import assembler, image_of
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.contexts import Returns, context_of, keeps_contexts

@@ -12,7 +12,7 @@ from tests.certificate.forgeries import solved_again
 from tests.certificate.test_code import document_of
 from tests.resealed import reseal
 from tests.support import TARGETS, guest_of, image_of
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import check_bound

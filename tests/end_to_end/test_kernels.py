@@ -16,7 +16,7 @@ from tests.support import TARGETS, guest_of, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check

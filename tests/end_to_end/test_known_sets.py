@@ -13,7 +13,7 @@ from tests.support import Guest, cache_config, guest_of, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.dcache.object_lines import _ways
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build import compilation as build
 from wcet_probe.build.image import read_image

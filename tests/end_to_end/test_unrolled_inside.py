@@ -4,7 +4,7 @@ import json
 
 from tests.resealed import verified
 from tests.support import image_of
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.language import CallsFact, Facts, InfeasibleFact, LoopFact, Place, RecursionFact
-from wcet_probe.analyzer.facts.source_match import SourceIndex, index_sources
+from wcet_probe.analyzer.facts.source_index import SourceIndex, index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.fact_skeleton import EXCERPT
 from wcet_probe.errors import UsageError

@@ -27,7 +27,8 @@ from wcet_probe.analyzer.facts.language import (
     RecursionFact,
     ThroughFact,
 )
-from wcet_probe.analyzer.facts.source_match import index_sources, match_loops
+from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.analyzer.facts.source_match import match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, Prepared

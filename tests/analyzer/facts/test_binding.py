@@ -10,7 +10,7 @@ from tests.support import guest_of, image_of
 from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, check_place, code_sha256, parameter_values
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Place
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode

@@ -7,7 +7,7 @@ import pytest
 from tests.support import image_of
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode

@@ -8,7 +8,7 @@ import pytest
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Place
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.errors import UsageError
 
 ZEROS = "0" * 64

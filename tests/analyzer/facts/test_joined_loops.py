@@ -7,7 +7,8 @@ import pytest
 from tests.path_check import attack, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.joined_loops import joined_loops
-from wcet_probe.analyzer.facts.source_match import LoopSite, index_sources, match_loops
+from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.analyzer.facts.source_match import LoopSite, match_loops
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

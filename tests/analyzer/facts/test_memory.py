@@ -11,7 +11,7 @@ from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.memory import Pointers, pointer_facts, word_ranges
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError, WcetProbeError

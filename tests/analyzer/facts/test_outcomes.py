@@ -5,7 +5,7 @@ import pytest
 from tests.support import TARGETS, image_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError

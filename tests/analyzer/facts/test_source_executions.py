@@ -5,7 +5,7 @@ import re
 import pytest
 
 from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
-from wcet_probe.analyzer.facts.source_match import index_sources
+from wcet_probe.analyzer.facts.source_index import index_sources
 
 SOURCE = """\
 static int helper(int n)

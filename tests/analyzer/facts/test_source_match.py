@@ -7,7 +7,8 @@ import pytest
 from tests.analyzer.natural_loops import TARGETS, program, sites_of
 from tests.path_check import proved
 from tests.support import guest_of
-from wcet_probe.analyzer.facts.source_match import LoopSite, index_sources, match_loop, match_loops
+from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.analyzer.facts.source_match import LoopSite, match_loop, match_loops
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

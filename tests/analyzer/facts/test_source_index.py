@@ -1,0 +1,53 @@
+"""What the sources of an image are asked for: functions, loops at a line, who calls whom, and missing headers."""
+
+import pytest
+
+from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.errors import UsageError
+
+SOURCE = """\
+#include "own.h"
+#include <string.h>
+#define AGAIN odd(n)
+int even(int n);
+int odd(int n) { return even(n - 1); }
+int even(int n) { return n ? AGAIN : 1; }
+int leaf(int n) { while (n)
+  n--; return n; }
+int down(int n) { return n ? down(n - 1) : leaf(n); }
+int call(int n) { return leaf(n) + unknown(n); }
+"""
+INDEX = index_sources({"a.c": SOURCE, "b.c": "static int leaf(int n) { return n; }\n", "c.s": "leaf:"})
+
+
+def test_a_function_that_is_defined_twice_needs_its_file():
+    assert INDEX.function("leaf", "b.c").first_line == 1
+    with pytest.raises(UsageError, match=r"defined more than once \(a.c:7, b.c:1\)"):
+        INDEX.function("leaf")
+    with pytest.raises(UsageError, match="down"):
+        INDEX.function("dwon")
+    with pytest.raises(UsageError, match="no source"):
+        index_sources({}).function("leaf")
+
+
+def test_a_line_is_of_the_loop_with_its_head_there_or_the_innermost_around():
+    assert [loop.function for loop in INDEX.loops_at("a.c", 8)] == ["leaf"]
+    assert INDEX.loops_at("a.c", 5) == INDEX.loops_at("d.c", 1) == []
+    assert INDEX.loops("leaf") == INDEX.loops("leaf", "a.c") != INDEX.loops("leaf", "b.c")
+
+
+@pytest.mark.parametrize(
+    ("function", "itself", "indirectly"), [("odd", True, True), ("down", True, False), ("leaf", False, False)]
+)
+def test_calls_are_followed_through_macros(function, itself, indirectly):
+    assert INDEX.calls_itself(function) == itself
+    assert INDEX.calls_itself(function, directly=False) == indirectly
+
+
+def test_what_calls_what_is_not_known_may_be_called_by_it():
+    assert INDEX.may_call_itself("a.c", 10)
+    assert not INDEX.may_call_itself("a.c", 7)
+
+
+def test_headers_of_the_library_are_not_missed():
+    assert INDEX.missing == {"own.h"}
