@@ -23,7 +23,13 @@ from dataclasses import dataclass
 from math import prod
 
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.facts.source_match import LoopSite, ancestors, around_calls, encloses
+from wcet_probe.analyzer.facts.source_match import (
+    LoopSite,
+    ancestors,
+    around_calls,
+    calls_itself_by_calls_only,
+    encloses,
+)
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
 
 
@@ -133,8 +139,8 @@ def _made_of(
 def _function_of(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> SourceFunction | None:
     """The one function with loops that has all ``lines``, but for those of functions without; that of the site by name.
 
-    None where it is not the site's own and nobody tells by which calls it was inlined, or where it calls itself: a call
-    at its own end may have become a round of the loop, and need not have left a line.
+    None where it is not the site's own and nobody tells by which calls it was inlined, or where a call of itself may be
+    none in the binary: one at its own end may have become a round of the loop, and need not have left a line.
     """
     others = {line for line in lines if not _is_straight(*line, index)}
     functions = [one for source in index.files.values() for one in source.functions]
@@ -146,7 +152,7 @@ def _function_of(site: LoopSite, lines: Collection[tuple[str, int]], index: Sour
     if not all(file == function.file and _is_in(line, function) for file, line in others):
         return None
     is_known = function.name == name or site.inlining is not None
-    return function if is_known and not index.calls_itself(function.name) else None
+    return function if is_known and calls_itself_by_calls_only(site, function.name, function.file, index) else None
 
 
 def _is_in(line: int, function: SourceFunction) -> bool:

@@ -39,7 +39,7 @@ class LoopSite:
         inlining: the inlined calls of the code, where they are known.
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
         has_calls: whether its own code calls functions.
-        calls: file, line and name of the function of each call in the analysed code.
+        calls: where calls are in the analysed code, by file, line and name of the function.
     """
 
     function: str
@@ -54,7 +54,15 @@ class LoopSite:
     inlining: Inlining | None = field(default=None, compare=False, repr=False)
     test_lines: tuple[tuple[str, int], ...] = ()
     has_calls: bool = False
-    calls: frozenset[tuple[str, int, str]] = field(default=frozenset(), repr=False)
+    calls: Mapping[tuple[str, int, str], Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
+
+    def is_inlined(self, address: int) -> bool:
+        """Whether the code at ``address`` is that of an inlined call.
+
+        Raises:
+            ImageError: damaged debug information.
+        """
+        return self.inlining is not None and any(self.inlining.calls(address))
 
 
 def ancestors(address: int, outers: Mapping[int, int | None]) -> list[int]:
@@ -172,17 +180,32 @@ def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None],
     the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some.
     """
     found = result[site.header_address]
-    if found is None or not index.calls_itself(found.function):
+    if found is None or calls_itself_by_calls_only(site, found.function, found.file, index):
         return False
-    source = index.files[found.file]
-    own = [one for one in source.functions if one.first_line <= found.first_line <= one.last_line]
-    calls = {(line, name) for name, line in source.calls for one in own if one.first_line <= line <= one.last_line}
-    again = {(found.file, line, name) for line, name in calls if name == found.function}
-    if again and again <= site.calls and not index.calls_itself(found.function, directly=False):
-        return False
+    calls = _calls_of(found.function, found.file, index)
     first = min(one.first_line for one in index.loops(found.function, found.file) if encloses(one, found))
-    before = {one for one in site.calls if one[0] == found.file and (one[1], one[2]) in calls and one[1] < first}
+    before = {one for one in site.calls.keys() & calls if one[1] < first}
     return not before or any((file, line) in site.own_lines for file, line, _ in before)
+
+
+def calls_itself_by_calls_only(site: LoopSite, function: str, file: str, index: SourceIndex) -> bool:
+    """Whether all calls of ``function`` by itself, if it has any, are calls in the binary as well, and none is a jump.
+
+    *Soundness:* none is claimed. A line has its call, or it has none; calls in code that was inlined count for none, as
+    what is a call there may be a jump where it is not.
+    """
+    if not index.calls_itself(function):
+        return True
+    again = {one for one in _calls_of(function, file, index) if one[2] == function}
+    is_call = all(any(not site.is_inlined(at) for at in site.calls.get(one, ())) for one in again)
+    return bool(again) and is_call and not index.calls_itself(function, directly=False)
+
+
+def _calls_of(function: str, file: str, index: SourceIndex) -> set[tuple[str, int, str]]:
+    """File, line and name of the function of each call that the text of ``function`` has."""
+    source = index.files[file]
+    own = [one for one in source.functions if one.name == function]
+    return {(file, line, name) for name, line in source.calls for one in own if one.first_line <= line <= one.last_line}
 
 
 def around_calls(site: LoopSite, lines: Collection[tuple[str, int]], index: SourceIndex) -> frozenset[SourceLoop]:

@@ -7,7 +7,7 @@ Words: flow fact, context (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from wcet_probe.analyzer.facts.binding import Analysed
@@ -41,12 +41,16 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     return Analysed(image, functions, sites)
 
 
-def _calls(image: Image, values: Values) -> frozenset[tuple[str, int, str]]:
-    """File, line and name of the function of each call; none of jumps to functions."""
+def _calls(image: Image, values: Values) -> Mapping[tuple[str, int, str], Sequence[int]]:
+    """Where calls are, by file, line and name of the function; none of jumps to functions."""
     blocks = (values.graph.points[index].block for index in values.states)
-    calls = ((block.last_address, target) for block in blocks for target in block.calls)
-    named = ((image.lines.find(at), image.function_at(target)) for at, target in {*calls})
-    return frozenset((*line, called.name) for line, called in named if line and called)
+    calls = sorted({(block.last_address, target) for block in blocks for target in block.calls})
+    found: dict[tuple[str, int, str], list[int]] = {}
+    for at, target in calls:
+        line, called = image.lines.find(at), image.function_at(target)
+        if line and called:
+            found.setdefault((*line, called.name), []).append(at)
+    return found
 
 
 def header_point(values: Values, shape: LoopShape) -> Point:

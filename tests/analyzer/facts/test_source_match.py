@@ -370,6 +370,6 @@ def test_rounds_of_a_function_that_calls_itself_at_its_end_are_not_those_of_its_
 )
 def test_a_loop_of_a_function_that_calls_itself_needs_code_that_each_activation_passes(first, calls, own, is_told):
     lines = tuple(("guest.c", line) for line in own)
-    site = LoopSite("f", 16, 16, (("guest.c", 8),), lines, calls=frozenset(calls))
+    site = LoopSite("f", 16, 16, (("guest.c", 8),), lines, calls=dict.fromkeys(calls, (32,)))
     index = index_sources({"guest.c": AGAIN.replace("FIRST", first)})
     assert (match_loops([site], index)[16] is not None) == is_told
