@@ -18,10 +18,8 @@ from tests.analyzer.pcode.test_encodings import (
     DATA,
     DATA_BYTES,
     EACH,
-    OTHERWISE,
-    SYSTEM,
     Engine,
-    is_predictable,
+    plain_instructions,
     random_code,
 )
 from wcet_probe.catalog.lookup import load_target
@@ -45,8 +43,6 @@ from wcet_probe.certificate.module_machine import Accessed, ModuleMachine
 from wcet_probe.certificate.numbers import TOP, WORD, number
 from wcet_probe.certificate.residues import MODULUS, of_class, residue
 from wcet_probe.certificate.state import State
-from wcet_probe.isa.decode import decode_range
-from wcet_probe.isa.timing import with_timing_problems
 from wcet_probe.model.image import Image, LineTable, Segment
 from wcet_probe.model.target import Isa
 
@@ -296,15 +292,7 @@ def test_what_is_told_of_an_instruction_covers_what_the_engine_does(core, codes)
     encodings = [random_code(target.isa, choose) for _ in range(codes)]
     engine, world = Engine(target, encodings), World(target, encodings, choose)
     compared = accesses = 0
-    for place, code in enumerate(encodings):
-        decoded = decode_range(code, CODE + EACH * place, target.isa, big_endian=target.isa is Isa.POWERPC)
-        instruction, *rest = with_timing_problems(decoded, target)
-        timing_class = instruction.timing_class
-        if rest or instruction.problem or instruction.control.name != "NEXT" or timing_class in SYSTEM:
-            continue
-        is_other = target.isa is Isa.POWERPC and OTHERWISE.match(instruction.text.split(" ")[0])
-        if "float" in timing_class or is_other or not is_predictable(target.isa, instruction, code):
-            continue
+    for _, instruction in plain_instructions(target, encodings):
         if (instruction.reads | instruction.writes | instruction.loaded) & POINTERS[target.isa]:
             continue
         for _ in range(TRIALS * (8 if instruction.accesses else 1)):

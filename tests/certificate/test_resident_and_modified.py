@@ -11,8 +11,9 @@ import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.specimens import specimen
-from tests.certificate.test_caches import added, dropped, edited, step
+from tests.certificate.test_caches import added, dropped, edited
 from tests.certificate.test_code import document_of as guest_document
+from tests.certificate.test_residents import step
 from tests.support import assembler, cache_config, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound

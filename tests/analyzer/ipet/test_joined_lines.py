@@ -1,6 +1,6 @@
 """What is known of lines in a cache where two ways meet."""
 
-from tests.certificate.test_caches import step
+from tests.certificate.test_residents import step
 from tests.support import cache_config
 from wcet_probe.analyzer.ipet.joined_lines import joined_balance, joined_must
 from wcet_probe.certificate.congruences import Congruence

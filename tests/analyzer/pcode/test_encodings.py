@@ -150,6 +150,19 @@ def random_word(choose):
     return choose.choice((inside, inside, choose.getrandbits(32), choose.getrandbits(8), 0, 1, 0xFFFFFFFF, 0x80000000))
 
 
+def plain_instructions(target, encodings):
+    """Those of ``encodings`` that go on to the next and need nothing of the system, each with its instruction."""
+    for place, code in enumerate(encodings):
+        decoded = decode_range(code, CODE + EACH * place, target.isa, big_endian=target.isa is Isa.POWERPC)
+        instruction, *rest = with_timing_problems(decoded, target)
+        timing_class = instruction.timing_class
+        if rest or instruction.problem or instruction.control.name != "NEXT" or timing_class in SYSTEM:
+            continue
+        is_other = target.isa is Isa.POWERPC and OTHERWISE.match(instruction.text.split(" ")[0])
+        if "float" not in timing_class and not is_other and is_predictable(target.isa, instruction, code):
+            yield code, instruction
+
+
 @pytest.mark.parametrize("codes", [2500, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s", "cortex-r5", "mpc603e"])
 def test_p_code_of_an_instruction_does_what_the_engine_does(core, codes):
@@ -162,15 +175,7 @@ def test_p_code_of_an_instruction_does_what_the_engine_does(core, codes):
     engine = Engine(target, encodings)
     lifter = Lifter(target.pcode_language, target.isa, lambda address, size: encodings[(address - CODE) // EACH][:size])
     compared = 0
-    for place, code in enumerate(encodings):
-        decoded = decode_range(code, CODE + EACH * place, target.isa, big_endian=target.isa is Isa.POWERPC)
-        instruction, *rest = with_timing_problems(decoded, target)
-        timing_class = instruction.timing_class
-        if rest or instruction.problem or instruction.control.name != "NEXT" or timing_class in SYSTEM:
-            continue
-        is_other = target.isa is Isa.POWERPC and OTHERWISE.match(instruction.text.split(" ")[0])
-        if "float" in timing_class or is_other or not is_predictable(target.isa, instruction, code):
-            continue
+    for code, instruction in plain_instructions(target, encodings):
         for _ in range(3):
             values = {name: random_word(choose) & (~3 if name == "r13" else ~0) for name in engine.registers}
             flags = choose.getrandbits(35) & (~0 if target.isa is Isa.POWERPC else 0xF0000000)
