@@ -153,10 +153,10 @@ class _Entry:
         self._bound = bound
         self._known = known = _claim_rows(Same(bound), Same(table), set_count)
         self.visits = any(claim.is_first_visit or claim.is_only_again for claim in known.claims)
-        self._change_rows = _rows(layouts.ChangeClaimLayout, ((most, 0, 0) for _, most in known.changes))
+        self._change_rows = _rows(layouts.ChangeClaimLayout, ((_saturated(most, 64), 0, 0) for _, most in known.changes))
         self._line_rows, self._stamps = _line_rows(known.counted, guest.line_count, set_count)
         self._word_rows = _rows(layouts.WordClaimLayout, (_word(word, guest) for word in bound.words))
-        self._flow_rows = _rows(layouts.FlowClaimLayout, ((claim.constant, 0, 0) for claim in bound.flow_claims))
+        self._flow_rows = _rows(layouts.FlowClaimLayout, ((_saturated(one.constant, 63), 0, 0) for one in bound.flow_claims))
         self._paths = CallPathTables(bound, table, set_count)
         self._access_rows = (layouts.AccessClaimLayout * len(known.accesses)).from_buffer_copy(known.accesses)
         entries = [
@@ -178,8 +178,8 @@ class _Entry:
             events=known.events,
             flows=self._flow_rows,
             entries=self._loop_entries,
-            most_instructions=bound.instructions,
-            most_cycles=bound.cycles,
+            most_instructions=_saturated(bound.instructions, 64),
+            most_cycles=_saturated(bound.cycles, 64),
             entry_row=entry_row,
             change_count=len(known.changes),
             line_count=len(known.counted),
@@ -341,6 +341,11 @@ def _flow_events(bound: Bound, table: CodeTable) -> tuple[Any, Any]:
     return (ctypes.c_uint32 * table.row_count)(*before), rows
 
 
+def _saturated(limit: int, bits: int) -> int:
+    """``limit``, or the greatest number of so many bits if that is less: what the native core counts is below it."""
+    return min(limit, (1 << bits) - 1)
+
+
 def _rows(layout: type[_Row], rows: Iterable[Any]) -> ctypes.Array[_Row]:
     """An array of ``layout``; a row is one, or its fields."""
     made = [row if isinstance(row, layout) else layout(*row) for row in rows]
@@ -353,7 +358,7 @@ def _line_rows(
     """The claims that count lines, and the tables that they point to, which must be kept alive."""
     kept = [tuple((ctypes.c_uint32 * count)() for count in (line_count, set_count, set_count)) for _ in counted]
     rows = [
-        layouts.LineClaimLayout(*tables, most, most_of_set)
+        layouts.LineClaimLayout(*tables, _saturated(most, 32), _saturated(most_of_set, 32))
         for (_, most, most_of_set), tables in zip(counted, kept, strict=True)
     ]
     return _rows(layouts.LineClaimLayout, rows), kept

@@ -90,6 +90,10 @@ HOLDS = {
     "lines": (counted(3, 2), heap(), {}),
     "second lines": (counted_across(5, 2), heap() + LINE - 2, {}),
     "a word": (with_word(1, 9), heap(), {heap(): 9}),
+    "counts of 64 bits": (replace(proof().bound, instructions=1 << 64, cycles=1 << 70), heap(), {}),
+    "changes of line beyond 64 bits": (changed(LOAD, line_changes=("a fact", 1 << 64)), heap(), {}),
+    "lines beyond 32 bits": (counted(1 << 32, 1 << 32), heap(), {}),
+    "a sum beyond 64 bits": (flow({LOOP: 1}, (), 1 << 64), heap(), {}),
 }
 
 
