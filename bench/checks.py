@@ -25,8 +25,8 @@ from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.findings import OK, Finding
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.facts.findings import OK, Finding
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli.run import DEFAULT_COMPILER
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, VerificationError
