@@ -22,7 +22,6 @@ from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.flow.counters import most_executions
 from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
-from wcet_probe.certificate.flow.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded
@@ -38,11 +37,12 @@ from wcet_probe.certificate.kernel.records import (
     loops_of,
     read_records,
 )
-from wcet_probe.certificate.kernel.shown import check_shown
 from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.modules.module import reached_nodes
+from wcet_probe.certificate.results.shown import check_shown
+from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
 from wcet_probe.errors import VerificationError

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.analyzer.flow_problems import NESTED_DERIVATIONS, SHA, nested, nested_bound, random_problem
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
 from wcet_probe.analyzer.ipet.flow_system import Constraint, flow_system, solve
-from wcet_probe.certificate.kernel.verify import bound_digest, check_certificate, given_documents, verify_result
+from wcet_probe.certificate.kernel.verify import bound_digest, check_certificate, verify_result
+from wcet_probe.certificate.results.given import given_documents
 from wcet_probe.errors import AnalysisError, VerificationError
 
 TOTAL = Constraint("total", {"b-g": 1}, "<=", 20)

@@ -24,7 +24,6 @@ from math import floor
 from wcet_probe.certificate.kernel.loops import Json, check_derivations, demand, derivation
 from wcet_probe.certificate.kernel.records import ONCE, graph_of, invariants_of, loops_of, read_records
 from wcet_probe.certificate.kernel.shapes import check_loops
-from wcet_probe.certificate.kernel.witnessed import UNITS, witnessed
 from wcet_probe.errors import VerificationError
 
 
@@ -154,49 +153,6 @@ def verify_result(document: Json) -> list[CheckedBound]:
             f"the result lacks what a verification needs or has it malformed: {error!r}."
         ) from error
     return checked
-
-
-def given_documents(document: Json) -> list[tuple[str, str]]:
-    """Functions whose bounds other documents give, and the SHA-256 of each document, as the assumptions name it.
-
-    Raises:
-        VerificationError: an assumption lacks its id or its statement.
-    """
-    found = []
-    for one in document["bound"].get("assumptions", ()):
-        demand({"id", "statement"} <= one.keys(), "an assumption of the result lacks its id or its statement")
-        kind, _, function = one["id"].partition(" ")
-        named = re.search(r"as the document ([0-9a-f]{64}) proves", one["statement"])
-        if kind == "given" and named:
-            found.append((function, named[1]))
-    return found
-
-
-def verify_slack(document: Json) -> None:
-    """Check that the distance between bound and observation is what a result says, and not negative.
-
-    Observed is the dearest known call in each unit; the one in cycles must be the call that the result is about.
-
-    Raises:
-        VerificationError: it is not, or a number is missing.
-    """
-    for unit in UNITS:
-        try:
-            bound, slack, seen = document["bound"][unit], document["slack"][unit], (witnessed(document) or {})[unit]
-            right = slack == bound - seen >= 0
-        except (KeyError, TypeError):
-            right = False
-        demand(right, f"the slack in {unit} is not bound minus observation")
-    witnesses = document.get("witnesses")
-    if witnesses:
-        known = isinstance(witnesses, Mapping) and witnesses.keys() == set(UNITS)
-        demand(
-            known and all(isinstance(one, Mapping) for one in witnesses.values()), "there is no witness for each unit"
-        )
-        for unit, witness in witnesses.items():
-            demand(witness.get("value") == witness.get(unit), f"the witness in {unit} has two values")
-        same = all(document["witnesses"]["cycles"].get(unit) == document["observed"].get(unit) for unit in UNITS)
-        demand(same, "the witness in cycles is not the observed call")
 
 
 def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:

@@ -1,6 +1,6 @@
 """The distance between bound and witnesses, as a result says it, is computed again.
 
-Tests: certificate.kernel.verify.
+Tests: certificate.results.observed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import copy
 
 import pytest
 
-from wcet_probe.certificate.kernel.verify import verify_slack
+from wcet_probe.certificate.results.observed import verify_slack
 from wcet_probe.errors import VerificationError
 
 DOCUMENT = {

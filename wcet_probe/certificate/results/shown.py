@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: 0BSD
-"""What a result shows of its bound, computed again from the certificate; and what an observed path costs in it."""
+"""What a result shows of its bound, computed again from the certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import Graph, Records, demand
@@ -94,43 +94,3 @@ def _worst_path(graph: Graph, records: Records) -> list[tuple[str, int, int, int
             before = found.get(key, (0, 0))
             found[key] = before[0] + executions, before[1] + executions * cost + leaving.get(node, 0)
     return sorted((*key, *numbers) for key, numbers in found.items())
-
-
-def least_cost(graph: Graph, code: Instructions, addresses: Iterable[int]) -> int:
-    """What executing the instructions at ``addresses`` costs at least, as a path of the graph from entry to exit.
-
-    Raises:
-        VerificationError: it is no such path.
-    """
-    blocks = {node: [one.address for one in instructions] for node, instructions in code.items()}
-    places: dict[tuple[str, int], int] | None = None
-    for address in addresses:
-        following: dict[tuple[str, int], int] = {}
-        for place, spent in _places(graph, blocks, places, address):
-            following[place] = min(spent, following.get(place, spent))
-        demand(following, f"the observed path leaves the graph at {address:#x}")
-        places = following
-    ends = [
-        spent + graph.exits[node]
-        for (node, place), spent in (places or {}).items()
-        if place == len(blocks[node]) - 1 and node in graph.exits
-    ]
-    demand(ends, "the observed path leaves the graph at its end")
-    return min(ends)
-
-
-def _places(
-    graph: Graph, blocks: Mapping[str, Sequence[int]], before: Mapping[tuple[str, int], int] | None, address: int
-) -> Iterator[tuple[tuple[str, int], int]]:
-    """Nodes and places in them at ``address`` that are reached from those ``before``, and what that costs in all."""
-    if before is None and blocks[graph.entry][0] == address:
-        yield (graph.entry, 0), graph.nodes[graph.entry][1]
-    for (node, place), spent in (before or {}).items():
-        if place + 1 < len(blocks[node]):
-            if blocks[node][place + 1] == address:
-                yield (node, place + 1), spent
-            continue
-        for edge in graph.leading[node]:
-            reached, cost = graph.nodes[edge.target]
-            if reached == address:
-                yield (edge.target, 0), spent + edge.cost + cost

@@ -13,9 +13,9 @@ from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import check
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.flow.trials import TrialMachine, _LostError
 from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.certificate.machines.arm import _is_met
+from wcet_probe.certificate.trials import TrialMachine, _LostError
 from wcet_probe.certificate.values.numbers import ANY, TOP, Value, constant
 from wcet_probe.certificate.values.state import State
 from wcet_probe.errors import VerificationError
@@ -53,7 +53,7 @@ def test_a_run_that_takes_more_than_the_bound_refutes_it(target):
 
 
 def test_nothing_is_tried_where_a_bound_rests_on_facts():
-    with patch("wcet_probe.certificate.flow.trials._STANDING", frozenset({"timing-model"})):
+    with patch("wcet_probe.certificate.trials._STANDING", frozenset({"timing-model"})):
         found = forged(lower_loops)
     assert [one.check for one in found.findings if one.verdict != "ok"] == ["loop bounds"]
 
