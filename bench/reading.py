@@ -1,9 +1,11 @@
 """What of the checker a check executes: the lines that somebody must read to believe one certificate.
 
 Run with ``python -m bench.reading [--heap SIZE] [--target NAME] [--rooms] [ALLOCATOR ...]`` on certificates that
-``python -m bench.checks`` has kept, or with ``--result RESULT.json IMAGE.elf`` on those of own firmware. A function is
-to be read if a line of it was executed, and whole; of a module with such a function so are its docstring, imports and
-constants. What merely stands beside them in a module is not. ``--rooms`` has a row for each room of the checker.
+``python -m bench.checks`` has kept, or with ``--result RESULT.json IMAGE.elf`` on those of own firmware. From each
+module is cut what the check has not executed: functions, branches, cases, ends of blocks (`slices`). What is left is
+to be read, with the docstrings, constants and classes of modules of which a function was executed. ``--rooms`` has a
+row for each room of the checker. ``--write FOLDER`` writes what is left, of the last check: another checker, which
+says of this certificate what the whole one says, and of others the same or nothing, as what was cut raises an error.
 
 What was executed is measured from outside, by `coverage`: nothing of the checker knows of it.
 """
@@ -11,17 +13,19 @@ What was executed is measured from outside, by `coverage`: nothing of the checke
 from __future__ import annotations
 
 import argparse
-import ast
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import patch
 
 from coverage import Coverage
 
 from bench.checks import OPERATIONS, ROOT, TARGETS, Question, checked, program_of, questions
+from bench.slices import Slice, sliced
 from wcet_probe.catalog.lookup import allocator_names, target_names
 from wcet_probe.evidence.checking import check_file_result
 from wcet_probe.sizes import parse_size
@@ -35,34 +39,18 @@ class Read:
 
     Attributes:
         lines: of the module.
-        to_read: of these, what is in functions that were executed, or in none.
-        executed: of these, those that were executed.
+        left: what is left of it if all is cut that was not executed.
     """
 
     lines: int
-    to_read: int
-    executed: int
+    left: Slice
 
 
-@cache
-def functions_of(path: Path) -> tuple[tuple[int, int], ...]:
-    """The first and last lines of the outermost functions and methods of a module, with their decorators."""
-    found = list[tuple[int, int]]()
-
-    def visit(node: ast.AST) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.FunctionDef):
-                first = min([child.lineno, *(one.lineno for one in child.decorator_list)])
-                found.append((first, child.end_lineno or first))
-            else:
-                visit(child)
-
-    visit(ast.parse(path.read_text("utf-8")))
-    return tuple(found)
+Measured = tuple[bool, Mapping[Path, Read]]
 
 
-def measured(check: Callable[[], bool]) -> tuple[bool, Mapping[Path, Read]]:
-    """What ``check`` returns, and what it executes of each module of the checker."""
+def measured(check: Callable[[], bool]) -> Measured:
+    """Whether ``check`` is full, and what it executes of each module of the checker."""
     for module in [one for name, one in sys.modules.items() if name.startswith("wcet_probe.certificate")]:
         for remembered in vars(module).values():
             if hasattr(remembered, "cache_clear"):
@@ -75,17 +63,35 @@ def measured(check: Callable[[], bool]) -> tuple[bool, Mapping[Path, Read]]:
         watch.stop()
     data, found = watch.get_data(), dict[Path, Read]()
     for path in sorted(CHECKER.rglob("*.py")):
-        executed = set(data.lines(str(path)) or ())
-        own = functions_of(path)
-        ran = {span for span in own if any(span[0] < line <= span[1] for line in executed)}
-        if ran:
-            lines = path.read_text("utf-8").count("\n")
-            left = sum(last - first + 1 for first, last in own if (first, last) not in ran)
-            found[path] = Read(lines, lines - left, len(executed))
+        text = path.read_text("utf-8")
+        found[path] = Read(text.count("\n"), sliced(text, frozenset(data.lines(str(path)) or ())))
     return is_full, found
 
 
-def of_question(question: Question) -> tuple[bool, Mapping[Path, Read]] | None:
+def write(found: Mapping[Path, Read], folder: Path) -> None:
+    """Write what is left of the checker into ``folder``."""
+    for path, read in found.items():
+        place = folder / path.relative_to(CHECKER)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(read.left.text, "utf-8")
+
+
+def checker_in(folder: Path) -> ModuleType:
+    """The module ``check`` of a checker that was written into ``folder``, beside the one that is loaded already."""
+    package = importlib.import_module("wcet_probe.certificate")
+    loaded = {name: one for name, one in sys.modules.items() if name.startswith(f"{package.__name__}.")}
+    with patch.object(package, "__path__", [str(folder)]):
+        for name in loaded:
+            del sys.modules[name]
+        try:
+            return importlib.import_module(f"{package.__name__}.check")
+        finally:
+            for name in [one for one in sys.modules if one.startswith(f"{package.__name__}.")]:
+                del sys.modules[name]
+            sys.modules.update(loaded)
+
+
+def of_question(question: Question) -> Measured | None:
     """What the check of a kept certificate executes; None where none is kept."""
     document = json.loads(question.file.read_text("utf-8"))["document"] if question.file.is_file() else None
     if not document:
@@ -94,7 +100,7 @@ def of_question(question: Question) -> tuple[bool, Mapping[Path, Read]] | None:
     return measured(lambda: checked(question, document, program).is_full)
 
 
-def of_result(result: Path, image: Path, sources: Sequence[Path]) -> tuple[bool, Mapping[Path, Read]]:
+def of_result(result: Path, image: Path, sources: Sequence[Path]) -> Measured:
     """What the check of a result against its image executes."""
     data, elf = result.read_bytes(), image.read_bytes()
     return measured(lambda: check_file_result(json.loads(data), data, elf, source_dirs=sources)[0].is_full)
@@ -105,13 +111,15 @@ def room(path: Path) -> str:
     return path.parent.name if path.parent != CHECKER else "door"
 
 
-def rows(name: str, is_full: bool, found: Mapping[Path, Read], *, with_rooms: bool) -> Iterator[str]:  # noqa: FBT001
+def rows(name: str, measured_check: Measured, *, with_rooms: bool) -> Iterator[str]:
     """The rows of one check."""
-    groups = {"": [*found]} | ({one: [p for p in found if room(p) == one] for one in map(room, found)} if with_rooms else {})
-    for label, paths in groups.items():
-        numbers = [sum(getattr(found[path], key) for path in paths) for key in ("lines", "to_read", "executed")]
-        start = f"{name:44}{'full' if is_full else 'open':6}" if not label else f"{'':4}{label:46}"
-        yield f"{start}{len(paths):4}" + "".join(f"{number:8,}" for number in numbers)
+    is_full, found = measured_check
+    own = {path: read for path, read in found.items() if read.left.is_executed}
+    rooms = dict.fromkeys(map(room, own)) if with_rooms else ()
+    for label in ("", *rooms):
+        reads = [read for path, read in own.items() if label in {"", room(path)}]
+        start = f"    {label:46}" if label else f"{name:44}{'full' if is_full else 'open':6}"
+        yield f"{start}{len(reads):7}{sum(one.lines for one in reads):9,}{sum(one.left.to_read for one in reads):9,}"
 
 
 def main() -> int:
@@ -124,19 +132,26 @@ def main() -> int:
     parser.add_argument("--result", nargs=2, action="append", default=[], metavar=("JSON", "ELF"), type=Path)
     parser.add_argument("--source", action="append", default=[], metavar="DIR", type=Path, help="of own firmware")
     parser.add_argument("--rooms", action="store_true", help="a row for each room")
+    parser.add_argument("--write", metavar="FOLDER", type=Path, help="where what is left of the checker goes")
     asked = parser.parse_args()
     names: Sequence[str] = asked.allocators
     if not (names or asked.result):
         names = [name for name in allocator_names() if ":" not in name]
-    print(f"{'check':50}{'modules':>7}{'lines':>5}{'to read':>9}{'ran':>7}")
+    print(f"{'check':50}{'modules':>7}{'lines':>9}{'to read':>9}")
     for question in questions(names, asked.target or TARGETS, parse_size(asked.heap)) if names else ():
         found = of_question(question) if question.operation in (asked.operation or OPERATIONS) else None
         if found is not None:
             name = f"{question.operation} of {question.allocator}, {question.target}"
-            print("\n".join(rows(name, *found, with_rooms=asked.rooms)), flush=True)
+            _tell(name, found, asked)
     for result, image in asked.result:
-        print("\n".join(rows(result.stem, *of_result(result, image, asked.source), with_rooms=asked.rooms)), flush=True)
+        _tell(result.stem, of_result(result, image, asked.source), asked)
     return 0
+
+
+def _tell(name: str, found: Measured, asked: argparse.Namespace) -> None:
+    print("\n".join(rows(name, found, with_rooms=asked.rooms)), flush=True)
+    if asked.write:
+        write(found[1], asked.write)
 
 
 if __name__ == "__main__":
