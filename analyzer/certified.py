@@ -20,10 +20,10 @@ from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solu
 from wcet_probe.analyzer.ipet.record_lines import annotation_lines
 from wcet_probe.analyzer.prepared import Bounded, Solved
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.certificate.coverage import Code, cover
-from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.certificate.saved_words import saving_stores
-from wcet_probe.certificate.state import Place
+from wcet_probe.certificate.kernel.coverage import Code, cover
+from wcet_probe.certificate.machines.saved_words import saving_stores
+from wcet_probe.certificate.values.numbers import Value, number
+from wcet_probe.certificate.values.state import Place
 from wcet_probe.errors import VerificationError
 
 

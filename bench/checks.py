@@ -25,8 +25,8 @@ from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.findings import OK, Finding
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.facts.findings import OK, Finding
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli.run import DEFAULT_COMPILER
 from wcet_probe.config import cache_dir, load_config
 from wcet_probe.errors import AnalysisError, VerificationError
@@ -89,7 +89,7 @@ class Row:
 def checker_digest() -> str:
     """Of the sources of the checker."""
     digest = hashlib.sha256()
-    for path in sorted((ROOT / "wcet_probe" / "certificate").glob("*.py")):
+    for path in sorted((ROOT / "wcet_probe" / "certificate").rglob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -112,7 +112,7 @@ def stored(question: Question) -> Row | None:
 
 def compute(question: Question) -> Row:
     """Prove the bound, check it, and keep both."""
-    program = _program(question)
+    program = program_of(question)
     try:
         # Of the modules of the proof nothing is loaded where certificates are only checked again.
         from wcet_probe.analyzer.bound import prove  # noqa: PLC0415
@@ -131,7 +131,7 @@ def check_again(question: Question) -> Row | None:
     if not question.file.is_file():
         return None
     document = json.loads(question.file.read_text("utf-8"))["document"]
-    return _keep(question, document, checked(question, document, _program(question))) if document else None
+    return _keep(question, document, checked(question, document, program_of(question))) if document else None
 
 
 def checked(question: Question, document: Mapping[str, Any], program: Program) -> Row:
@@ -145,7 +145,8 @@ def checked(question: Question, document: Mapping[str, Any], program: Program) -
     return Row(findings, why_none, size, round(time.process_time() - start, 2), checker_digest())
 
 
-def _program(question: Question) -> Program:
+def program_of(question: Question) -> Program:
+    """The binary that a bound is of."""
     home = cache_dir(load_config(Path.cwd()))
     allocator, target = load_allocator(question.allocator), load_target(question.target)
     return load_program(allocator, target, DEFAULT_COMPILER, home)

@@ -2,7 +2,7 @@
 
 import json
 
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 
 

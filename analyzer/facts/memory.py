@@ -22,13 +22,13 @@ from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol
-from wcet_probe.certificate.cached import pointers_of
-from wcet_probe.certificate.names import Objects as AssertedObjects
-from wcet_probe.certificate.names import PointerFact as ToldPointer
-from wcet_probe.certificate.names import Pointers as AssertedPointers
-from wcet_probe.certificate.numbers import Value, number
-from wcet_probe.certificate.state import STATIC
-from wcet_probe.certificate.state import Place as CheckedPlace
+from wcet_probe.certificate.caches.cached import pointers_of
+from wcet_probe.certificate.names.names import Objects as AssertedObjects
+from wcet_probe.certificate.names.names import PointerFact as ToldPointer
+from wcet_probe.certificate.names.names import Pointers as AssertedPointers
+from wcet_probe.certificate.values.numbers import Value, number
+from wcet_probe.certificate.values.state import STATIC
+from wcet_probe.certificate.values.state import Place as CheckedPlace
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.induction import PROVED_CHECK

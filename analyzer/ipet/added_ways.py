@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowProblem, Solution, flow_system, solve
-from wcet_probe.certificate.contexts import context_of
+from wcet_probe.certificate.kernel.contexts import context_of
 from wcet_probe.errors import AnalysisError
 
 Ways = Mapping[str, Sequence[int | None]]

@@ -29,18 +29,18 @@ from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.analyzer.ipet.shown import with_shown
 from wcet_probe.analyzer.ipet.wanted import wanted_lines
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.cached import shown_limits
-from wcet_probe.certificate.charge import node_cost
-from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
-from wcet_probe.certificate.names import Names, Pointers
-from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.records import Edge, Graph, LoopRecord
-from wcet_probe.certificate.residents import Must, must_holds
-from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.steps import Step
-from wcet_probe.certificate.symbols import Tracer
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.cached import shown_limits
+from wcet_probe.certificate.caches.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
+from wcet_probe.certificate.caches.residents import Must, must_holds
+from wcet_probe.certificate.caches.steps import Step
+from wcet_probe.certificate.kernel.charge import node_cost
+from wcet_probe.certificate.kernel.coverage import Code, Coverage
+from wcet_probe.certificate.kernel.records import Edge, Graph, LoopRecord
+from wcet_probe.certificate.names.names import Names, Pointers
+from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.state import Place
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.instruction import InstructionCost
 from wcet_probe.model.target import Target

@@ -20,11 +20,11 @@ from heapq import heappop, heappush
 from wcet_probe.analyzer.ipet.joined_lines import joined_balance
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.misses import Caches, LinearConstraint, Side, places_of
-from wcet_probe.certificate.records import Edge
-from wcet_probe.certificate.residents import FULL, Balance, Bound, balance_holds
-from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.misses import Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.caches.residents import FULL, Balance, Bound, balance_holds
+from wcet_probe.certificate.caches.steps import Spot
+from wcet_probe.certificate.kernel.records import Edge
 
 _MOST_JOINS = 128
 """At one node; then nothing is said there: a pointer that goes on by a byte a round has another offset each time."""

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.coverage import edges_of
-from wcet_probe.certificate.equalities import Case, Cases, are_equal
-from wcet_probe.certificate.machine import Outcome
-from wcet_probe.certificate.numbers import ANY, TOP, join
-from wcet_probe.certificate.records import Graph
-from wcet_probe.certificate.state import Place, State
+from wcet_probe.certificate.kernel.coverage import edges_of
+from wcet_probe.certificate.kernel.equalities import Case, Cases, are_equal
+from wcet_probe.certificate.kernel.records import Graph
+from wcet_probe.certificate.machines.machine import Outcome
+from wcet_probe.certificate.values.numbers import ANY, TOP, join
+from wcet_probe.certificate.values.state import Place, State
 
 
 def loop_cases(flow: NodeFlow, graph: Graph, outcomes: Callable[[str], Iterable[Outcome]]) -> Cases:

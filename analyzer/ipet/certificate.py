@@ -1,6 +1,6 @@
 """The certificate of a bound: a flow problem, a dual vector that proves its bound, and where the loop bounds come from.
 
-The text lets `wcet_probe.certificate.verify` build the linear program again, without the analyzer and without a
+The text lets `wcet_probe.certificate.kernel.verify` build the linear program again, without the analyzer and without a
 solver. A line is a record, its first word the kind; fields stand between single spaces, names hold no white space,
 numbers are integers or fractions in lowest terms. The records, in this order:
 

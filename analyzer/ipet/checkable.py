@@ -23,14 +23,14 @@ from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
 from wcet_probe.analyzer.ipet.record_lines import case_lines, equality_lines, flag_lines, invariant_lines
-from wcet_probe.certificate.coverage import Code, edges_of, edges_taken, run_block
-from wcet_probe.certificate.equalities import Cases, Equalities, beginning
-from wcet_probe.certificate.flags import Flags
-from wcet_probe.certificate.machine import Machine, Outcome
-from wcet_probe.certificate.numbers import ANY, TOP, WORD, Value, number, unknown, within
-from wcet_probe.certificate.records import Edge, Graph, says_nothing
-from wcet_probe.certificate.saved_words import saving_stores
-from wcet_probe.certificate.state import Place, State, joined
+from wcet_probe.certificate.kernel.coverage import Code, edges_of, edges_taken, run_block
+from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning
+from wcet_probe.certificate.kernel.flags import Flags
+from wcet_probe.certificate.kernel.records import Edge, Graph, says_nothing
+from wcet_probe.certificate.machines.machine import Machine, Outcome
+from wcet_probe.certificate.machines.saved_words import saving_stores
+from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, number, unknown, within
+from wcet_probe.certificate.values.state import Place, State, joined
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.coverage import Code, edges_taken, run_block
-from wcet_probe.certificate.equalities import Equalities, beginning
-from wcet_probe.certificate.flags import Flags, ranges_of
-from wcet_probe.certificate.machine import Machine, Outcome
-from wcet_probe.certificate.numbers import Value, join
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.state import Comparison, Place, State
+from wcet_probe.certificate.kernel.coverage import Code, edges_taken, run_block
+from wcet_probe.certificate.kernel.equalities import Equalities, beginning
+from wcet_probe.certificate.kernel.flags import Flags, ranges_of
+from wcet_probe.certificate.kernel.records import Edge, Graph
+from wcet_probe.certificate.machines.machine import Machine, Outcome
+from wcet_probe.certificate.values.numbers import Value, join
+from wcet_probe.certificate.values.state import Comparison, Place, State
 
 _MOST_VISITS = 8
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from wcet_probe.analyzer.ipet.decided_flags import Execution, still_excluded
-from wcet_probe.certificate.coverage import edges_taken
-from wcet_probe.certificate.equalities import Equalities, are_equal, differing
-from wcet_probe.certificate.flags import Flags
-from wcet_probe.certificate.machine import Outcome
-from wcet_probe.certificate.records import Graph
-from wcet_probe.certificate.state import Place, State, is_saved
+from wcet_probe.certificate.kernel.coverage import edges_taken
+from wcet_probe.certificate.kernel.equalities import Equalities, are_equal, differing
+from wcet_probe.certificate.kernel.flags import Flags
+from wcet_probe.certificate.kernel.records import Graph
+from wcet_probe.certificate.machines.machine import Outcome
+from wcet_probe.certificate.values.state import Place, State, is_saved
 
 Pair = tuple[Place, Place]
 Classes = list[list[Place]]

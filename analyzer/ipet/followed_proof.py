@@ -27,12 +27,12 @@ from wcet_probe.analyzer.ipet.flow_system import (
     leave,
     solve,
 )
-from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
-from wcet_probe.certificate.records import Graph
-from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.walk import Covered
+from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
+from wcet_probe.certificate.flow.walk import Covered
+from wcet_probe.certificate.kernel.coverage import Code, Coverage
+from wcet_probe.certificate.kernel.records import Graph
+from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.state import Place
 from wcet_probe.errors import AnalysisError
 
 _MOST_ROUNDS = 6

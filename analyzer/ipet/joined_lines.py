@@ -7,8 +7,8 @@ Words: must analysis, younger set, certificate (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from wcet_probe.certificate.residents import NOTHING, Balance, Bound, Must, Residents, YoungerSet, union
-from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.caches.residents import NOTHING, Balance, Bound, Must, Residents, YoungerSet, union
+from wcet_probe.certificate.caches.steps import Spot
 
 
 def joined(residents: Residents, spot: Spot, a: YoungerSet, b: YoungerSet) -> YoungerSet:

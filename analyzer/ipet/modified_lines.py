@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 
 from wcet_probe.analyzer.domains.lattice import Dual, Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.misses import DATA, Caches, Side
-from wcet_probe.certificate.modified import Content
-from wcet_probe.certificate.records import Edge
-from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.misses import DATA, Caches, Side
+from wcet_probe.certificate.caches.modified import Content
+from wcet_probe.certificate.caches.steps import Spot
+from wcet_probe.certificate.kernel.records import Edge
 
 _Lines = frozenset[Spot]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.graph.fixpoint import Equations, LatticeEquations, least, solve
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.kernel.records import Edge, Graph
 
 _BEHIND = -1
 """Where each path back starts: it leads to all nodes."""

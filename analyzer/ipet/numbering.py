@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.domains.lattice import Subsets
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
-from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.names import Claim, Names, Pointers, Traced
-from wcet_probe.certificate.numbers import TOP, Value, bare
-from wcet_probe.certificate.records import Edge, Graph, says_nothing
-from wcet_probe.certificate.state import Place, is_saved
-from wcet_probe.certificate.symbols import Tracer
-from wcet_probe.certificate.terms import Form, form_of_name, name_of_sum
+from wcet_probe.certificate.kernel.coverage import Code, Coverage
+from wcet_probe.certificate.kernel.records import Edge, Graph, says_nothing
+from wcet_probe.certificate.names.names import Claim, Names, Pointers, Traced
+from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.values.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
+from wcet_probe.certificate.values.numbers import TOP, Value, bare
+from wcet_probe.certificate.values.state import Place, is_saved
+from wcet_probe.certificate.values.terms import Form, form_of_name, name_of_sum
 
 _MOST_ROUNDS = 12
 _FRESH = "@"

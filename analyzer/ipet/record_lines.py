@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.equalities import Cases, Equalities
-from wcet_probe.certificate.flags import SIGNS, Flags
-from wcet_probe.certificate.names import Names
-from wcet_probe.certificate.numbers import WORD, Value
-from wcet_probe.certificate.records import says_nothing
-from wcet_probe.certificate.residents import Bound
-from wcet_probe.certificate.state import SAVED, STATIC, Place
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.residents import Bound
+from wcet_probe.certificate.kernel.equalities import Cases, Equalities
+from wcet_probe.certificate.kernel.flags import SIGNS, Flags
+from wcet_probe.certificate.kernel.records import says_nothing
+from wcet_probe.certificate.names.names import Names
+from wcet_probe.certificate.values.numbers import WORD, Value
+from wcet_probe.certificate.values.state import SAVED, STATIC, Place
 
 
 def invariant_lines(node: str, values: Mapping[Place, Value]) -> list[str]:

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.congruences import UNALIGNED, Congruence
-from wcet_probe.certificate.coverage import Code, Coverage
-from wcet_probe.certificate.names import Names, Traced
-from wcet_probe.certificate.numbers import TOP, Value
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.shown_classes import shown_behind
-from wcet_probe.certificate.state import Place
-from wcet_probe.certificate.symbols import Tracer
-from wcet_probe.certificate.terms import form_of_name
+from wcet_probe.certificate.kernel.coverage import Code, Coverage
+from wcet_probe.certificate.kernel.records import Edge, Graph
+from wcet_probe.certificate.names.names import Names, Traced
+from wcet_probe.certificate.names.shown_classes import shown_behind
+from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.values.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.values.numbers import TOP, Value
+from wcet_probe.certificate.values.state import Place
+from wcet_probe.certificate.values.terms import form_of_name
 
 Classes = Mapping[str, Congruence]
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from wcet_probe.analyzer.domains.lattice import Bits
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.misses import LinearConstraint, Side, places_of
-from wcet_probe.certificate.residents import Must
-from wcet_probe.certificate.steps import NUMBER
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.misses import LinearConstraint, Side, places_of
+from wcet_probe.certificate.caches.residents import Must
+from wcet_probe.certificate.caches.steps import NUMBER
 
 
 def wanted_lines(side: Side, flow: NodeFlow) -> Callable[[str, Must], Must]:

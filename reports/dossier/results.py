@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
-from wcet_probe.certificate.verify import CheckedBound
+from wcet_probe.certificate.kernel.verify import CheckedBound
 from wcet_probe.reports.dossier.blocks import Block, Code, KeyValues, Paragraph, Section, Table
 from wcet_probe.reports.dossier.code_check import code_check_words
 from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, left_out, number, picture

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from wcet_probe.certificate.verify import CheckedBound, verify_result, verify_slack
-from wcet_probe.certificate.witnessed import witnessed
+from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
+from wcet_probe.certificate.results.observed import verify_slack
+from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier.blocks import Block, Figure, Paragraph
 from wcet_probe.sizes import format_size

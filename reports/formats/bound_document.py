@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
 from wcet_probe.answer.gap import BlockGap
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, PathBlock
 from wcet_probe.model.report import Verdict
 from wcet_probe.reports.formats.listing import code_sections, graph_section, hex_address, image_section, reached

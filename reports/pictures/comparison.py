@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.witnessed import witnessed
+from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import BOUND, INK, MUTED, OBSERVED, PALE
 from wcet_probe.reports.pictures.documents import Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks

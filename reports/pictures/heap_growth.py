@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.witnessed import witnessed
+from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.reports.pictures.colours import DASHES, INK, MUTED, SERIES, SHAPES
 from wcet_probe.reports.pictures.documents import GROWTH, Document, count, flattened, told_apart
 from wcet_probe.reports.pictures.scales import Scale, counted, labelled, scale_for, ticks

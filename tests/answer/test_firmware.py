@@ -7,7 +7,7 @@ import pytest
 from tests.support import TARGETS, image_of
 from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import check_certificate
+from wcet_probe.certificate.kernel.verify import check_certificate
 from wcet_probe.errors import UsageError
 
 SOURCE = """\

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
     flow_system,
     solve,
 )
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 
 FOLLOWED = (
     "invariant",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 from tests.certificate.forgeries import sealed
-from tests.certificate.test_code import document_of
+from tests.certificate.kernel.test_code import document_of
 from tests.support import guest_of, images_dir
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.answer.proving import operation_request

@@ -1,6 +1,7 @@
 """True certificates changed in what they mean, one thing each: the check whose rule it is refuses, or leaves it open.
 
-Tests: certificate.check, certificate.coverage, certificate.counters, certificate.misses, certificate.pairs.
+Tests: certificate.check, certificate.kernel.coverage, certificate.flow.counters, certificate.caches.misses,
+certificate.flow.pairs.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from unittest.mock import patch
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again, without_edges
+from tests.certificate.kernel.test_code import document_of
 from tests.certificate.specimens import specimen
-from tests.certificate.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.flow_system import Constraint
 from wcet_probe.catalog.lookup import load_target

@@ -15,7 +15,7 @@ from wcet_probe.build.compilation import build_image
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.verify import verify_result
+from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.evidence.checking import allocator_binary, check_file_result
 

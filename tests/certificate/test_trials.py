@@ -8,16 +8,16 @@ from unittest.mock import patch
 import pytest
 
 from tests.certificate.forgeries import sealed, solved_again
-from tests.certificate.test_code import CODE, document_of
+from tests.certificate.kernel.test_code import CODE, document_of
 from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import check
-from wcet_probe.certificate.arm import _is_met
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.numbers import ANY, TOP, Value, constant
-from wcet_probe.certificate.state import State
+from wcet_probe.certificate.kernel.verify import verify_result
+from wcet_probe.certificate.machines.arm import _is_met
 from wcet_probe.certificate.trials import TrialMachine, _LostError
-from wcet_probe.certificate.verify import verify_result
+from wcet_probe.certificate.values.numbers import ANY, TOP, Value, constant
+from wcet_probe.certificate.values.state import State
 from wcet_probe.errors import VerificationError
 
 SOURCE = """

@@ -11,7 +11,7 @@ from tests.support import image_of
 from wcet_probe.analyzer.graph import supergraph
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 
 SOURCE = """\

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement
 

@@ -10,7 +10,7 @@ import pytest
 from tests.results import result
 from tests.support import image_of, images_dir
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 from wcet_probe.errors import ExitCode
 

@@ -22,7 +22,7 @@ from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
 from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import check_certificate
+from wcet_probe.certificate.kernel.verify import check_certificate
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import AnalysisError, EmulationError, UsageError, WcetProbeError
 from wcet_probe.model.scenario import InitialCache

@@ -19,7 +19,7 @@ from wcet_probe.build import compilation as build
 from wcet_probe.build.image import read_image
 from wcet_probe.build.toolchain import PACKAGED, find_toolchain
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.verify import check_certificate
+from wcet_probe.certificate.kernel.verify import check_certificate
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import UsageError
 from wcet_probe.model.scenario import InitialCache

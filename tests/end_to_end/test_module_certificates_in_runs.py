@@ -11,10 +11,10 @@ from tests.support import images_dir
 from wcet_probe.answer.module_certificate import module_certificate
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.kinds import word_of
-from wcet_probe.certificate.module import cell_of
-from wcet_probe.certificate.records import demand
-from wcet_probe.certificate.residues import MODULUS
+from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.modules.module import cell_of
+from wcet_probe.certificate.values.kinds import word_of
+from wcet_probe.certificate.values.residues import MODULUS
 
 KINDS = {"arena": {"arena", "number", "any"}, "static": {"static", "number", "any"}}
 NUMBERS = {"null", "near", "number", "mixed", "any"}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import images_dir
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 from wcet_probe.errors import BuildError, ContradictionError, UsageError, VerificationError
 from wcet_probe.evidence.audit import audit

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import image_of
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 from wcet_probe.evidence.audit import audit
 from wcet_probe.evidence.container import pack_bytes, read_pack
@@ -264,7 +264,7 @@ def test_code_in_a_segment_that_can_be_written_is_followed():
     """On PowerPC the checker reads encodings: they were looked for in read-only memory alone."""
     from dataclasses import replace
 
-    from wcet_probe.certificate.machine import Machine
+    from wcet_probe.certificate.machines.machine import Machine
 
     image = image_of("int f(int n) { return n + 1; }", load_target("mpc603e"), ".c")
     address = image.symbols["f"].address

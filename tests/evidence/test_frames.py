@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import assembler, image_of
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.verify import bound_digest
+from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.audit import audit

@@ -126,7 +126,7 @@ def test_a_binary_that_is_given_is_taken(tmp_path):
 
 
 def test_what_the_checker_cannot_see_is_named(monkeypatch):
-    from wcet_probe.certificate.findings import OPEN, Finding
+    from wcet_probe.certificate.facts.findings import OPEN, Finding
     from wcet_probe.evidence import reported
 
     class Found:

@@ -14,7 +14,8 @@ from tests.support import image_of, images_dir
 from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.verify import bound_digest, verify_slack
+from wcet_probe.certificate.kernel.verify import bound_digest
+from wcet_probe.certificate.results.observed import verify_slack
 from wcet_probe.cli import main
 from wcet_probe.errors import WcetProbeError
 from wcet_probe.evidence.checking import check_file_result

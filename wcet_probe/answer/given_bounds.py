@@ -12,8 +12,8 @@ from wcet_probe.analyzer.facts.language import Facts, GivenBoundFact
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.request import GivenBound
 from wcet_probe.build.image import require_symbol
-from wcet_probe.certificate.assumptions import stack_pointers
-from wcet_probe.certificate.verify import verify_result
+from wcet_probe.certificate.facts.assumptions import stack_pointers
+from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption

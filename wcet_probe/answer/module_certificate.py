@@ -1,7 +1,7 @@
 """Module certificates: what an allocator's words are whenever an operation begins, for the checker to test.
 
-Found by the checker's own transfer function (`wcet_probe.certificate.module`), in a fixpoint over the cells of the
-allocator's memory and the nodes of its operations, whose graphs are those of the value analysis. It knows less than
+Found by the checker's own transfer function (`wcet_probe.certificate.modules.module`), in a fixpoint over the cells of
+the allocator's memory and the nodes of its operations, whose graphs are those of the value analysis. It knows less than
 `proved_facts`, and writes down what it knows.
 
 *Soundness:* none is claimed. The checker tests the result.
@@ -22,10 +22,10 @@ from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.answer.proving import fact_parameters, operation_request
 from wcet_probe.build.program import Program
-from wcet_probe.certificate.asserted import parameters_of, read_asserted
-from wcet_probe.certificate.coverage import Code, Coverage, code_of, cover
-from wcet_probe.certificate.kinds import ANYTHING, Word, new, text_of, word
-from wcet_probe.certificate.module import (
+from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
+from wcet_probe.certificate.kernel.records import read_records
+from wcet_probe.certificate.modules.module import (
     ROLES,
     Operation,
     accesses_of,
@@ -39,10 +39,10 @@ from wcet_probe.certificate.module import (
     wanted_of,
     ways_of,
 )
-from wcet_probe.certificate.module_machine import REST, Followed, ModuleMachine, Reached
-from wcet_probe.certificate.records import read_records
-from wcet_probe.certificate.residues import MODULUS
-from wcet_probe.certificate.state import STATIC, Place, State
+from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
+from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
+from wcet_probe.certificate.values.residues import MODULUS
+from wcet_probe.certificate.values.state import STATIC, Place, State
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMAS, PREMISES

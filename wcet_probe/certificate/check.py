@@ -11,32 +11,40 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.certificate.asserted import Fact, parameters_of
-from wcet_probe.certificate.asserted_arguments import told_at_entry
-from wcet_probe.certificate.asserted_loops import AssertedLoops
-from wcet_probe.certificate.asserted_proofs import checked_proofs
-from wcet_probe.certificate.assumptions import ALWAYS, check_assumptions
-from wcet_probe.certificate.cached import Cached, check_caches, pointers
-from wcet_probe.certificate.charge import edge_cost, node_cost, not_charged
-from wcet_probe.certificate.counters import most_executions
-from wcet_probe.certificate.coverage import Coverage, code_of, cover, decoded
-from wcet_probe.certificate.equalities import cases_of, equalities_of
-from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
-from wcet_probe.certificate.flags import flags_of
-from wcet_probe.certificate.followed import Followed
-from wcet_probe.certificate.hashes import check_hashes
-from wcet_probe.certificate.loops import Json
-from wcet_probe.certificate.module import reached_nodes
-from wcet_probe.certificate.numbers import Value
-from wcet_probe.certificate.pairs import Pair, PairReader, excluded_pairs
-from wcet_probe.certificate.records import Graph, Records, demand, graph_of, invariants_of, loops_of, read_records
-from wcet_probe.certificate.saved_words import saving_stores
-from wcet_probe.certificate.shown import check_shown
-from wcet_probe.certificate.state import Place, is_saved
-from wcet_probe.certificate.sums import Sums
+from wcet_probe.certificate.caches.cached import Cached, check_caches, pointers
+from wcet_probe.certificate.facts.asserted import Fact, parameters_of
+from wcet_probe.certificate.facts.asserted_arguments import told_at_entry
+from wcet_probe.certificate.facts.asserted_loops import AssertedLoops
+from wcet_probe.certificate.facts.assumptions import ALWAYS, check_assumptions
+from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
+from wcet_probe.certificate.facts.hashes import check_hashes
+from wcet_probe.certificate.facts.sums import Sums
+from wcet_probe.certificate.flow.counters import most_executions
+from wcet_probe.certificate.flow.followed import Followed
+from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
+from wcet_probe.certificate.flow.walk import Covered
+from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
+from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded
+from wcet_probe.certificate.kernel.equalities import cases_of, equalities_of
+from wcet_probe.certificate.kernel.flags import flags_of
+from wcet_probe.certificate.kernel.loops import Json
+from wcet_probe.certificate.kernel.records import (
+    Graph,
+    Records,
+    demand,
+    graph_of,
+    invariants_of,
+    loops_of,
+    read_records,
+)
+from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
+from wcet_probe.certificate.machines.saved_words import saving_stores
+from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
+from wcet_probe.certificate.modules.module import reached_nodes
+from wcet_probe.certificate.results.shown import check_shown
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
-from wcet_probe.certificate.verify import CheckedBound, verify_result
-from wcet_probe.certificate.walk import Covered
+from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.state import Place, is_saved
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction

@@ -19,11 +19,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from wcet_probe.certificate.coverage import Code, edges_of
-from wcet_probe.certificate.machine import Machine, Outcome
-from wcet_probe.certificate.numbers import Value, constant, extended
-from wcet_probe.certificate.records import LEAVE, Edge, Graph, Records, loops_of
-from wcet_probe.certificate.state import State
+from wcet_probe.certificate.kernel.coverage import Code, edges_of
+from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph, Records, loops_of
+from wcet_probe.certificate.machines.machine import Machine, Outcome
+from wcet_probe.certificate.values.numbers import Value, constant, extended
+from wcet_probe.certificate.values.state import State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa, MemoryRange
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
-from wcet_probe.certificate.witnessed import witnessed
+from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.ci.baseline import baseline_entry, subject
 
 Document = Mapping[str, Any]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from wcet_probe.certificate.witnessed import witnessed
+from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.ci.baseline import BaselineEntry, facts_hash, target_hash
 from wcet_probe.ci.budgets import Budget
 from wcet_probe.errors import ExitCode, UsageError

@@ -18,8 +18,8 @@ from wcet_probe.errors import ExitCode, UsageError, VerificationError
 from wcet_probe.json_text import read_json
 
 if TYPE_CHECKING:
-    from wcet_probe.certificate.findings import Finding
-    from wcet_probe.certificate.verify import CheckedBound
+    from wcet_probe.certificate.facts.findings import Finding
+    from wcet_probe.certificate.kernel.verify import CheckedBound
 
 _DIGITS_SHOWN = 16
 EPILOG = """\b
@@ -68,7 +68,7 @@ def verify(
 
 
 def _arithmetic(files: Sequence[Path]) -> int:
-    from wcet_probe.certificate.verify import given_documents
+    from wcet_probe.certificate.results.given import given_documents
     from wcet_probe.reports.screens.terminal import render_table
 
     if modules := [str(file) for file in files if _module(file) is not None]:
@@ -95,7 +95,8 @@ def _row(one: CheckedBound) -> tuple[object, ...]:
 
 def _checked(file: Path) -> Iterator[CheckedBound]:
     """What the certificates of ``file`` prove."""
-    from wcet_probe.certificate.verify import verify_result, verify_slack
+    from wcet_probe.certificate.kernel.verify import verify_result
+    from wcet_probe.certificate.results.observed import verify_slack
 
     for result in _documents(file):
         try:
@@ -156,7 +157,7 @@ def _of_module(file: Path, document: dict[str, Any], elf: bytes) -> Sequence[Fin
 
 
 def _findings(file: Path, result: dict[str, Any], elf: bytes, **options: Any) -> Sequence[Finding]:  # noqa: ANN401
-    from wcet_probe.certificate.verify import verify_slack
+    from wcet_probe.certificate.results.observed import verify_slack
     from wcet_probe.evidence.checking import check_file_result
     from wcet_probe.reports.formats.schema import validate
 

@@ -23,9 +23,10 @@ from wcet_probe.build.program import Program, program_of
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.catalog.target_file import parse_target
 from wcet_probe.certificate.check import Checked, check_bound
-from wcet_probe.certificate.findings import Finding
-from wcet_probe.certificate.loops import demand
-from wcet_probe.certificate.verify import verify_result, verify_slack
+from wcet_probe.certificate.facts.findings import Finding
+from wcet_probe.certificate.kernel.loops import demand
+from wcet_probe.certificate.kernel.verify import verify_result
+from wcet_probe.certificate.results.observed import verify_slack
 from wcet_probe.errors import ContradictionError, VerificationError, WcetProbeError
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, read_pack

@@ -19,10 +19,10 @@ from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import Checked, check_bound
-from wcet_probe.certificate.findings import OK, Binary, Finding
-from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.facts.asserted import read_asserted
+from wcet_probe.certificate.facts.findings import OK, Binary, Finding
+from wcet_probe.certificate.kernel.loops import demand
 from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.paths import is_expanded, path_finding
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results

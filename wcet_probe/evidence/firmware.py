@@ -16,10 +16,10 @@ from wcet_probe.answer.firmware import built_for_another_core, facts_text, file_
 from wcet_probe.build.image import read_image
 from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.lookup import load_target, target_names
-from wcet_probe.certificate.asserted import read_asserted
 from wcet_probe.certificate.check import Checked, check_bound
-from wcet_probe.certificate.findings import OK, OPEN, Binary, Finding
-from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.facts.asserted import read_asserted
+from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
+from wcet_probe.certificate.kernel.loops import demand
 from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence.firmware_replay import check_observed
 from wcet_probe.evidence.recorded import HashedText, RecordedBound

@@ -10,8 +10,8 @@ from wcet_probe.answer.firmware import FirmwareBound, FirmwareRequest
 from wcet_probe.answer.firmware_run import Repetition, run_firmware
 from wcet_probe.answer.run_script import CallStatement, parse_script
 from wcet_probe.certificate.check import Checked
-from wcet_probe.certificate.findings import OPEN, Finding
-from wcet_probe.certificate.loops import demand
+from wcet_probe.certificate.facts.findings import OPEN, Finding
+from wcet_probe.certificate.kernel.loops import demand
 from wcet_probe.errors import ContradictionError, EmulationError, UsageError
 from wcet_probe.evidence.paths import path_finding
 from wcet_probe.evidence.recorded import RecordedBound

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from wcet_probe.certificate.loops import demand
-from wcet_probe.certificate.records import Edge, Graph
+from wcet_probe.certificate.kernel.loops import demand
+from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.model.image import Image
 
 Context = tuple[str, ...]

@@ -9,9 +9,9 @@ from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.findings import Finding
-from wcet_probe.certificate.module import check_module
-from wcet_probe.certificate.records import demand
+from wcet_probe.certificate.facts.findings import Finding
+from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.modules.module import check_module
 from wcet_probe.evidence.checking import allocator_binary
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems

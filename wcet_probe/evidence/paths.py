@@ -7,9 +7,9 @@ from itertools import chain
 from typing import Any
 
 from wcet_probe.certificate.check import Checked
-from wcet_probe.certificate.findings import OK, OPEN, Finding
-from wcet_probe.certificate.loops import demand
-from wcet_probe.certificate.shown import least_cost
+from wcet_probe.certificate.facts.findings import OK, OPEN, Finding
+from wcet_probe.certificate.kernel.loops import demand
+from wcet_probe.certificate.results.observed import least_cost
 
 
 def is_expanded(document: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ from wcet_probe.answer.firmware import file_bytes
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
-from wcet_probe.certificate.findings import OK
+from wcet_probe.certificate.facts.findings import OK
 from wcet_probe.errors import BuildError, ImageError, UsageError, VerificationError
 from wcet_probe.evidence.checking import check_file_result
 from wcet_probe.evidence.recorded import Recorded, configured, recorded

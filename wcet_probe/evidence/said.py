@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.certificate.asserted import Asserted
 from wcet_probe.certificate.check import Checked
-from wcet_probe.certificate.findings import OPEN, Finding
-from wcet_probe.certificate.loops import demand, value_of
-from wcet_probe.certificate.records import Records, read_records
+from wcet_probe.certificate.facts.asserted import Asserted
+from wcet_probe.certificate.facts.findings import OPEN, Finding
+from wcet_probe.certificate.kernel.loops import demand, value_of
+from wcet_probe.certificate.kernel.records import Records, read_records
 from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES, PROVED_CHECK

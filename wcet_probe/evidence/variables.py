@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wcet_probe.build.image import variable_locations
-from wcet_probe.certificate.asserted import Asserted
+from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.model.image import Image, VariableLocation
 
 

@@ -41,9 +41,9 @@ from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.widening import HeaderStates
-from wcet_probe.certificate.congruences import Congruence as ShownCongruence
-from wcet_probe.certificate.residents import Residents, YoungerSet, must_holds
-from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.caches.residents import Residents, YoungerSet, must_holds
+from wcet_probe.certificate.caches.steps import Spot
+from wcet_probe.certificate.values.congruences import Congruence as ShownCongruence
 
 PLACE = (7,)
 TERMS = Terms()

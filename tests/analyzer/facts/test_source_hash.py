@@ -10,8 +10,8 @@ import ziglang
 
 from wcet_probe.analyzer.facts.source_hash import tokens
 from wcet_probe.analyzer.facts.source_loops import parse_source
-from wcet_probe.certificate import hashes
-from wcet_probe.certificate.plain_source import definitions
+from wcet_probe.certificate.facts import hashes
+from wcet_probe.certificate.facts.plain_source import definitions
 
 MUSL = Path(ziglang.__file__).parent / "lib" / "libc" / "musl" / "src"
 

@@ -8,12 +8,12 @@ from wcet_probe.analyzer.ipet.annotated import resident
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.certificate.annotations import Annotations
-from wcet_probe.certificate.coverage import Code, Coverage, cover
-from wcet_probe.certificate.misses import Caches, LinearConstraint, caches_of
-from wcet_probe.certificate.names import Names, PointerFact, Pointers
-from wcet_probe.certificate.records import Edge, Graph
-from wcet_probe.certificate.symbols import Tracer
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.misses import Caches, LinearConstraint, caches_of
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, cover
+from wcet_probe.certificate.kernel.records import Edge, Graph
+from wcet_probe.certificate.names.names import Names, PointerFact, Pointers
+from wcet_probe.certificate.names.symbols import Tracer
 
 BEGIN = "    .syntax unified\n    .thumb\n    .globl f\n    .type f, %function\nf:\n"
 END = "\n    .size f, . - f\n"

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from tests.analyzer.ipet.hand_made import hand_made
-from tests.certificate.test_code import document_of
+from tests.certificate.kernel.test_code import document_of
 from tests.support import guest_of
 from wcet_probe.analyzer.ipet import annotated
 from wcet_probe.catalog.lookup import load_target

@@ -5,11 +5,11 @@ import pytest
 from tests.analyzer.ipet.hand_made import at_entries, graph_of
 from wcet_probe.analyzer.ipet.cases import loop_cases
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.coverage import run_block
-from wcet_probe.certificate.equalities import Case
-from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.numbers import constant, number
-from wcet_probe.certificate.state import State
+from wcet_probe.certificate.kernel.coverage import run_block
+from wcet_probe.certificate.kernel.equalities import Case
+from wcet_probe.certificate.machines.machine import Machine
+from wcet_probe.certificate.values.numbers import constant, number
+from wcet_probe.certificate.values.state import State
 
 TEXT = """
     movs r2, #2

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tests.analyzer.ipet.hand_made import BEGIN
-from tests.certificate.test_code import document_of
+from tests.certificate.kernel.test_code import document_of
 from tests.support import assembler, guest_of, image_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
@@ -14,11 +14,11 @@ from wcet_probe.analyzer.ipet.checkable import _NO_LIMITS, _outwards, _Search
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.coverage import Code, run_block
-from wcet_probe.certificate.machine import Machine
-from wcet_probe.certificate.numbers import WORD, Value, join, number, within
-from wcet_probe.certificate.records import Graph
-from wcet_probe.certificate.state import State
+from wcet_probe.certificate.kernel.coverage import Code, run_block
+from wcet_probe.certificate.kernel.records import Graph
+from wcet_probe.certificate.machines.machine import Machine
+from wcet_probe.certificate.values.numbers import WORD, Value, join, number, within
+from wcet_probe.certificate.values.state import State
 from wcet_probe.cli import main
 
 COMPARED = """\

@@ -2,7 +2,7 @@
 
 from tests.analyzer.ipet.hand_made import at_entries, graph_of
 from wcet_probe.analyzer.ipet.decided_flags import Execution, decided_flags
-from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.machines.machine import Machine
 
 TWICE = """
     cmp r0, #7

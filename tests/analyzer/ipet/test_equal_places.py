@@ -3,7 +3,7 @@
 from tests.analyzer.ipet.hand_made import at_entries, graph_of
 from wcet_probe.analyzer.ipet.decided_flags import Execution
 from wcet_probe.analyzer.ipet.equal_places import equal_places
-from wcet_probe.certificate.machine import Machine
+from wcet_probe.certificate.machines.machine import Machine
 
 TEXT = """
     {first}

@@ -1,11 +1,19 @@
 """What is known of lines in a cache where two ways meet."""
 
-from tests.certificate.test_residents import step
+from tests.certificate.caches.test_residents import step
 from tests.support import cache_config
 from wcet_probe.analyzer.ipet.joined_lines import joined_balance, joined_must
-from wcet_probe.certificate.congruences import Congruence
-from wcet_probe.certificate.residents import FULL, NOTHING, Bound, Residents, YoungerSet, balance_holds, must_holds
-from wcet_probe.certificate.steps import Spot
+from wcet_probe.certificate.caches.residents import (
+    FULL,
+    NOTHING,
+    Bound,
+    Residents,
+    YoungerSet,
+    balance_holds,
+    must_holds,
+)
+from wcet_probe.certificate.caches.steps import Spot
+from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.model.target import Replacement
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
-from wcet_probe.certificate.records import Edge
+from wcet_probe.certificate.kernel.records import Edge
 
 NODES = "abcdef"
 EDGES = st.lists(st.tuples(st.sampled_from(NODES), st.sampled_from(NODES)), max_size=14, unique=True)

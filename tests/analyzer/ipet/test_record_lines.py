@@ -4,12 +4,12 @@ import pytest
 
 from tests.certificate.specimens import specimen
 from wcet_probe.analyzer.ipet.record_lines import annotation_lines, flag_lines, invariant_lines
-from wcet_probe.certificate.annotations import annotations_of
-from wcet_probe.certificate.flags import flags_of
-from wcet_probe.certificate.names import Pointers
-from wcet_probe.certificate.numbers import ANY, TOP, number
-from wcet_probe.certificate.records import invariants_of, read_records, says_nothing
-from wcet_probe.certificate.state import STATIC, Comparison
+from wcet_probe.certificate.caches.annotations import annotations_of
+from wcet_probe.certificate.kernel.flags import flags_of
+from wcet_probe.certificate.kernel.records import invariants_of, read_records, says_nothing
+from wcet_probe.certificate.names.names import Pointers
+from wcet_probe.certificate.values.numbers import ANY, TOP, number
+from wcet_probe.certificate.values.state import STATIC, Comparison
 
 OF_CACHES = {"symbol", "name", "shown", "miss", "paid", "must", "modified", "held", "unchecked"}
 

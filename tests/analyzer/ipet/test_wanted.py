@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.analyzer.ipet.wanted import taking, wanted_lines
-from wcet_probe.certificate.records import Edge
-from wcet_probe.certificate.steps import NUMBER, Spot
+from wcet_probe.certificate.caches.steps import NUMBER, Spot
+from wcet_probe.certificate.kernel.records import Edge
 
 HERE, THERE, NAMED = Spot(NUMBER, 0, 32), Spot(NUMBER, 32, 32), Spot("s1", 0, 32)
 WAYS = [("a", "b"), ("b", "c"), ("b", "b"), ("a", "d")]

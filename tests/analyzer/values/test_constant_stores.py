@@ -3,7 +3,7 @@
 import pytest
 
 from tests.certificate.forgeries import sealed
-from tests.certificate.test_code import document_of
+from tests.certificate.kernel.test_code import document_of
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer import bound
 from wcet_probe.analyzer.facts.language import Facts

@@ -7,7 +7,7 @@ import pytest
 
 from tests.results import result
 from wcet_probe.catalog.lookup import load_allocator, load_target
-from wcet_probe.certificate.verify import verify_result
+from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.cli import main
 from wcet_probe.cli.run import run
 from wcet_probe.reports.formats.document import allocator_document, target_document

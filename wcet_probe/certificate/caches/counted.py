@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: 0BSD
+"""Limits of misses by counting: of executions, of the lines that a fact counts, of the lines of a strided traversal.
+
+Each is a rule that needs nothing of the certificate but the limit itself; `docs/explanation/certificates.md` has them
+as judgements.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from wcet_probe.certificate.caches.annotations import Annotations
+from wcet_probe.certificate.caches.misses import ENTER, Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.caches.residents import NOTHING, YoungerSet, lasting_ways, union
+from wcet_probe.certificate.caches.steps import Spot, Step
+from wcet_probe.certificate.kernel.records import LoopRecord
+from wcet_probe.certificate.kernel.shapes import natural_loop, reached
+from wcet_probe.certificate.values.numbers import WORD
+from wcet_probe.model.target import CacheConfig, Replacement
+
+_LONGEST_STEP_BYTES = 1 << 16
+_MOST_LINES = WORD // _LONGEST_STEP_BYTES // 2
+
+
+class Counting:
+    """Answers about limits on one graph; what does not depend on the limit is found once."""
+
+    def __init__(self, caches: Caches, loops: Sequence[LoopRecord]) -> None:
+        self.caches, self._loops = caches, loops
+        self._fullest: dict[str, int | None] = {}
+
+    def holds(self, limit: LinearConstraint, annotations: Annotations) -> bool:
+        """Whether ``limit`` holds by one of the rules of this module."""
+        if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
+            return False
+        own = attributed(self.caches, limit, annotations)
+        return _is_executed(self, limit, own) or _are_objects(self, limit, own) or _is_strided(self, limit, own)
+
+    @cached_property
+    def once(self) -> frozenset[str]:
+        """See `_executed_once`."""
+        return _executed_once(self.caches)
+
+    @cached_property
+    def loops(self) -> Sequence[_Loop]:
+        """The loops with all of their nodes."""
+        taken = {
+            node: [edge for edge in edges if edge.name in self.caches.passages]
+            for node, edges in self.caches.arriving.items()
+        }
+        return [
+            _Loop(one.header, one.entering, one.back, frozenset(natural_loop(one.header, one.back, taken)))
+            for one in self._loops
+        ]
+
+    @cached_property
+    def around(self) -> Mapping[str, Sequence[_Loop]]:
+        """The loops by each of their nodes."""
+        found: dict[str, list[_Loop]] = {}
+        for loop in self.loops:
+            for node in loop.inside:
+                found.setdefault(node, []).append(loop)
+        return found
+
+    def fullest_set(self, side: Side) -> int | None:
+        """See `_fullest_set`."""
+        if side.name not in self._fullest:
+            self._fullest[side.name] = _fullest_set(self, side)
+        return self._fullest[side.name]
+
+
+Attributed = Sequence[tuple[Side, str, Step, int]]
+"""Steps whose misses a limit counts: their cache, node, and the factor of their event."""
+
+
+def attributed(caches: Caches, limit: LinearConstraint, annotations: Annotations) -> Attributed:
+    """The steps whose misses ``limit`` counts; what it counts less than none is left out."""
+    return [
+        (side, node, step, factor)
+        for node in places_of(limit, annotations)
+        for side in caches.sides
+        for step in side.steps[node]
+        for factor in (limit.events.get(annotations.misses[node].get(step.key, ""), 0),)
+        if factor > 0
+    ]
+
+
+def _is_executed(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+    """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted.
+
+    Edges into the node give it, or the constant does, for a node that a call executes once at most.
+    """
+    times, caches = Counter[str](), counting.caches
+    for _, node, _, factor in own:
+        times[node] += factor
+    paid = dict.fromkeys(times, True)
+    for edge in (edge for node in times for edge in caches.arriving.get(node, ())):
+        if edge.name in caches.passages:
+            paid[edge.target] &= limit.credited.get(edge.name, 0) >= times[edge.target]
+    entry = caches.graph.entry
+    if entry in times:
+        paid[entry] &= limit.credited.get(ENTER, 0) >= times[entry]
+    others = {node for node, is_paid in paid.items() if not is_paid}
+    return others <= counting.once and sum(times[node] for node in others) <= limit.constant
+
+
+# ------------------------------------------------------------------------------------------------------------- objects
+
+
+def _are_objects(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+    """Whether each line that a fact counts is missed once at most, and there is a credit for each of them.
+
+    That is so where all lines that the call may access in a set fit in it together: none is evicted by another.
+    """
+    facts = {step.objects for _, _, step, _ in own}
+    if len(facts) != 1 or None in facts:
+        return False
+    side, _, first, _ = own[0]
+    config = side.residents.config
+    most = first.objects.lines * max(factor for *_, factor in own) if first.objects is not None else 0
+    fullest = counting.fullest_set(side)
+    return limit.constant >= most and fullest is not None and fullest <= _kept_ways(config)
+
+
+def _kept_ways(config: CacheConfig) -> int:
+    """Lines of a set that stay in it together, once they were accessed in the call.
+
+    First-in first-out: between two fills of a line as many others are filled as there are ways; of the first line that
+    is filled twice these are all different, so there were more lines than ways.
+    """
+    return config.ways if config.replacement is Replacement.FIFO else lasting_ways(config)
+
+
+def _fullest_set(counting: Counting, side: Side) -> int | None:
+    """Most different lines of one set that the call may access; None if nothing tells of some access how many."""
+    numbers, bases, counted = set[int](), set[str](), set[tuple[str, int]]()
+    for steps in side.steps.values():
+        for step in steps:
+            if step.objects is not None:
+                counted.add((step.objects.where, step.objects.lines_per_set))
+            elif step.lines is not None:
+                numbers |= step.lines
+            elif step.spot is not None and _has_one_value(counting.caches, step.spot.base, counting.once):
+                bases.add(step.spot.base)
+            else:
+                return None
+    known = Counter(number % side.residents.config.sets for number in numbers)
+    return max(known.values(), default=0) + len(bases) + sum(per_set for _, per_set in counted)
+
+
+def _executed_once(caches: Caches) -> frozenset[str]:
+    """Nodes that are executed once in a call at most: those behind no loop's header, or before all."""
+    waiting = Counter(edge.target for edge in caches.graph.edges if edge.name in caches.passages)
+    ready, found = [node for node in caches.graph.nodes if not waiting[node]], set[str]()
+    while ready:
+        node = ready.pop()
+        found.add(node)
+        for edge in caches.graph.leading[node]:
+            if edge.name in caches.passages:
+                waiting[edge.target] -= 1
+                if not waiting[edge.target]:
+                    ready.append(edge.target)
+    return frozenset(found)
+
+
+def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
+    """Whether a base is the same address in the whole call: it is computed from symbols that begin once."""
+    own, homes = base.partition("^")[0], caches.tracer.names.homes
+    symbols = caches.tracer.terms.symbols_of(own)
+    return own == "stack" or (symbols is not None and all(homes[symbol][1] in once for symbol in symbols))
+
+
+# ---------------------------------------------------------------------------------------------------------- traversals
+
+
+def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+    """Whether all misses are of one access in a loop that moves in one direction, and pay for the lines it comes to."""
+    spots = {step.spot for _, _, step, _ in own}
+    spot = next(iter(spots), None)
+    if len(spots) != 1 or spot is None or not all(step.is_certain and step.fills for _, _, step, _ in own):
+        return False
+    nodes, caches = {node for _, node, _, _ in own}, counting.caches
+    for loop in counting.around.get(own[0][1], ()):
+        if nodes <= loop.inside:
+            step_bytes = _step_bytes(caches, spot, loop)
+            if step_bytes is not None and (
+                _pays(caches, limit, own, step_bytes, loop) or _pays_lines(limit, own, step_bytes, loop)
+            ):
+                return _stays(caches, own, spot, loop.inside)
+    return False
+
+
+class _Loop(NamedTuple):
+    """A loop: its header, the edges into it, those back to it, and all of its nodes."""
+
+    header: str
+    entering: Sequence[str]
+    back: Sequence[str]
+    inside: frozenset[str]
+
+
+def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
+    """Most that the base of ``spot`` moves in a round of a loop, in one direction; None if nothing tells.
+
+    It moves by a constant and by multiples of symbols of one value in an entry of the loop, in ranges that the
+    invariants tell where the loop begins.
+    """
+    base, tracer = spot.base.partition("^")[0], caches.tracer
+    form = {base: 1} if base in tracer.names.homes else tracer.terms.linear.get(base)
+    if form is None or not form.keys() <= tracer.names.homes.keys():
+        return None
+    ends, begun = caches.passages.keys() & set(loop.back), set[str]()
+    for edge in (edge for node in loop.inside for edge in caches.graph.leading[node]):
+        passage = caches.passages.get(edge.name)
+        if passage is not None and edge.target in loop.inside:
+            begun |= passage.begins
+            if edge.name not in ends and not passage.begins.isdisjoint(form):
+                return None
+    fixed = {name: one for name, one in tracer.ranges_at(loop.header).items() if name not in begun}
+    lows, highs = [0], [0]
+    for name in ends:
+        passage, moved, bytes_more = caches.passages[name], Counter[str](), 0
+        for symbol in form.keys() & passage.begins:
+            value = passage.values.get(symbol)
+            if value is None or not value.base.startswith("@"):
+                return None
+            bytes_more += form[symbol] * value.low
+            own = value.base.removeprefix("@")
+            for part, times in tracer.terms.linear.get(own, {own: 1}).items():
+                moved[part] += form[symbol] * times
+            moved[symbol] -= form[symbol]
+        parts = {part: times for part, times in moved.items() if times % WORD}
+        if not parts.keys() <= fixed.keys():
+            return None
+        reached = [sorted((_signed(times) * fixed[part].low, _signed(times) * fixed[part].high))
+                   for part, times in parts.items()]  # fmt: skip
+        lows.append(_signed(bytes_more) + sum(low for low, _ in reached))
+        highs.append(_signed(bytes_more) + sum(high for _, high in reached))
+    return max(-min(lows), *highs) if ends and not min(lows) < 0 < max(highs) else None
+
+
+def _signed(number: int) -> int:
+    return (number + WORD // 2) % WORD - WORD // 2
+
+
+def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
+    """Whether each entry of the loop pays for two lines but for a byte, and each round for what it moves besides.
+
+    In n rounds an address moves by (n - 1) steps, and so comes to at most that / line bytes + 2 - 1 / line bytes lines.
+    Rounds are counted where the loop begins, or where its only access is, if no round is without it.
+    """
+    side, node = own[0][0], own[0][1]
+    line_bytes, factor = side.residents.config.line_bytes, max(factor for *_, factor in own)
+    counted = [loop.header]
+    if len({node for _, node, _, _ in own}) == 1 and _is_passed(caches, loop.header, node, loop.inside):
+        counted.append(node)
+    for place in counted:
+        needed = Counter(dict.fromkeys(loop.entering, 2 * line_bytes - 1 - step_bytes))
+        for edge in caches.arriving.get(place, ()):
+            if edge.name in caches.passages:
+                needed[edge.name] += step_bytes
+        if place == caches.graph.entry:
+            needed[ENTER] += step_bytes
+        credited = Counter({**limit.credited, ENTER: limit.credited.get(ENTER, 0) + limit.constant})
+        if all(
+            line_bytes * credited[name] >= factor * least
+            for name, least in needed.items()
+            if name == ENTER or name in caches.passages
+        ):
+            return True
+    return False
+
+
+def _pays_lines(limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
+    """Whether each entry of the loop pays for all lines that a fact counts of the accesses, which it leaves but once.
+
+    To come back to a line that was left an address has to go around the words, and so comes to more lines than that.
+    """
+    facts, factor = {step.objects for _, _, step, _ in own}, max(factor for *_, factor in own)
+    most = next(iter(facts))
+    if len(facts) != 1 or most is None or step_bytes > _LONGEST_STEP_BYTES or most.lines > _MOST_LINES:
+        return False
+    credited = Counter({**limit.credited, ENTER: limit.credited.get(ENTER, 0) + limit.constant})
+    return all(credited[name] >= factor * most.lines for name in loop.entering)
+
+
+def _is_passed(caches: Caches, header: str, node: str, inside: Iterable[str]) -> bool:
+    """Whether every round of a loop comes to ``node``, and once: none leads around it, or back to it."""
+    return not _comes_back(caches, header, header, inside, without=node) and not _comes_back(
+        caches, node, node, inside, without=header
+    )
+
+
+def _comes_back(caches: Caches, start: str, end: str, inside: Iterable[str], *, without: str) -> bool:
+    nodes = set(inside) - {without}
+
+    def following(node: str) -> list[str]:
+        edges = caches.graph.leading[node]
+        return [edge.target for edge in edges if edge.name in caches.passages and edge.target in nodes]
+
+    return start != without and end in reached(following(start), following)
+
+
+_LAST = "last"
+_GONE = None
+Last = YoungerSet | None
+"""What may have been accessed since the traversal's last access; None: so much that its line may be gone."""
+
+
+def _stays(caches: Caches, own: Attributed, spot: Spot, inside: Iterable[str]) -> bool:
+    """Whether the line of the traversal's last access is in the cache where its next is that may miss.
+
+    ``_LAST`` is the name of that line: the name of the access has another line in each round. A state is missing where
+    the traversal has made no access since the loop was entered.
+    """
+    side, counted = own[0][0], {(node, step.key) for _, node, step, _ in own}
+    residents, last = side.residents, Spot(_LAST, 0, spot.granule_bytes)
+    nodes, states = set(inside), dict[str, Last]()
+    waiting = sorted(nodes)
+    while waiting:
+        node = waiting.pop()
+        state, is_known = states.get(node), node in states
+        for step in side.steps[node]:
+            if is_known and state is _GONE and (node, step.key) in counted:
+                return False
+            if step.spot == spot and step.is_certain and step.fills:
+                state, is_known = NOTHING, True
+            elif state is not _GONE:
+                state = residents.aged(last, state, step)
+        for edge in caches.graph.leading[node] if is_known else ():
+            if edge.name not in caches.passages or edge.target not in nodes:
+                continue
+            after = _GONE if state is _GONE else residents.substituted(last, state, caches.passages[edge.name])
+            old = states.get(edge.target)
+            if edge.target in states:
+                after = _GONE if old is _GONE or after is _GONE else residents.kept(last, union(old, after))
+            if edge.target not in states or after != old:
+                states[edge.target] = after
+                waiting.append(edge.target)
+    return True

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: 0BSD
+"""Bounds of loops that people tell: does the fact or the pragma say that number, and does it speak of that loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from wcet_probe.certificate.facts.asserted import (
+    Asserted,
+    Extent,
+    Fact,
+    are_told_apart,
+    is_within,
+    loop_behind,
+    loop_extent,
+    loops_owning,
+    pragma_at,
+)
+from wcet_probe.certificate.facts.sums import Sums
+from wcet_probe.certificate.kernel.loops import Json
+from wcet_probe.certificate.kernel.records import Graph, demand
+from wcet_probe.model.image import Image
+
+_COUNTED = re.compile(r", (\w+) is called at most ([0-9,]+) times by the source and its pragmas$")
+_JOINED = re.compile(r"^the rounds of the loop that it bounds are iterations of .+ allow ([0-9,]+)$")
+_DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
+"""A count of a source loop, divided by the iterations that a round of the binary loop is."""
+
+
+@dataclass(slots=True)
+class AssertedLoops:
+    """The loops of one graph whose bounds are told.
+
+    Attributes:
+        image: the binary.
+        graph: of the certificate.
+        asserted: the facts.
+        parameters: those that they speak of.
+        sums: knows the lines of each loop.
+        listed: the statements of the assumptions, by id.
+        used: the assumptions that were used.
+        open: what is not checked, for people.
+    """
+
+    image: Image
+    graph: Graph
+    asserted: Asserted
+    parameters: Mapping[str, int]
+    sums: Sums
+    listed: Mapping[str, str]
+    used: dict[str, None] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+
+    def check(self, name: str, loop: Json, where: object, header: str) -> None:
+        """The bound of the loop ``name`` is that of the fact at the place that the result names.
+
+        Args:
+            name: of the loop.
+            loop: its derivation.
+            where: file and line.
+            header: its node.
+
+        Raises:
+            VerificationError: it is not.
+        """
+        if loop["origin"] == "pragma":
+            self._pragma(name, loop, where, header)
+            return
+        fact = self.asserted.at(str(where))
+        demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
+        assert fact is not None  # noqa: S101  (told above)
+        said = {fact.expression("max"), fact.expression("total")} - {None}
+        own = self._undivided(loop, where, said)
+        demand(own in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
+        demand(dict(loop["parameters"]) == self.parameters, f"the loop {name} is bounded with other parameters")
+        self._check_binding(name, fact, loop, header)
+        self.used[f"fact {where}"] = None
+
+    def _pragma(self, name: str, loop: Json, where: object, header: str) -> None:
+        """A pragma stands in a source, before the loop that it bounds."""
+        file, _, line = str(where).rpartition(":")
+        self.used[f"pragma {where}"] = None
+        if file not in (self.asserted.sources or {}):
+            self.open.append(f"that the pragma at {where} bounds the loop {name}: no source")
+            return
+        counted = _COUNTED.search(self.listed.get(f"rounds {where}", ""))
+        if counted is not None and counted[2].replace(",", "") == str(loop["expression"]):
+            # Pragmas of several loops make that number; only the result says so.
+            self.used[f"rounds {where}"] = None
+            self.open.append(f"that each round of the loop {name} calls {counted[1]}, in all {counted[2]} times")
+            return
+        joined = _JOINED.search(self.listed.get(f"rounds {where}", ""))
+        if joined is not None and joined[1].replace(",", "") == str(loop["expression"]):
+            self.used[f"rounds {where}"] = None
+            self.open.append(f"that the rounds of the loop {name} are iterations of several loops, {joined[1]} in all")
+            return
+        most = pragma_at(self.asserted, str(where))
+        own = self._undivided(loop, where, {most})
+        demand(most is not None and own == most, f"no pragma at {where} bounds the loop {name} so")
+        extent = loop_behind(self.asserted, file, int(line))
+        demand(extent is not None, f"no loop stands behind the pragma at {where}")
+        assert extent is not None  # noqa: S101  (told above)
+        self._check_extent(name, f"the pragma at {where}", extent, loop, header)
+
+    def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
+        """The count of the source loop; that a round is several of its iterations is assumed, and not checked."""
+        expression = str(loop["expression"])
+        found = _DIVIDED.fullmatch(expression)
+        if expression in said or found is None:
+            return expression
+        said_so = f" is {found[3]} iterations of " in self.listed.get(f"rounds {where}", "")
+        demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
+        self.used[f"rounds {where}"] = None
+        # Only the result says so: of a number that its author makes up, each bound would follow.
+        self.open.append(f"that a round of the loop {loop['loop']} is {found[3]} iterations")
+        return found[1]
+
+    def _check_binding(self, name: str, fact: Fact, loop: Json, header: str) -> None:
+        """The fact speaks of this loop: by its offset, or by lines of the source loop that it names."""
+        function, offset = str(fact.content.get("function")), fact.content.get("offset")
+        address, _ = self.graph.nodes[header]
+        if offset is not None:
+            symbol = self.image.symbols.get(function)
+            same = symbol is not None and symbol.address + int(offset) == address
+            demand(same, f"the fact at {fact.where} speaks of another loop than {name}")
+            return
+        extent = loop_extent(self.asserted, fact)
+        if extent is None:
+            self.open.append(f"that the fact at {fact.where} speaks of the loop {name}: no source")
+            return
+        self._check_extent(name, f"the fact at {fact.where}", extent, loop, header)
+
+    def _check_extent(self, name: str, asserted: str, extent: Extent, loop: Json, header: str) -> None:
+        """A loop has code of the source loop that is told of, and may test once more than that runs.
+
+        Where it has code of another as well that is not within that one, the one that is told of may be unrolled in it.
+        Where it only has code of lines that loops within share, of a macro or on one line, it may be one of these.
+        """
+        lines = self.sums.lines[header]
+        demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
+        found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(self.asserted, line))
+        others = [each for each in found if not is_within(self.asserted, each, extent)]
+        if others:
+            of = f"{others[0].file}:{others[0].first_line}"
+            self.open.append(f"that {asserted} speaks of the loop {name}, which has code of the loop at {of} too")
+        if not are_told_apart(self.asserted, extent, lines):
+            self.open.append(f"that {asserted} speaks of the loop {name}, and not of one within it on the same line")
+        demand(loop["offset"] or not extent.has_test, f"the loop {name} tests once more than {asserted} counts")

@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: 0BSD
+"""What flow facts say of sums of executions, as constraints: does a constraint follow from a fact?
+
+A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
+at most those that are computed here: a place with a positive weight counts where a block surely executes it, once; one
+with a negative weight wherever code of it is, as often as it may stand there. Which code that is, the line table says.
+Of a condition the edges count on which it holds (`conditions`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from wcet_probe.certificate.facts.asserted import (
+    Asserted,
+    Extent,
+    Fact,
+    are_told_apart,
+    function_lines,
+    hidden_loops,
+    loop_extent,
+    point_line,
+    point_statement,
+)
+from wcet_probe.certificate.flow.conditions import condition_of, edges_where_true
+from wcet_probe.certificate.flow.walk import Covered
+from wcet_probe.certificate.kernel.contexts import context_of, keeps_contexts
+from wcet_probe.certificate.kernel.loops import value_of
+from wcet_probe.certificate.kernel.records import LoopRecord, demand
+from wcet_probe.certificate.kernel.shapes import natural_loop, reached
+from wcet_probe.model.image import VariableLocation
+from wcet_probe.model.instruction import AccessKind, Control, Instruction
+
+_TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
+_COMPARISONS = ("cmp", "cmn", "tst", "teq")
+_SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
+"""In the name of what a compiler has split off a function: its code is no copy of a place, but the rest of it."""
+
+Factors = dict[str, int]
+
+
+class _Weights(NamedTuple):
+    """Weights of nodes, of the entries of loops by header, and of edges."""
+
+    nodes: Mapping[str, int]
+    entries: Mapping[str, int]
+    edges: Mapping[str, int]
+
+
+class Sums:
+    """Constraints that follow from facts, on one graph.
+
+    Attributes:
+        lines: by header, those of a loop's code that is in no loop in it.
+    """
+
+    def __init__(
+        self,
+        covered: Covered,
+        loops: Sequence[LoopRecord],
+        asserted: Asserted,
+        parameters: Mapping[str, int],
+        variables: Sequence[VariableLocation] = (),
+    ) -> None:
+        """``loops`` are those of the graph; ``variables`` as the debug information says."""
+        self._covered, self._graph, self._code = covered, covered.graph, covered.code
+        self._asserted, self._parameters, self._variables = asserted, parameters, variables
+        self._instructions = covered.coverage.instructions
+        self._sources = {edge.name: edge.source for edge in covered.graph.edges}
+        back = {loop.header: loop.back for loop in loops}
+        self._loops = {loop.header: loop for loop in loops}
+        self.lines = {loop.header: self._lines(loop, back) for loop in loops}
+        self._contexts_hold: bool | None = None
+
+    def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
+        """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
+        for fact in self._asserted.of("loop") if kind == "fact" else self._asserted.of(kind)[number : number + 1]:
+            for allowed, least in self._of(kind, fact):
+                names = {*allowed, *factors}
+                if constant >= least and all(factors.get(name, 0) <= allowed.get(name, 0) for name in names):
+                    return fact
+        return None
+
+    def _of(self, kind: str, fact: Fact) -> list[tuple[Factors, int]]:
+        """What follows from ``fact``: factors and constant."""
+        if kind == "infeasible":
+            return self._never(fact)
+        if kind == "fact":
+            return self._total(fact)
+        found = self._sum(fact)
+        most = value_of(fact.expression("max"), self._parameters)
+        if found is None:
+            return []
+        if fact.content.get("per") != "call":
+            return [(self._on_edges(found, inside=None), most)]
+        return self._for_each_call(fact, found, most)
+
+    # ---------------------------------------------------------------------------------------------------------- places
+
+    def _lines(self, loop: LoopRecord, back: Mapping[str, Sequence[str]]) -> frozenset[tuple[str, int]]:
+        # By edges that nobody takes, code of any loop could be put into any other.
+        header, own = loop.header, natural_loop(loop.header, loop.back, self._covered.taken)
+        inner: set[str] = set()
+        for other in own:  # the loops of the certificate may be many more
+            if other in back and other != header:
+                inner |= natural_loop(other, back[other], self._covered.arriving)
+        nodes = own - inner if header not in inner else own
+        lines = (self._line(one) for node in nodes for one in self._instructions[node])
+        return frozenset(line for line in lines if line is not None)
+
+    def _line(self, instruction: Instruction) -> tuple[str, int] | None:
+        return self._code.image.lines.find(instruction.address)
+
+    def _nodes_at(self, line: tuple[str, int]) -> Sequence[str]:
+        return self._by_line.get(line, ())
+
+    @cached_property
+    def _by_line(self) -> Mapping[tuple[str, int], Sequence[str]]:
+        found: dict[tuple[str, int], list[str]] = {}
+        for node, code in self._instructions.items():
+            for line in dict.fromkeys(map(self._line, code)):
+                if line is not None:
+                    found.setdefault(line, []).append(node)
+        return found
+
+    def _function(self, node: str) -> str:
+        symbol = self._code.image.function_at(self._graph.nodes[node][0])
+        return symbol.name if symbol else ""
+
+    def _surely(self, kind: str, line: tuple[str, int]) -> set[str]:
+        """Nodes each execution of which is one of a branch on the line, of which all count, or one of a point."""
+        if any(each.first_line == line[1] for each in hidden_loops(self._asserted, line[0])):
+            return set()
+        if kind == "branch":
+            return {node for node in self._nodes_at(line) if self._is_test(self._instructions[node][-1], line)}
+        return self._surely_once(line)
+
+    def _surely_once(self, line: tuple[str, int]) -> set[str]:
+        """Nodes each execution of which is one of the place: one in a function, or tests that follow no other.
+
+        What is split off a function counts if no other function has code of the place, whose rest it may be.
+        """
+        nodes = [node for node in self._nodes_at(line) if not self._may_be_skipped(node, line)]
+        functions = set(map(self._function, self._nodes_at(line)))
+        whole = {name for name in functions if len(functions) == 1 or not _SPLIT_OFF.search(name)}
+        by_function: dict[str, dict[int, list[str]]] = {name: {} for name in whole}
+        for node in nodes:
+            if self._function(node) in whole:
+                by_function[self._function(node)].setdefault(self._graph.nodes[node][0], []).append(node)
+        found: set[str] = set()
+        for everywhere in by_function.values():
+            places = everywhere
+            if len(places) > 1:
+                places = {
+                    address: own
+                    for address, own in everywhere.items()
+                    if all(self._is_test(self._instructions[node][-1], line) for node in own)
+                }
+            own = [node for group in places.values() for node in group]
+            if len(places) == 1 or not self._follow_each_other(own):
+                found |= set(own)
+        return found
+
+    def _is_test(self, last: Instruction, line: tuple[str, int]) -> bool:
+        return last.control is Control.CONDITIONAL_BRANCH and self._line(last) == line
+
+    def _may_be_skipped(self, node: str, line: tuple[str, int]) -> bool:
+        """Whether all code of the place in the node is executed on conditions."""
+        own = [one for one in self._instructions[node] if self._line(one) == line]
+        return all(one.in_it_block or one.condition != 14 for one in own)
+
+    def _follow_each_other(self, nodes: Sequence[str]) -> bool:
+        """Whether one of the nodes leads to another without passing a loop's header."""
+
+        def following(node: str) -> list[str]:
+            return [edge.target for edge in self._graph.leading[node] if edge.target not in self._loops]
+
+        first = [target for node in nodes for target in following(node)]
+        return not reached(first, following).isdisjoint(nodes)
+
+    # ------------------------------------------------------------------------------------------------------------ sums
+
+    def _sum(self, fact: Fact) -> _Weights | None:
+        """What a sum counts; None where a place is not found."""
+        nodes: dict[str, int] = {}
+        entries: dict[str, int] = {}
+        edges = self._conditions(fact)
+        if edges is None:
+            return None
+        for kind, function, name, weight in self._terms(fact):
+            if kind == "then":
+                continue
+            line = None
+            if kind == "loop":
+                extent = loop_extent(self._asserted, fact, name, function)
+                if extent is None or weight < 0:  # nothing tells how many iterations a round is at most
+                    return None
+                own = self._headers(extent)
+                if extent.has_test:
+                    entries |= {header: entries.get(header, 0) - weight for header in own}
+            else:
+                line = point_line(self._asserted, fact, name, function)
+                if line is None:
+                    return None
+                own = self._surely(kind, line) if weight > 0 else set(self._nodes_at(line))
+                if weight < 0 and not own:
+                    return None
+            for node in own:
+                times = self._copies(kind, node, line) if line is not None and weight < 0 else 1
+                nodes[node] = nodes.get(node, 0) + weight * times
+        return _Weights(nodes, entries, edges)
+
+    def _copies(self, kind: str, node: str, line: tuple[str, int]) -> int:
+        """How often an execution of a node executes a place, or its branches, at most.
+
+        Each has an instruction of each kind that is there: load, store, comparison, and branch. A branch to the next
+        instruction does not end the node, so there may be several; of ``branch`` each counts.
+        """
+        own = [one for one in self._instructions[node] if self._line(one) == line]
+        accesses = [access for one in own for access in one.accesses]
+        kinds = [
+            sum(access.count for access in accesses if access.kind is not AccessKind.STORE),
+            sum(access.count for access in accesses if access.kind is not AccessKind.LOAD),
+            sum(one.text.startswith(_COMPARISONS) for one in own),
+            sum(one.control is Control.CONDITIONAL_BRANCH for one in own),
+        ]
+        least = min((count for count in kinds if count), default=len(own))
+        return max(least, kinds[-1]) if kind == "branch" else least
+
+    def _headers(self, extent: Extent) -> set[str]:
+        """The loops with code of a source loop, of lines that are of none within it."""
+        return {header for header, lines in self.lines.items() if are_told_apart(self._asserted, extent, lines)}
+
+    def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
+        """The terms of a sum: what is counted, in which function, its name, and its weight."""
+        for key, asserted in dict(fact.content.get("sum", {})).items():
+            term = _TERM.fullmatch(str(key))
+            demand(term is not None, f"the sum at {fact.where} holds {key!r}")
+            kind, function, name = term.groups() if term else ("", None, "")
+            yield kind, function or str(fact.content.get("function")), name, value_of(str(asserted), self._parameters)
+
+    def _conditions(self, fact: Fact) -> Factors | None:
+        """Weights of edges on which conditions hold; one whose edges are not found counts as nothing, if it may."""
+        edges: Factors = {}
+        for kind, function, name, weight in self._terms(fact):
+            if kind == "then":
+                if weight < 0:
+                    return None
+                for edge in self._where_true(fact, name, function):
+                    edges[edge] = edges.get(edge, 0) + weight
+        return edges
+
+    def _where_true(self, fact: Fact, name: str, function: str) -> list[str]:
+        """The edges that are taken where the condition of the ``if`` at a point holds, each once for one test of it."""
+        place = point_statement(self._asserted, fact, name, function)
+        if place is None:
+            return []
+        file, line, text = place
+        at, code = (file, line), self._instructions
+        condition = condition_of(text, function, tuple((self._asserted.sources or {}).values()))
+        nodes = [node for node in self._nodes_at(at) if self._is_test(code[node][-1], at)]
+        if condition is None:
+            return []
+        found = edges_where_true(self._graph, self._covered.coverage, nodes, condition, self._variables)
+        # One behind another may decide again what has been decided.
+        return [] if self._follow_each_other(list(found)) else [edge for own in found.values() for edge in own]
+
+    def _on_edges(self, found: _Weights, *, inside: set[str] | None) -> Factors:
+        """The weights on the edges into nodes, on those that enter loops, and on edges."""
+        factors: Factors = {}
+        for edge, weight in found.edges.items():
+            if inside is None or self._sources[edge] in inside:
+                factors[edge] = factors.get(edge, 0) + weight
+        for node, weight in found.nodes.items():
+            if inside is None or node in inside:
+                for name in self._covered.into(node):
+                    factors[name] = factors.get(name, 0) + weight
+        for header, weight in found.entries.items():
+            if inside is None or header in inside:
+                for name in self._loops[header].entering:
+                    factors[name] = factors.get(name, 0) + weight
+        return factors
+
+    def _for_each_call(self, fact: Fact, found: _Weights, most: int) -> list[tuple[Factors, int]]:
+        """For each context of the fact's function, what follows of the nodes in it and below.
+
+        Of none that is entered elsewhere than where the function begins: what is executed before would count as well.
+        """
+        if not self._check_contexts():
+            return []
+        symbol = self._code.image.symbols.get(str(fact.content.get("function")))
+        calls: dict[str, list[str]] = {}
+        for node, (address, _) in self._graph.nodes.items():
+            if symbol is not None and address == symbol.address:
+                calls.setdefault(context_of(node), []).append(node)
+        limits = []
+        for context, firsts in calls.items():
+            inside = {node for node in self._graph.nodes if context_of(node).startswith(context)}
+            entered = {edge.target for edge in self._graph.edges if edge.source not in inside} | {self._graph.entry}
+            if not entered & inside <= set(firsts):
+                continue
+            factors = self._on_edges(found, inside=inside)
+            for first in firsts:
+                for name in self._covered.into(first):
+                    factors[name] = factors.get(name, 0) - most
+            limits.append((factors, 0))
+        return limits
+
+    def _check_contexts(self) -> bool:
+        """Whether a context is entered by a call only, to the start of a function, and left by a return."""
+        if self._contexts_hold is None:
+            self._contexts_hold = keeps_contexts(self._graph, self._instructions, self._code.image)
+        return self._contexts_hold
+
+    def _never(self, fact: Fact) -> list[tuple[Factors, int]]:
+        """An infeasible place: blocks that are all code of it."""
+        if "point" in fact.content:
+            line = point_line(self._asserted, fact, str(fact.content["point"]), str(fact.content.get("function")))
+            span = (line[0], line[1], line[1]) if line else None
+        elif "line" in fact.content:
+            lines = function_lines(self._asserted, fact)
+            span = (lines[0], int(fact.content["line"]), int(fact.content["line"])) if lines else None
+        else:
+            span = None if "offset" in fact.content else function_lines(self._asserted, fact)
+        if span is None:
+            return []
+        file, first, last = span
+        factors: Factors = {}
+        for node, code in self._instructions.items():
+            found = [self._line(one) for one in code]
+            if all(line and line[0] == file and first <= line[1] <= last for line in found):
+                factors |= dict.fromkeys(self._covered.into(node), 1)
+        return [(factors, 0)]
+
+    def _total(self, fact: Fact) -> list[tuple[Factors, int]]:
+        """The total of a loop: its header runs at most so often, and once more for each entry if it tests first."""
+        total, extent = fact.expression("total"), loop_extent(self._asserted, fact)
+        if total is None or extent is None or "within" in fact.content:
+            return []
+        own = dict.fromkeys(self._headers(extent), 1)
+        entries = dict.fromkeys(own, -1) if extent.has_test else {}
+        return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]

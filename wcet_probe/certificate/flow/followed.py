@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: 0BSD
+"""Nests of loops that are followed round by round: how often each node of one is executed for each entry of it.
+
+What holds where the nest is entered is followed from node to node. What comes to a node in the same round of all loops
+around it is joined until it is taken up; what comes in different rounds stays apart. A loop whose bound is shown
+elsewhere, or told, is followed no further than that.
+
+Each step of an execution is part of something that is taken up, and the step behind it of something that is taken up
+later. So no two steps of an execution are part of the same, in whichever order that is done, and an execution passes a
+node no more often than something was taken up there. The order decides only how much comes together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from wcet_probe.certificate.flow.walk import Covered, between_blocks, narrowed
+from wcet_probe.certificate.kernel.records import Edge, LoopRecord
+from wcet_probe.certificate.kernel.shapes import natural_loop, postorder
+from wcet_probe.certificate.values.state import State, joined
+
+_MOST_INSTRUCTIONS = 20_000
+"""So many are executed at most, in all nests of one graph."""
+
+Rounds = tuple[int, ...]
+"""The number of the round in each loop around a node, the outermost first."""
+
+
+class _Nest(NamedTuple):
+    """Most executions of each node for each entry of the nest, and of each header for each entry of its own loop."""
+
+    counts: dict[str, int]
+    rounds: dict[str, int]
+
+
+class Followed:
+    """Answers about nests of one graph; each is followed once.
+
+    Args:
+        covered: the graph.
+        loops: of it.
+    """
+
+    def __init__(self, covered: Covered, loops: Sequence[LoopRecord]) -> None:
+        self._covered, self._graph, self._coverage = covered, covered.graph, covered.coverage
+        self._entering = {loop.header: tuple(loop.entering) for loop in loops}
+        self._back = {loop.header: frozenset(loop.back) for loop in loops}
+        self._edges = {edge.name: edge for edge in covered.graph.edges}
+        self._inside: dict[str, set[str]] = {}
+        self._nests: dict[str, _Nest | None] = {}
+        self._left = _MOST_INSTRUCTIONS
+        self.bounds: dict[str, int] = {}
+        """By header, most executions of it for each entry, of the loops whose bounds are shown or told."""
+
+    def most_executions(self, header: str) -> int | None:
+        """Most executions of a loop's header for each entry of the loop; None where following a nest tells none."""
+        firsts = self._around.get(header, ())
+        found = (self._nest_of(first) for first in sorted(firsts, key=lambda one: -len(self._nodes_of(one))))
+        return min((nest.rounds.get(header, 0) for nest in found if nest is not None), default=None)
+
+    def limits(self, factors: Mapping[str, int], constant: int) -> bool:
+        """Whether ``sum of factors <= constant`` says no more than how often a node is executed for each entry."""
+        nodes = {self._edges[name].target for name, factor in factors.items() if factor > 0 and name in self._edges}
+        if constant < 0 or len(nodes) != 1 or any(f > 0 and name not in self._edges for name, f in factors.items()):
+            return False
+        (node,) = nodes
+        return any(self._is_limit(header, node, factors) for header in self._around.get(node, ()))
+
+    def _is_limit(self, header: str, node: str, factors: Mapping[str, int]) -> bool:
+        entering = self._entering[header]
+        if not all(factors.get(name, 0) < (node == header) for name in entering):
+            return False  # nothing is paid for an entry
+        nest = self._nest_of(header)
+        if nest is None:
+            return False
+        allowed = dict.fromkeys(self._covered.into(node), 1)
+        for name in entering:
+            allowed[name] = allowed.get(name, 0) - nest.counts.get(node, 0)
+        return all(factors.get(name, 0) <= allowed.get(name, 0) for name in {*factors, *allowed})
+
+    @cached_property
+    def _around(self) -> Mapping[str, Sequence[str]]:
+        """The headers of the loops around each node."""
+        found: dict[str, list[str]] = {}
+        for header in self._entering:
+            for node in self._nodes_of(header):
+                found.setdefault(node, []).append(header)
+        return found
+
+    def _nodes_of(self, header: str) -> set[str]:
+        """All nodes of a loop, over the edges that are taken."""
+        if header not in self._inside:
+            self._inside[header] = natural_loop(header, self._back[header], self._covered.taken)
+        return self._inside[header]
+
+    def _nest_of(self, header: str) -> _Nest | None:
+        if header not in self._nests:
+            self._nests[header] = self._follow(header)
+        return self._nests[header]
+
+    # ------------------------------------------------------------------------------------------------------ following
+
+    def _follow(self, first: str) -> _Nest | None:
+        """What following a nest tells; None where it takes too long."""
+        inside = self._nodes_of(first)
+        headers = sorted(inside & self._entering.keys(), key=lambda one: (-len(self._nodes_of(one)), one != first, one))
+        around = {node: tuple(one for one in headers if node in self._nodes_of(one)) for node in inside}
+        leading = {node: [e.target for e in self._graph.leading[node] if e.target in inside] for node in inside}
+        place = {node: number for number, node in enumerate(postorder(leading, first)[::-1])}
+        start = self._start(first)
+        found = _Nest({}, {})
+        if start is None:
+            return found
+        machine = self._covered.machine()
+        former: dict[str, State] = {}
+        pending: dict[tuple[str, Rounds], State] = {(first, (1,)): start}
+        waiting = [_order(place, around, first, (1,))]
+        while waiting:
+            *_, node, rounds = heappop(waiting)[1]
+            found.counts[node] = found.counts.get(node, 0) + 1
+            if node in self._entering:
+                found.rounds[node] = max(found.rounds.get(node, 0), rounds[-1])
+            self._left -= len(self._coverage.instructions[node])
+            state = pending.pop((node, rounds))
+            is_endless = node in self._entering and node not in self.bounds and former.get(node) == state
+            if self._left < 0 or is_endless:
+                return None
+            former[node] = state.copy()
+            here = narrowed(state, self._covered.invariants[node])
+            for edge, behind in self._covered.leave(machine, node, here):
+                if edge is None or edge.target not in inside or edge.name not in self._coverage.taken:
+                    continue
+                told = self._rounds_behind(edge, rounds, around)
+                if told is None:
+                    return None
+                if not told:
+                    continue
+                key, new = (edge.target, told), between_blocks(behind)
+                if key in pending:
+                    pending[key] = joined(pending[key], new)
+                else:
+                    pending[key] = new
+                    heappush(waiting, _order(place, around, *key))
+        return None if machine.found_escape > self._coverage.escapes else found
+
+    def _start(self, first: str) -> State | None:
+        """What holds where a loop is entered; None if it never is."""
+        names = self._entering[first]
+        if "enter" in names:
+            return State(dict(self._covered.invariants[first]))
+        states = [between_blocks(self._coverage.taken[name]) for name in names if name in self._coverage.taken]
+        return reduce(joined, states) if states else None
+
+    def _rounds_behind(self, edge: Edge, rounds: Rounds, around: Mapping[str, Sequence[str]]) -> Rounds | None:
+        """The rounds behind an edge; none where a loop has no such round, None where it is entered past its header."""
+        before = dict(zip(around[edge.source], rounds, strict=True))
+        found = []
+        for header in around[edge.target]:
+            number = before.get(header)
+            if edge.target == header:
+                number = 1 if number is None or edge.name not in self._back[header] else number + 1
+                if number > self.bounds.get(header, number):
+                    return ()
+            if number is None:
+                return None
+            found.append(number)
+        return tuple(found)
+
+
+def _order(
+    place: Mapping[str, int], around: Mapping[str, Sequence[str]], node: str, rounds: Rounds
+) -> tuple[tuple[int, ...], tuple[str, Rounds]]:
+    """Where a node in some rounds stands in the order of execution: a loop's rounds before what is behind the loop."""
+    key = [part for header, number in zip(around[node], rounds, strict=True) for part in (place[header], number)]
+    return (*key, place[node]), (node, rounds)

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: 0BSD
+"""Does the graph of a certificate cover the code: each block executed once, from what is said to hold where it begins.
+
+A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
+edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
+address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
+graph. A way is left out only where the invariants leave no value for it, and so is what holds behind a node that no way
+leads to. Calls and returns are no exception: a call puts an address into the link register, a return goes to the
+address that it finds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from types import MappingProxyType, ModuleType
+from typing import NamedTuple
+
+from wcet_probe.certificate.kernel.contexts import Returns, context_of
+from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, differing
+from wcet_probe.certificate.kernel.flags import Flags, lacking
+from wcet_probe.certificate.kernel.records import Edge, Graph, demand
+from wcet_probe.certificate.kernel.return_addresses import SparingMachine, returning_to_caller
+from wcet_probe.certificate.machines import arm, powerpc
+from wcet_probe.certificate.machines.machine import Machine, Outcome
+from wcet_probe.certificate.machines.saved_words import Saving
+from wcet_probe.certificate.values.numbers import TOP, Value, within
+from wcet_probe.certificate.values.state import Place, State, joined
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.target import Isa
+
+_IT = re.compile("it[te]{0,3}")
+_LONGEST_BLOCK = 100_000
+_MOST_STATES = 4
+"""Ways through the conditional instructions of a block that are followed apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """An image and its instructions by address, decoded again."""
+
+    image: Image
+    instructions: Mapping[int, Instruction]
+
+    @property
+    def isa(self) -> ModuleType:
+        """The module that knows what the instructions do."""
+        return powerpc if self.image.isa is Isa.POWERPC else arm
+
+    def at(self, address: int) -> Instruction:
+        """The instruction at ``address``.
+
+        Raises:
+            VerificationError: there is none, or one that cannot be charged.
+        """
+        found = self.instructions.get(address)
+        if found is None:
+            demand(condition=False, reason=f"there is no instruction of the image at {address:#x}")
+        assert found is not None  # noqa: S101  (told above)
+        demand(not found.problem, f"{self.image.location(address)} cannot be charged: {found.problem}")
+        return found
+
+
+def code_of(image: Image, instructions: Sequence[Instruction]) -> Code:
+    """The code of ``image``, without instructions whose conditions were read otherwise than the core would.
+
+    Code ranges may begin within an IT block, or overlap: its instructions are those that are executed behind it.
+    """
+    found = {one.address: one for one in instructions}
+    conditional = set[int]()
+    for one in found.values():
+        name, address = one.text.split(" ", 1)[0], one.address + one.size_bytes
+        for _ in range(len(name) - 1 if _IT.fullmatch(name) else 0):
+            conditional.add(address)
+            address += found[address].size_bytes if address in found else 0
+    wrong = {address for address, one in found.items() if one.in_it_block != (address in conditional)}
+    return Code(image, {address: one for address, one in found.items() if address not in wrong})
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """What one execution of a node is: its instructions, and the ways out of it."""
+
+    instructions: tuple[Instruction, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+class Said(NamedTuple):
+    """What is said to hold where nodes begin: of values, of flags, which places are equal, and what in each case."""
+
+    invariants: Mapping[str, Mapping[Place, Value]]
+    flags: Flags
+    equal: Equalities
+    cases: Cases
+
+    def states(self, node: str) -> list[State]:
+        """What holds where ``node`` begins, in each case; equal are then those places that the case says."""
+        values, flags = self.invariants[node], self.flags.get(node, {})
+        found = [beginning({**values, **case.values}, flags, case.equal) for case in self.cases.get(node, ())]
+        return found or [beginning(values, flags, self.equal.get(node, {}))]
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was found.
+
+    Attributes:
+        instructions: of each node.
+        taken: what holds where each edge is taken; an edge that is not in it is never taken.
+        gone: edges that are taken by going there, and not only by falling through.
+        assumptions: rules that were used and rest on an assumption.
+        open: ways out that nobody showed to lead where the graph says, for people.
+        escapes: whether a stack address may stand in memory.
+        saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
+        returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
+    """
+
+    instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    taken: dict[str, State] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    assumptions: set[str] = field(default_factory=set)
+    open: list[str] = field(default_factory=list)
+    escapes: bool = False
+    saving: Saving = field(default_factory=dict)
+    returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
+
+    def machine(self, code: Code) -> Machine:
+        """A machine for what is executed once more; what it assumes is assumed as well."""
+        return Machine(code.image, self.escapes, used=self.assumptions, saving=self.saving)
+
+
+def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
+    """Execute ``node`` on ``state``, which is used up; what conditional instructions do is followed apart for a while.
+
+    Raises:
+        VerificationError: there is no code.
+    """
+    ends = {graph.nodes[edge.target][0] for edge in graph.leading[node]}
+    address, _ = graph.nodes[node]
+    instructions: list[Instruction] = []
+    states = [state]
+    while True:
+        instruction = code.at(address)
+        instructions.append(instruction)
+        demand(len(instructions) <= _LONGEST_BLOCK, f"{node} does not end")
+        outcomes: list[Outcome] = [way for one in states for way in code.isa.outcomes_of(machine, instruction, one)]
+        following = address + instruction.size_bytes
+        goes_on = _falls(instruction, following) and following not in ends
+        if not goes_on or {outcome.address for outcome in outcomes} != {following}:
+            return Block(tuple(instructions), tuple(outcomes))
+        states, address = [outcome.state for outcome in outcomes], following
+        if len(states) > _MOST_STATES:
+            states = [reduce(joined, states)]
+
+
+def _falls(instruction: Instruction, following: int) -> bool:
+    """Whether it goes on with the next instruction; a direct branch to that one does, whatever its condition."""
+    is_branch = instruction.control in {Control.BRANCH, Control.CONDITIONAL_BRANCH}
+    return instruction.control is Control.NEXT or (is_branch and instruction.branch_target == following)
+
+
+def cover(
+    code: Code,
+    graph: Graph,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    arguments: Mapping[Place, Value],
+    flags: Flags = MappingProxyType({}),
+    equal: Equalities = MappingProxyType({}),
+    cases: Cases = MappingProxyType({}),
+    *,
+    is_separate: bool = True,
+    saving: Saving = MappingProxyType({}),
+) -> Coverage:
+    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said besides where nodes begin.
+
+    It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
+
+    Raises:
+        VerificationError: one of them does not.
+    """
+    symbol = code.image.symbols.get(graph.entry_function)
+    demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
+    demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
+    machine = Machine(code.image, is_separate=is_separate, saving=saving)
+    said = Said(invariants, flags, equal, cases)
+    found = _covered(code, machine, graph, said)
+    if machine.found_escape:
+        machine = Machine(code.image, escapes=True, saving=saving)
+        found = _covered(code, machine, graph, said)
+    for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
+        demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
+    found.assumptions |= machine.used
+    found.escapes, found.saving = machine.escapes, saving
+    state = code.isa.entry_state()
+    state.values |= arguments
+    asserted = outside(state, invariants[graph.entry])
+    demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
+    demand(not flags.get(graph.entry), "what flags tell at the entry is not known of the caller")
+    demand(graph.entry not in cases, "no case is known of the caller at the entry")
+    demand(not equal.get(graph.entry), "what places are equal at the entry is not known of the caller")
+    return found
+
+
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage:
+    found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
+    while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
+        node = waiting.pop()
+        blocks = [run_block(code, machine, graph, node, state) for state in said.states(node)]
+        # A case that nothing is known to contradict may be none all the same, and not be followed to the end.
+        found.instructions[node] = max((block.instructions for block in blocks), key=len)
+        constant = machine.constant_store
+        demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
+        for outcome in (one for block in blocks for one in block.outcomes):
+            _follow(code, graph, said, node, outcome, found)
+        targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
+        waiting += [target for target in dict.fromkeys(targets) if target not in reached]
+        reached.update(targets)
+    # Nodes that nobody reaches are charged, and nothing needs to hold behind them.
+    found.instructions = decoded(code, graph, found.instructions).instructions
+    if found.returning:
+        _assume_returns(code, graph, said.invariants, found)
+    return found
+
+
+def _assume_returns(
+    code: Code, graph: Graph, invariants: Mapping[str, Mapping[Place, Value]], found: Coverage
+) -> None:  # fmt: skip
+    """Of returns whose addresses are not followed, those that the assumption tells; the others are open."""
+    pointer = code.isa.SP
+
+    def ways(node: str, pointers: Mapping[Place, Value]) -> Iterator[tuple[Outcome, list[Edge]]]:
+        machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
+        told: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
+        for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
+            likely = edges_taken(graph, node, one)
+            # It knows less than the machine that the edges are of: where that saw a jump it may see a return.
+            jumped = [e for e in graph.leading[node] if one.is_assumed and e.name in found.gone and e not in likely]
+            yield one, [edge for edge in (*likely, *jumped) if edge.name in found.taken]
+
+    returns = Returns(graph, found.instructions, invariants, code.image, pointer)
+    to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)
+    for node, outcomes in found.returning.items():
+        kinds = {outcome.way for outcome, _ in outcomes}
+        pointers = [outcome.state.read(pointer) for outcome, _ in outcomes]
+        if kinds == {"return"} and node in to_caller and returns.go_to_caller(node, pointers):
+            found.assumptions.add("return-address")
+        else:
+            found.open += [text for _, text in outcomes]
+
+
+def decoded(code: Code, graph: Graph, known: Mapping[str, tuple[Instruction, ...]] = MappingProxyType({})) -> Coverage:
+    """The instructions of each node, of those that are ``known`` as they are; no way is followed.
+
+    Raises:
+        VerificationError: there is no code.
+    """
+    machine = Machine(code.image, escapes=True)
+    unknown = {node: run_block(code, machine, graph, node, State({})) for node in graph.nodes if node not in known}
+    return Coverage({node: known[node] if node in known else unknown[node].instructions for node in graph.nodes})
+
+
+def _follow(
+    code: Code,
+    graph: Graph,
+    said: Said,
+    node: str,
+    outcome: Outcome,
+    found: Coverage,
+) -> None:
+    def reason_against(edge: Edge) -> Place | None:
+        state, target = outcome.state, edge.target
+        reasons = (
+            outside(state, said.invariants[target]),
+            lacking(state, said.flags.get(target, {})),
+            differing(state, said.equal.get(target, {})),
+        )
+        is_case = target not in said.cases or any(case.holds(state) for case in said.cases[target])
+        return next((one for one in reasons if one is not None), None if is_case else "cases")
+
+    place = code.image.location(found.instructions[node][-1].address)
+    if outcome.is_assumed:
+        found.returning.setdefault(node, []).append((outcome, f"where the {outcome.way} at {place} goes"))
+        for edge in edges_taken(graph, node, outcome):
+            asserted = reason_against(edge)
+            demand(asserted is None, f"what is said of {asserted} at {edge.target} does not follow from {node}")
+            _take(found, edge, outcome)
+        return
+    if outcome.address is None:
+        if node not in graph.exits and None in graph.excluded.get(node, ()):
+            found.open.append(f"that the function is not left at {place}")
+            return
+        demand(node in graph.exits, f"the graph lacks the way out of the function at {place}")
+        return
+    edges = edges_of(graph, node, outcome)
+    if not edges and outcome.address in graph.excluded.get(node, ()):
+        found.open.append(f"that control does not go from {place} to {outcome.address:#x}")
+        return
+    demand(edges, f"the graph lacks the edge from {place} to {outcome.address:#x}")
+    reasons = [reason_against(edge) for edge in edges]
+    demand(
+        None in reasons, f"what is said of {reasons[0]} at {edges[0].target} does not follow from the edge from {node}"
+    )
+    for edge, reason in zip(edges, reasons, strict=True):
+        if reason is None:
+            _take(found, edge, outcome)
+
+
+def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
+    """The edges that lead to where ``outcome`` goes; of several, those whose names tell the same way."""
+    edges = [edge for edge in graph.leading[node] if graph.nodes[edge.target][0] == outcome.address]
+    same = [edge for edge in edges if f":{outcome.way}" in edge.name]
+    others = [edge for edge in edges if outcome.way != "fall" and ":fall" not in edge.name]
+    return same or others or edges
+
+
+def edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
+    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in."""
+    if outcome.is_assumed:
+        is_return = outcome.way == "return"
+        return [e for e in graph.leading[node] if not is_return or context_of(e.target) != context_of(node)]
+    return () if outcome.address is None else edges_of(graph, node, outcome)
+
+
+def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:
+    earlier = found.taken.get(edge.name)
+    found.taken[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
+    # A jump to where nobody knows may seem to take any edge; a return falls through by none, however that is called.
+    is_perhaps = outcome.is_assumed and outcome.way != "return" and ":fall" in edge.name
+    if outcome.way != "fall" and not is_perhaps:
+        found.gone.add(edge.name)
+
+
+def outside(state: State, said: Mapping[Place, Value]) -> Place | None:
+    """A place that holds something else in ``state`` than is ``said``; where nothing is said, a register a number."""
+    for place, value in said.items():
+        if not within(state.read(place), value):
+            return place
+    for place, value in state.values.items():
+        if isinstance(place, str) and place not in said and value.may_be_stack and not within(value, TOP):
+            return place
+    return None

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: 0BSD
+"""Which places hold one value where nodes begin, whatever it is, and cases of which one holds there.
+
+What two places hold is one value if it has one name in the execution of each node that leads there, or if both are one
+number, or one distance from one base. A node with cases is executed once in each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from wcet_probe.certificate.kernel.records import Records, demand, place_of, value_of_text
+from wcet_probe.certificate.values.numbers import Value, within
+from wcet_probe.certificate.values.state import Comparison, Place, State
+
+Equalities = Mapping[str, Mapping[Place, Place]]
+"""By node: a place, and the one whose value it holds, too."""
+
+
+def equalities_of(records: Records) -> Equalities:
+    """What places are said to hold one value where nodes begin.
+
+    Raises:
+        VerificationError: it is said of no node, of one place twice, or of a place in two roles.
+    """
+    nodes = {name for name, _, _ in records["node"]}
+    found: dict[str, dict[Place, Place]] = {}
+    for node, text, other in records["equal"]:
+        own = found.setdefault(node, {})
+        demand(node in nodes and place_of(text) not in own, f"an equality of {text} at {node} is of no node, or twice")
+        own[place_of(text)] = place_of(other)
+    for node, own in found.items():
+        demand(not own.keys() & set(own.values()), f"a place at {node} is equal to one that is equal to another")
+    return found
+
+
+class Case(NamedTuple):
+    """What holds where a node begins, if nothing of another case does: values of places, and places that are equal."""
+
+    values: dict[Place, Value]
+    equal: dict[Place, Place]
+
+    def holds(self, state: State) -> bool:
+        """Whether that is known in ``state``."""
+        is_within = all(within(state.read(place), value) for place, value in self.values.items())
+        return is_within and differing(state, self.equal) is None
+
+
+Cases = Mapping[str, Sequence[Case]]
+"""By node; one of them holds."""
+
+
+def cases_of(records: Records) -> Cases:
+    """The cases of nodes.
+
+    Raises:
+        VerificationError: they are of no node, or say something twice or of a place in two roles.
+    """
+    found: dict[str, dict[str, Case]] = {name: {} for name, _, _ in records["node"]}
+    for node, number, *fields in (*records["case"], *records["case-equal"]):
+        demand(node in found, f"a case of {fields[0]} is about no node")
+        case, place = found[node].setdefault(number, Case({}, {})), place_of(fields[0])
+        is_equality = len(fields) == 2
+        demand(
+            place not in (case.equal if is_equality else case.values), f"a case of {fields[0]} at {node} is told twice"
+        )
+        if is_equality:
+            case.equal[place] = place_of(fields[1])
+        else:
+            case.values[place] = value_of_text(node, fields[0], fields[1:])
+    for node, own in found.items():
+        for case in own.values():
+            demand(not case.equal.keys() & set(case.equal.values()), f"a place at {node} is equal to one that is equal")
+    return {node: tuple(own.values()) for node, own in found.items() if own}
+
+
+def beginning(values: Mapping[Place, Value], flags: Mapping[str, Comparison], equal: Mapping[Place, Place]) -> State:
+    """What holds where a node begins: of places that are equal both have one name, and what is known of one of them."""
+    state = State(dict(values), dict(equal), dict(flags))
+    for place, other in equal.items():
+        own, known = state.read(place), state.read(other)
+        both = own if within(own, known) else known
+        state.values[other] = both
+    for place, other in equal.items():
+        state.values[place] = state.values[other]
+    return state
+
+
+def differing(state: State, said: Mapping[Place, Place]) -> Place | None:
+    """A place that is not known in ``state`` to hold what it is ``said`` to hold."""
+    return next((place for place, other in said.items() if not are_equal(state, place, other)), None)
+
+
+def are_equal(state: State, one: Place, other: Place) -> bool:
+    """Whether two places are known to hold one value."""
+    value = state.read(one)
+    is_known = value.is_constant and value.base != "any" and value == state.read(other)
+    return is_known or state.name(one) == state.name(other)

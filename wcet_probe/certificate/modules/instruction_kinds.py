@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: 0BSD
+"""What sums, multiples and instructions on a condition make of words that are known by what they are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from operator import and_, or_, xor
+
+from wcet_probe.certificate.machines import arm
+from wcet_probe.certificate.machines.operands import ALWAYS
+from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
+from wcet_probe.certificate.values.congruences import Congruence
+from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
+from wcet_probe.certificate.values.numbers import WORD
+from wcet_probe.certificate.values.residues import of_class, residue
+from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.target import Isa
+
+BITWISE: Mapping[str, Callable[[int, int], int]] = {
+    "and": and_,
+    "or": or_,
+    "ori": or_,
+    "orr": or_,
+    "eor": xor,
+    "xor": xor,
+    "bic": lambda a, b: a & ~b,
+    "andc": lambda a, b: a & ~b,
+}
+"""Instructions that compute bit by bit."""
+_SUMS = {"add", "addi", "sub", "rsb", "subf", "subfic", "neg"}
+_UPPER = ("addis", "oris", "xoris", "movt")
+"""Instructions whose constant is the upper half of a word."""
+_NO_NUMBER: Word = (Part(NUMBER, False, residue(0)),)
+
+
+def unconditional(instruction: Instruction, isa: Isa) -> Instruction:
+    """What an instruction of ARM or Thumb is where it is executed."""
+    if isa is Isa.POWERPC or (instruction.condition == ALWAYS and not instruction.in_it_block):
+        return instruction
+    name, sets_flags, _ = arm.mnemonic(instruction)
+    _, blank, operands = instruction.text.partition(" ")
+    text = f"{name}{'s' * sets_flags}{blank}{operands}"
+    return replace(instruction, text=text, condition=ALWAYS, in_it_block=False)
+
+
+Operand = tuple[Word, int | None]
+"""What an operand is made of, and what it is if that is known, as a signed number."""
+
+
+def summed(name: str, each: list[Operand]) -> Word | None:
+    """A sum or difference; None of another computation."""
+    match name, each:
+        case ("add", [(a, int(known)), (b, None)]) | (("add" | "addi"), [(b, _), (a, known)]):
+            return added(b, a, constant=known)
+        case ("sub", [(a, _), (b, known)]) | (("rsb" | "subf" | "subfic"), [(b, known), (a, _)]):
+            return added(a, b, sign=-1, constant=known)
+        case ("neg", [(a, known)]):
+            return added(_NO_NUMBER, a, sign=-1, constant=known)
+    return ANYTHING if name in _SUMS else None
+
+
+def multiplied(name: str, each: list[Operand]) -> Word | None:
+    """A multiple, or what is shifted to the left; None of another computation."""
+    match name, each:
+        case (("lsl" | "slwi"), [(a, _), (_, int(known))]) if 0 <= known < 32:
+            return scaled(a, 1 << known)
+        case (("mul" | "mullw"), [(a, _), (_, int(known))]):
+            return scaled(a, known)
+        case (("lsl" | "slw" | "mul" | "mullw"), [(a, _), (b, _)]):
+            return computed([a, b], multiples(a))
+        case ("rlwinm", [(a, _), _, (_, int(first)), (_, int(last))]) if 0 <= first <= last < 32:
+            return computed([a], of_class(Congruence(1 << 31 - last, 0)))
+    return None
+
+
+def otherwise(words: list[Word]) -> Word:
+    """What an instruction that is not known computes from ``words``: of numbers a number, but perhaps a sum."""
+    return computed(words) if words and all(part.is_number for one in words for part in one) else ANYTHING
+
+
+def constants_of(instruction: Instruction) -> Iterator[int]:
+    """The constants that an instruction names, which may be addresses: `addis` adds the upper half of one."""
+    name, _, operands = instruction.text.partition(" ")
+    for one in operands.split(", "):
+        if re.fullmatch(DIGITS, one.removeprefix("#")):
+            yield (int(one.removeprefix("#"), 0) << 16 * name.startswith(_UPPER)) % WORD
+
+
+def signed(value: int) -> int:
+    """A word as a signed number."""
+    return (value + WORD // 2) % WORD - WORD // 2

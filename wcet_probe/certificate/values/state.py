@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: 0BSD
+"""What the checker knows where an instruction begins, and what a comparison or a join of ways makes of it.
+
+Places are registers by name and words of memory (``int``): of the stack by their offset from the stack pointer at the
+entry of the analysed function, of static memory by their address and 2**32; a word that a register was saved in has a
+second place, `SAVED` and its offset, where *saved-registers* is assumed. A register of which nothing is written is
+any number that is not derived from the stack pointer; a word of which nothing is written may be anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from wcet_probe.certificate.values.kinds import Word, word
+from wcet_probe.certificate.values.numbers import (
+    ANY,
+    TOP,
+    WORD,
+    Value,
+    add,
+    constant,
+    join,
+    mirrored,
+    number,
+    opposite,
+    refined,
+    shift_right,
+    subtract,
+    unsigned,
+    within,
+)
+
+Place = str | int
+STATIC = WORD
+"""The place of a word of static memory is its address and this."""
+SAVED = -(1 << 40)
+"""The place of a word of the stack as a register was saved there is its offset and this."""
+
+
+class Comparison(NamedTuple):
+    """What flags tell: two operands, by the names of their values, that were subtracted; or a result and zero.
+
+    ``is_signed`` is None where the instruction that reads the flags decides. ``is_result`` says that only equality with
+    zero and the sign are known. ``difference`` is the name of what the subtraction left, if it left something.
+    ``holding`` are the relations, with whether they are signed, that were found to hold on the way.
+    """
+
+    left: object
+    left_value: Value
+    right: object
+    right_value: Value
+    is_signed: bool | None = None
+    is_result: bool = False
+    difference: object = None
+    holding: frozenset[tuple[str, bool]] = frozenset()
+
+
+class Computed(NamedTuple):
+    """The name of what is computed from one named value and a constant."""
+
+    compute: Callable[[Value, Value], Value]
+    operand: object
+    constant: Value
+    depth: int
+
+    def value(self, operand: Value) -> Value:
+        """What it is where the operand is ``operand``."""
+        return self.compute(operand, self.constant)
+
+
+class Sum(NamedTuple):
+    """The name of the sum of two named values."""
+
+    left: object
+    right: object
+    depth: int
+
+
+_DEEPEST = 6
+"""So often are names made of names: they are compared as a whole."""
+
+
+def computed(compute: Callable[[Value, Value], Value], operand: object, constant: Value) -> Computed | None:
+    """The name of what is computed from what is called ``operand``; None where that was computed too often already."""
+    depth = _depth(operand) + 1
+    return Computed(compute, operand, constant, depth) if depth <= _DEEPEST else None
+
+
+def sum_of(left: object, right: object) -> Sum | None:
+    """The name of a sum, as `computed`."""
+    depth = max(_depth(left), _depth(right)) + 1
+    return Sum(left, right, depth) if depth <= _DEEPEST else None
+
+
+def _depth(name: object) -> int:
+    return name.depth if isinstance(name, Computed | Sum) else 0
+
+
+@dataclass(slots=True)
+class State:
+    """What is known at one point of a block.
+
+    Attributes:
+        values: of places; see the module for those that are missing.
+        names: places with one name hold one value; a place without a name in it has its own. A word of the stack of
+            which nothing is known has one, too, once it was written.
+        flags: what the flags tell, by their name (``nzcv`` on ARM, ``cr0`` to ``cr7`` on PowerPC).
+        kinds: by name, what values are made of, where somebody follows that, see `module_machine`.
+    """
+
+    values: dict[Place, Value]
+    names: dict[Place, object] = field(default_factory=dict)
+    flags: dict[str, Comparison] = field(default_factory=dict)
+    kinds: dict[object, Word] = field(default_factory=dict)
+
+    def copy(self) -> State:
+        """The same state, to be changed."""
+        return State(dict(self.values), dict(self.names), dict(self.flags), dict(self.kinds))
+
+    def read(self, place: Place) -> Value:
+        """What ``place`` holds."""
+        return self.values.get(place, TOP if isinstance(place, str) else ANY)
+
+    def name(self, place: Place) -> object:
+        """The name of the value in ``place``."""
+        return self.names.get(place, place)
+
+    def write(self, place: Place, value: Value, name: object) -> None:
+        """``place`` holds ``value``, whose name is ``name``."""
+        self.values[place] = value
+        self.names[place] = name
+
+    def drop(self, place: Place) -> None:
+        """Nothing is known of a word of the stack any more; what was loaded from it keeps the name of its old value."""
+        self.values.pop(place, None)
+        self.names[place] = object()
+
+
+def saved_words(state: State) -> list[int]:
+    """The places of words in which registers are saved."""
+    return [place for place in state.values if isinstance(place, int) and is_saved(place)]
+
+
+def is_saved(place: Place) -> bool:
+    """Whether it is that of a word as a register was saved there."""
+    return isinstance(place, int) and place < SAVED // 2
+
+
+def known_words(state: State) -> set[int]:
+    """The words of memory that are known, or by whose first value something is named, or made of what is told."""
+    flags = state.flags.values()
+    named = [*state.names.values(), *(name for one in flags for name in (one.left, one.right, one.difference))]
+    names = {root for name in named for root in _roots(name)}
+    return {place for place in {*state.values, *state.names, *state.kinds, *names} if isinstance(place, int)}
+
+
+def _roots(name: object) -> Iterator[object]:
+    """The names of what a value with ``name`` is computed from in the end."""
+    match name:
+        case Computed():
+            yield from _roots(name.operand)
+        case Sum():
+            yield from _roots(name.left)
+            yield from _roots(name.right)
+        case _:
+            yield name
+
+
+def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: bool = True) -> State | None:
+    """``state`` where the operands that the flags compare stand in ``relation``, or not; None where that cannot be."""
+    asserted = state.flags.get(flags)
+    if asserted is None:
+        return state
+    if asserted.is_signed is not None:
+        is_signed = asserted.is_signed
+    relation = relation if holds else opposite(relation)
+    if asserted.is_result and relation not in {"==", "!="}:
+        # The sign of a result is known, and no more: ``<`` stands for negative.
+        if relation not in {"<", ">="}:
+            return state
+        is_signed = True
+    if (opposite(relation), is_signed) in asserted.holding:
+        return None
+    if asserted.left is not None and asserted.left == asserted.right and relation in {"!=", "<", ">"}:
+        return None
+    left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
+    right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
+    if left is None or right is None:
+        return None
+    result = state.copy()
+    if not (_tighten(result, asserted.left, left) and _tighten(result, asserted.right, right)):
+        return None
+    if asserted.difference is not None:
+        left_over: Value | None = subtract(left, right)
+        if relation in {"==", "!="} and left_over is not None:
+            left_over = refined(left_over, relation, constant(0), is_signed=False)
+        if left_over is None or not _tighten(result, asserted.difference, left_over):
+            return None
+    holding = asserted.holding | {(relation, is_signed)}
+    result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
+    return result
+
+
+def _tighten(state: State, name: object, value: Value) -> bool:
+    """Each place with the value called ``name`` holds ``value``, which is part of what it held there.
+
+    Returns:
+        Whether that can be, by what ``name`` is computed from.
+    """
+    for place in state.values:
+        own = state.name(place)
+        known = narrowed(own, name, value)
+        if known is not None and (own == name or within(known, state.values[place])):
+            state.values[place] = known
+    if isinstance(name, str) and name not in state.names:
+        state.values[name] = value
+    for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
+        rest = next((known for place, known in state.values.items() if state.name(place) == other), TOP)
+        for place in [p for p in state.values if state.name(p) == own]:
+            known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
+            state.values[place] = known or state.values[place]
+    origin = _undone(name, value) if isinstance(name, Computed) else None
+    return origin is None or not isinstance(name, Computed) or _tighten_origin(state, name.operand, origin)
+
+
+def _tighten_origin(state: State, name: object, value: Value) -> bool:
+    """The value called ``name`` is in ``value``, too; whether that can be."""
+    held = [own for place, own in state.values.items() if state.name(place) == name]
+    if not held and isinstance(name, str) and name not in state.names:
+        held = [TOP]
+    known: Value | None = held[0] if held else value
+    for is_signed in (False, True) if held else ():
+        known = known and refined(known, "==", value, is_signed=is_signed)
+    return known is not None and _tighten(state, name, known)
+
+
+def _undone(name: Computed, value: Value) -> Value | None:
+    """What was computed upon, if ``value`` came of it; None where that is not told.
+
+    *Soundness:* adding and subtracting a constant lose nothing modulo 2**32; a shift to the right by k bits loses what
+    was below 2**k.
+    """
+    if not (value.is_plain and name.constant.is_number and name.constant.is_constant):
+        return None
+    bits = name.constant.low
+    if name.compute is add:
+        return subtract(value, name.constant)
+    if name.compute is subtract:
+        return add(value, name.constant)
+    if name.compute is shift_right and 0 < bits < 32:
+        word, most = unsigned(value), (1 << 32 - bits) - 1
+        below = (min(word.high, most) + 1 << bits) - 1
+        return number(min(word.low, most) << bits, below)._replace(base=value.base)
+    return None
+
+
+def narrowed(own: object, name: object, value: Value) -> Value | None:
+    """What is called ``own`` where what is called ``name`` is ``value``; None where that tells nothing."""
+    if own == name:
+        return value
+    if not isinstance(own, Computed):
+        return None
+    operand = narrowed(own.operand, name, value)
+    return None if operand is None else own.value(operand)
+
+
+def joined(a: State, b: State) -> State:
+    """What is known on both ways."""
+    values = {
+        place: join(a.read(place), b.read(place))
+        for place in dict.fromkeys((*a.values, *b.values))
+        if isinstance(place, str) or (place in a.values and place in b.values)
+    }
+    places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
+    names = {place: a.name(place) if a.name(place) == b.name(place) else object() for place in places}
+    found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
+    flags = {key: asserted for key, asserted in found.items() if asserted is not None}
+    kinds = {name: word((*own, *b.kinds[name])) for name, own in a.kinds.items() if name in b.kinds}
+    for place in places if a.kinds and b.kinds else ():
+        one, other = a.kinds.get(a.name(place)), b.kinds.get(b.name(place))
+        if one is not None and other is not None:
+            kinds[names[place]] = word((*one, *other))
+    return State(values, names, flags, kinds)
+
+
+def _both(a: Comparison, b: Comparison) -> Comparison | None:
+    """What two comparisons of the same operands tell together; None of others."""
+    common = a._replace(
+        left_value=join(a.left_value, b.left_value),
+        right_value=join(a.right_value, b.right_value),
+        holding=a.holding & b.holding,
+    )
+    is_same = common == b._replace(left_value=common.left_value, right_value=common.right_value, holding=common.holding)
+    return common if is_same and (a == b or (a.left is not None or a.right is not None)) else None
