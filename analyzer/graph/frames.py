@@ -292,10 +292,16 @@ class _Walk:
                 return Held("stack", signed(32, (offset + number) & 0xFFFF_FFFF))
             case "INT_SUB", [Held("stack", offset), Held("number", number)]:
                 return Held("stack", signed(32, (offset - number) & 0xFFFF_FFFF))
-            case "INT_AND", [Held("link" | "word") as one, Held("number", mask)] if mask in _WITHOUT_LOW_BITS:
-                return one
-            case "INT_AND", [Held("stack", offset), Held("number", mask)] if mask == self._stack_mask:
-                return Held("stack", offset & -_WORD_BYTES)
+            case "INT_AND", [Held() as one, Held("number", mask)]:
+                return self._masked(one, mask)
+        return None
+
+    def _masked(self, one: Held, mask: int) -> Held | None:
+        """What ``one`` is without the bits that are not in ``mask``."""
+        if one.kind in {"link", "word"} and mask in _WITHOUT_LOW_BITS:
+            return one
+        if one.kind == "stack" and mask == self._stack_mask:
+            return Held("stack", one.offset & -_WORD_BYTES)
         return None
 
 

@@ -266,7 +266,10 @@ class State:
     def part(self, location: Location) -> Term | None:
         """A part of a location that is known as a whole; None where there is none around ``location``."""
         for held in self.overlapping(location):
-            if held.offset <= location.offset and location.offset + location.size_bytes <= held.offset + held.size_bytes:
+            if (
+                held.offset <= location.offset
+                and location.offset + location.size_bytes <= held.offset + held.size_bytes
+            ):
                 return self._part(self._locations[held], held, location)
         return None
 
