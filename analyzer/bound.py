@@ -18,6 +18,7 @@ from wcet_probe.analyzer.call_summaries import (
     CallCost,
     CallSummaries,
     CallSummary,
+    LostStackPointerError,
     every_access_misses,
     every_fetch_misses,
     has_summaries,
@@ -59,7 +60,6 @@ from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol
@@ -73,7 +73,7 @@ def prove(
 ) -> Bound:
     """Prove an upper bound of the WCET of ``request.entry``; ``progress`` is told in words what is being done.
 
-    That registers stay where they are saved is assumed only where there is no bound without it but of a type.
+    That registers stay where they are saved is assumed only where no bound is found without it but of a type.
 
     Raises:
         AnalysisError: no bound can be proved; the message names what stands in the way.
@@ -85,7 +85,7 @@ def prove(
         return prove_prepared(prepare(request, progress, remembered), progress)
     by_type = None
     try:
-        by_type = prove(replace(request, keeps_saved=False), progress, remembered)
+        by_type = prove(replace(request, keeps_saved=False, is_trial=True), progress, remembered)
         if not by_type.by_type:
             return by_type
     except AnalysisError:
@@ -346,7 +346,7 @@ def _summary(work: ProofWork, key: CallKey, progress: Callable[[str], None]) -> 
     *Soundness:* what facts say of arguments they say of the analysed entry only.
     """
     if not key.is_aligned:
-        raise AnalysisError(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
+        raise LostStackPointerError
     request = replace(work.request, facts=replace(work.request.facts, arguments=()))
     given = work.request.given.get(key.target)
     if given is not None:

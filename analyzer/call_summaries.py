@@ -32,6 +32,7 @@ from wcet_probe.analyzer.recursive_calls import TreeCost
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, plain_call
 from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
@@ -96,6 +97,13 @@ class WiderKeyError(Exception):
     def __init__(self, key: CallKey) -> None:
         super().__init__("a recursive call needs a wider key.")
         self.key = key
+
+
+class LostStackPointerError(AnalysisError):
+    """A function is called with a stack pointer that may be no multiple of what the convention asks for."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a call of it with a stack pointer that may be no multiple of {STACK_ALIGNMENT_BYTES}.")
 
 
 @dataclass(slots=True)

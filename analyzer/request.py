@@ -61,6 +61,8 @@ class BoundRequest:
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.
         keeps_saved: whether it may be assumed that no other store changes what functions save of registers.
         stack_pointer: its value at entry, where that is assumed: it tells the cache sets of the stack.
+        is_trial: whether a proof follows that may assume more: then this one ends where the stack pointer of a call is
+            lost, and no more calls are expanded for that.
     """
 
     image: Image
@@ -76,3 +78,4 @@ class BoundRequest:
     initial: InitialData | None = None
     keeps_saved: bool = False
     stack_pointer: int | None = None
+    is_trial: bool = False

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from wcet_probe.analyzer.call_summaries import CallSummaries, has_summaries, resolved_callees
+from wcet_probe.analyzer.call_summaries import (
+    CallSummaries,
+    LostStackPointerError,
+    has_summaries,
+    resolved_callees,
+)
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.memory import used_words, word_ranges
 from wcet_probe.analyzer.facts.source_index import SourceIndex
@@ -105,6 +110,8 @@ def resolved_values(work: ProofWork, entry: Symbol, called: CallKey | None, para
         except UnsummarisedError as error:
             # A callee with an open loop, which was too large to be expanded for that, may be refused as well.
             refused, unbounded = calls.refused.keys() - (known.whole or ()), calls.unbounded - known.unbounded
+            if work.request.is_trial and isinstance(error.__cause__, LostStackPointerError):
+                raise error.__cause__ from None
             if known.whole is None or error.target not in refused | unbounded:
                 raise
 

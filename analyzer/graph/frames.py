@@ -29,6 +29,8 @@ from wcet_probe.model.target import Isa
 _AWAY = frozenset({"CALL", "CALLIND", "BRANCHIND", "RETURN"})
 _ENDS = frozenset({"BRANCH", "TRAP", *_AWAY})
 _WITHOUT_LOW_BITS = frozenset({0xFFFF_FFFE, 0xFFFF_FFFC})
+_STACK_MASK: Mapping[Isa, int] = {Isa.THUMB: 0xFFFF_FFFC}
+"""Of the bits that a stack pointer may have: bits 0 and 1 are 0 in Thumb at any time (ARM DDI 0403E, B1.4.1)."""
 _FOLLOWED = frozenset({"COPY", "LOAD", "INT_ADD", "INT_SUB", "INT_AND"})
 _MOST_RETURNS = 8
 _WORD_BYTES = 4
@@ -147,6 +149,7 @@ class _Walk:
         self._lifter, self._indirect, self._returning, self._found = lifter, indirect, returning, found
         self._stack_pointer = self._register(lifter.isa.stack_pointer)
         self._link = self._register("lr")
+        self._stack_mask = _STACK_MASK.get(lifter.isa)
         self._kept = {self._register(name) for name in _KEPT[lifter.isa]}
         self._states: dict[int, _State] = {}
         self._todo: list[int] = []
@@ -289,8 +292,16 @@ class _Walk:
                 return Held("stack", signed(32, (offset + number) & 0xFFFF_FFFF))
             case "INT_SUB", [Held("stack", offset), Held("number", number)]:
                 return Held("stack", signed(32, (offset - number) & 0xFFFF_FFFF))
-            case "INT_AND", [Held("link" | "word") as one, Held("number", mask)] if mask in _WITHOUT_LOW_BITS:
-                return one
+            case "INT_AND", [Held() as one, Held("number", mask)]:
+                return self._masked(one, mask)
+        return None
+
+    def _masked(self, one: Held, mask: int) -> Held | None:
+        """What ``one`` is without the bits that are not in ``mask``."""
+        if one.kind in {"link", "word"} and mask in _WITHOUT_LOW_BITS:
+            return one
+        if one.kind == "stack" and mask == self._stack_mask:
+            return Held("stack", one.offset & -_WORD_BYTES)
         return None
 
 

@@ -292,6 +292,7 @@ class InstructionRun:
                     return self._terms.constant(content, bits)
             held = state.read(place)
             held = still_saved(state, place) if held is None and self._memory.saving else held
+            held = state.part(place) if held is None else held
             if held is not None:
                 return held
         asserted = (

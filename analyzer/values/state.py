@@ -263,6 +263,16 @@ class State:
             return self.terms.symbol(("in", location), 8 * location.size_bytes)
         return None
 
+    def part(self, location: Location) -> Term | None:
+        """A part of a location that is known as a whole; None where there is none around ``location``."""
+        for held in self.overlapping(location):
+            if (
+                held.offset <= location.offset
+                and location.offset + location.size_bytes <= held.offset + held.size_bytes
+            ):
+                return self._part(self._locations[held], held, location)
+        return None
+
     def _part(self, content: Term, held: Location, wanted: Location) -> Term | None:
         before = wanted.offset - held.offset
         behind = held.size_bytes - wanted.size_bytes - before

@@ -1,6 +1,7 @@
 """Calls that are not expanded: bounds stay above every run, and what a callee may change is not taken for known."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,7 +11,7 @@ from tests.random_programs import arguments, source
 from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer import resolved_values
 from wcet_probe.analyzer.bound import prove
-from wcet_probe.analyzer.call_summaries import CallSummaries, merged_loops
+from wcet_probe.analyzer.call_summaries import CallSummaries, LostStackPointerError, merged_loops
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
@@ -144,6 +145,41 @@ def test_what_keeps_calls_from_being_summarised_is_named_where_all_expanded_are_
     told = parse_facts(Path("facts.toml"), f'{fact}sha256 = "{code_sha256(guest.image, "f0")}"\n')
     request = (guest.image, guest.target, guest.instructions, guest.costs, "f7", told, {}, {})
     assert prove(BoundRequest(*request, summaries=True)).summarised
+
+
+LOST = {
+    "f": "push {r7, lr}\n sub sp, #8\n add r7, sp, #0\n bl g\n mov sp, r7\n bl h\n mov sp, r7\n bl k\n"
+    "adds r7, #8\n mov sp, r7\n pop {r7, pc}",
+    "g": "push {r7, lr}\n sub sp, #16\n add r7, sp, #0\n movs r3, #1\n adds r2, r7, r0\n strb r3, [r2]\n"
+    "adds r7, #16\n mov sp, r7\n pop {r7, pc}",
+    "h": "adds r0, #1\n bx lr",
+    "k": "adds r0, #2\n bx lr",
+}
+
+
+@pytest.mark.usefixtures("summarised")
+def test_a_trial_ends_where_the_stack_pointer_of_a_call_is_lost(monkeypatch):
+    """No further call is expanded for that, as a proof follows that keeps it: where saved registers stay."""
+    guest = guest_of(assembler(LOST, load_target("cortex-m4")), load_target("cortex-m4"))
+    request = (guest.image, guest.target, guest.instructions, guest.costs, "f", Facts(), {}, {})
+    asked = BoundRequest(*request, summaries=True)
+    analyses, analyse = [], resolved_values.analyze_with_counters
+
+    def counted(*rest):
+        analyses.append(rest[2].entry.name)
+        return analyse(*rest)
+
+    monkeypatch.setattr(resolved_values, "analyze_with_counters", counted)
+    with pytest.raises(AnalysisError, match="is not known to be one of its function"):
+        prove(asked)
+    whole = analyses.count("f")
+    analyses.clear()
+    with pytest.raises(LostStackPointerError, match="may be no multiple of 8"):
+        prove(replace(asked, is_trial=True))
+    assert analyses.count("f") < whole
+    proved = prove(replace(asked, keeps_saved=True))
+    assert "saved-registers" in [one.id for one in proved.assumptions]
+    assert proved.instructions == 24  # 11, 9, 2 and 2
 
 
 def test_a_recursion_that_keeps_calls_from_being_summarised_is_named(monkeypatch):

@@ -23,6 +23,13 @@ BODIES = {
     "a byte beside its address": (SAVED + "strb r0, [sp, #3]\npop {r4, pc}", set()),
     "half of the address of a caller": ("strh r0, [sp, #6]\npop {r4, pc}", {UNKNOWN}),
     "two words over its address": ("push {r2, r3, r4, lr}\nstrd r0, r1, [sp, #8]\npop {r2, r3, r4, pc}", {UNKNOWN}),
+    "a frame pointer, from which the stack pointer is restored": (
+        "push {r7, lr}\nsub sp, #16\nmov r7, sp\nadds r7, #16\nmov sp, r7\npop {r7, pc}",
+        set(),
+    ),
+    "a frame pointer that leaves a frame": ("push {r7, lr}\nmov r7, sp\nadds r7, #4\nmov sp, r7\nbx lr", {UNKNOWN}),
+    "a frame pointer that pops one of a caller": ("mov r7, sp\nmov sp, r7\npop {r4, pc}", {Left(8, 4)}),
+    "a frame pointer of no whole word": ("mov r7, sp\nadds r7, #3\nmov sp, r7\nbx lr", set()),
     "another stack": ("mov sp, r0\nbx lr", {UNKNOWN}),
     "its frame left on the stack": (SAVED + "bx lr", {UNKNOWN}),
     "a frame of a size that is not known": ("add sp, r0\nbx lr", {UNKNOWN}),

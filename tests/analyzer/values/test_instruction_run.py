@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.natural_loops import program
+from tests.analyzer.small_functions import of_text
 from tests.analyzer.values.test_terms import CORNERS
 from tests.support import TARGETS
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION
@@ -313,3 +315,21 @@ def test_what_is_known_of_moves_of_floating_point_is_so(target, count):
         told += any(not flows[0].state.value(flows[0].state.read(at)).is_top for at in moved)
     assert executed > 0.5 * count
     assert told > 0.1 * count
+
+
+PARTS_OF_A_WORD = {
+    "cortex-m4": "movw r1, #0x1234\nmovt r1, #0x5678\nstr r1, [sp, #-8]!\nldrb r0, [sp, #1]\nldrsh r2, [sp, #2]\n"
+    "strb r0, [sp, #2]\nldrb r3, [sp, #1]\nadd sp, #8\nbx lr",
+    "mpc603e": "stwu 1, -16(1)\nlis 4, 0x5678\nori 4, 4, 0x1234\nstw 4, 8(1)\nlbz 3, 10(1)\nlha 5, 8(1)\n"
+    "stb 3, 9(1)\nlbz 6, 10(1)\naddi 1, 1, 16\nblr",
+}
+
+
+@pytest.mark.parametrize("target", PARTS_OF_A_WORD)
+def test_a_part_of_a_word_that_is_known_is_loaded_and_is_not_known_behind_a_store_into_the_word(target):
+    _, values = of_text(PARTS_OF_A_WORD[target], load_target(target))
+    (state,) = (edge.state for edge in values.edges.values() if edge.edge.target == EXIT)
+    byte, half, behind = (f"r{number}" for number in ((3, 5, 6) if target == "mpc603e" else (0, 2, 3)))
+    of = {name: state.value(state.read(values.registers[name])) for name in (byte, half, behind)}
+    assert (of[byte].value, of[half].value) == (0x12, 0x5678)
+    assert not of[behind].is_constant
