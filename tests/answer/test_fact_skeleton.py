@@ -261,7 +261,7 @@ def test_copies_of_a_loop_need_one_fact(tool):
 def test_a_source_that_is_not_found_is_told(tool):
     Path("guest.c").unlink()
     text = tool("facts", "f.elf", "--entry", "walk")[1]
-    assert text.count("guest.c is not below a folder of --source, or several files have that name") == 3
+    assert text.count("guest.c is not found, or not only once (--source)") == 3
     assert "no source loop is clearly its own" not in text
 
 

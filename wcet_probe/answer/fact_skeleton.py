@@ -301,7 +301,7 @@ def _why_no_loop(asked: BoundRequest, header: int) -> str:
     """Why no source loop was found for the one at ``header``."""
     file, _ = asked.image.lines.find(header) or ("", 0)
     if file and file not in asked.sources:
-        return f"{file} is not below a folder of --source, or several files have that name"
+        return f"{file} is not found, or not only once (--source)"
     return "no source loop is clearly its own"
 
 
