@@ -357,7 +357,7 @@ class _Places:
     def _only_calls(self, function: SourceFunction, name: str) -> bool:
         """Whether all that a function does is to call another one once."""
         calls = [one for one, line in self.index.files[function.file].calls if _has_line(function, line)]
-        is_plain = function.is_void and self.index.macros.keys().isdisjoint(function.names)
+        is_plain = function.is_void and self.index.macros.keys().isdisjoint({function.name, *function.names})
         return calls == [name] and is_plain and not self.index.loops(function.name, function.file)
 
     def may_be_equal(self, name: str) -> bool:

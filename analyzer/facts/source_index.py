@@ -85,9 +85,14 @@ class SourceIndex:
         return own[0].name in reached or not reached & called <= functions
 
     def calls_itself(self, function: str, *, directly: bool = True) -> bool:
-        """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``."""
-        called = self._reached(function)
-        return function in called if directly else any(function in self._reached(one) for one in called - {function})
+        """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``.
+
+        Where a macro has its name, what the macro says may be its name, too.
+        """
+        own, called = {function, *self.macros.get(function, ())}, self._reached(function)
+        if not directly:
+            return any(not own.isdisjoint(self._reached(one)) for one in called - own)
+        return not own.isdisjoint(called)
 
     def _reached(self, function: str) -> set[str]:
         """The names of what ``function`` calls, and what that does; macros among them."""

@@ -291,7 +291,8 @@ def _function(file: str, node: Node, code: bytes) -> SourceFunction:
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = definition_sha256(code, text, range(node.start_byte, node.end_byte))
     calls = (each.child_by_field_name("function") for each in walk(node) if each.type == "call_expression")
-    names = frozenset(text_of(each) for each in walk(node) if each.type in {"identifier", "type_identifier"})
+    said = (each for each in walk(node) if each.type in {"identifier", "type_identifier"})
+    names = frozenset(text_of(each) for each in said if name is None or each.start_byte != name.start_byte)
     variables = tuple(
         text_of(each) for part in walk(node) if part.type in DECLARATIONS for each in declared_names(part)
     )

@@ -126,7 +126,7 @@ class _Counter:
             found += self._of_moved_bits()
         ways = () if found else [self._going_on(node) for node in self._passed]
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, self._invariant)
-        found += [] if few is None else [Count("<", 1, 0, few - 1, few, None, "few values")]
+        found += [] if few is None else [Count("<", 1, 0, few[0] - 1, few[0], None, few[1])]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)

@@ -8,6 +8,8 @@
 What ``read`` is next hangs on what it is, and on nothing else; of its eight values none comes back before the loop
 ends, whatever ``write`` is. So there are at most seven rounds.
 
+Where they are too many, their ranges are followed until few are left (`dwindling`).
+
 Words: loop bound, back edges, symbolic variable (docs/explanation/glossary.md).
 
 *Soundness:* a round goes on only if a condition of one of the ways on holds at each block that every round passes, and
@@ -22,9 +24,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Rounds, most_rounds_of_ranges
 from wcet_probe.analyzer.loops.moved_bits import Lost
 from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
 from wcet_probe.analyzer.values.bases import Base
@@ -40,30 +42,6 @@ _MOST_STATES = 8192
 
 _Numbers = tuple[tuple[int, ...], tuple[int, ...]]
 """Own numbers, and fixed ones."""
-_Conditions = Sequence[tuple[Term, bool]]
-
-
-class _Back(NamedTuple):
-    """An edge back: its conditions that can be evaluated, and what it brings for each number."""
-
-    conditions: _Conditions
-    terms: tuple[Term, ...]
-
-
-class _Rounds(NamedTuple):
-    """What decides whether a loop goes on.
-
-    Attributes:
-        own: symbols of the header.
-        fixed: terms that the loop does not change.
-        ways: of each block that is passed, the conditions of the ways on.
-        back: the edges back.
-    """
-
-    own: tuple[Term, ...]
-    fixed: tuple[Term, ...]
-    ways: Sequence[Sequence[_Conditions]]
-    back: Sequence[_Back]
 
 
 def most_rounds_of_few(
@@ -72,8 +50,8 @@ def most_rounds_of_few(
     passed: Iterable[Sequence[EdgeValues]],
     lost: Lost,
     is_fixed: Callable[[Term], bool],
-) -> int | None:
-    """Most executions of the header of a loop for each entry, if numbers of few values tell it.
+) -> tuple[int, str] | None:
+    """Most executions of the header of a loop for each entry, and what numbers tell it: few values, or dwindling ones.
 
     Args:
         values: what is known of the function.
@@ -82,21 +60,27 @@ def most_rounds_of_few(
         lost: what edges within the loop kill.
         is_fixed: whether the loop defines no symbol of a term.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module, and of `dwindling`.
     """
     search = _Search(values, shape, lost, is_fixed)
-    groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
-    together = search.most(groups)
-    found = [search.most([ways]) for ways in groups] if together is None else [together]
-    return min((most for most in found if most is not None), default=None)
+    groups = [ways for ways in (*passed, search.backs) if ways]
+    for search.is_of_ranges, numbers in ((False, "few values"), (True, "dwindling numbers")):
+        together = search.most(groups)
+        found = [search.most([ways]) for ways in groups] if together is None else [together]
+        most = min((most for most in found if most is not None), default=None)
+        if most is not None:
+            return most, numbers
+    return None
 
 
 class _Search:
-    """Looks for the numbers that decide, and follows them."""
+    """Looks for the numbers that decide, and follows them: each, or their ranges first."""
+
+    is_of_ranges = False
 
     def __init__(self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool]) -> None:
         self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
-        self._backs = [values.edges[edge] for edge in shape.back_edges]
+        self.backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
         self._own: Mapping[Term, Location] = {
             symbol: location
@@ -116,16 +100,16 @@ class _Search:
             return None
         each = [self._from(entry, rounds) for entry in self._shape.entry_edges]
         if None in each or not each or self._shape.loop.header == 0:  # the function begins with it: no edge leads there
-            each = [None if most is None else most + 1 for most in (self._again(back, rounds) for back in self._backs)]
+            each = [None if most is None else most + 1 for most in (self._again(back, rounds) for back in self.backs)]
         return None if None in each else max((one for one in each if one is not None), default=None)
 
-    def _known(self, edge: EdgeValues) -> _Conditions:
+    def _known(self, edge: EdgeValues) -> Conditions:
         """The conditions of an edge that can be evaluated."""
         return [(term, holds) for term, holds in edge.conditions if self._leaves_of(term, edge.state) is not None]
 
-    def _rounds(self, ways: Sequence[Sequence[_Conditions]]) -> _Rounds | None:
+    def _rounds(self, ways: Sequence[Sequence[Conditions]]) -> Rounds | None:
         """The numbers that conditions hang on, with all that these hang on; None where one hangs on something else."""
-        backs = self._backs
+        backs = self.backs
         wanted = [term for group in ways for conditions in group for term, _ in conditions]
         wanted += [term for back in backs for term, _ in self._known(back)] if len(backs) > 1 else []
         own, fixed = dict[Term, None](), dict[Term, None]()
@@ -144,10 +128,10 @@ class _Search:
         if not own:
             return None
         each = [
-            _Back(self._known(back) if len(backs) > 1 else (), tuple(brought[symbol][at] for symbol in own))
+            Back(self._known(back) if len(backs) > 1 else (), tuple(brought[symbol][at] for symbol in own))
             for at, back in enumerate(backs)
         ]
-        return _Rounds(tuple(own), tuple(fixed), ways, each)
+        return Rounds(tuple(own), tuple(fixed), ways, each)
 
     def _brought(self, back: EdgeValues, symbol: Term) -> Term | None:
         """What an edge back brings for a symbol of the header, if that can be evaluated."""
@@ -185,18 +169,33 @@ class _Search:
 
     # ------------------------------------------------------------------------------------------------------ rounds
 
-    def _from(self, entry: Edge, rounds: _Rounds) -> int | None:
+    def _from(self, entry: Edge, rounds: Rounds) -> int | None:
         """Most executions of the header if the loop is entered by ``entry``."""
         state = self._values.edges[entry].state
-        return self._followed(self._starts(state, self._of_entry(entry, rounds), rounds.fixed), rounds)
+        return self._from_state(state, self._of_entry(entry, rounds), rounds)
 
-    def _again(self, back: EdgeValues, rounds: _Rounds) -> int | None:
+    def _again(self, back: EdgeValues, rounds: Rounds) -> int | None:
         """Most executions of the header from the second one on, if ``back`` led to that."""
-        terms = rounds.back[self._backs.index(back)].terms
+        terms = rounds.back[self.backs.index(back)].terms
         named = [(term, at) for at, term in enumerate(terms)]
-        return self._followed(self._starts(back.state, named, rounds.fixed), rounds)
+        return self._from_state(back.state, named, rounds)
 
-    def _followed(self, starts: list[_Numbers] | None, rounds: _Rounds) -> int | None:
+    def _from_state(self, state: State, own: Sequence[tuple[Term | None, int]], rounds: Rounds) -> int | None:
+        """Most executions of the header from one on that begins with ``own`` numbers, as ``state`` knows them."""
+        if not self.is_of_ranges:
+            return self._followed(self._starts(state, own, rounds.fixed), rounds)
+        terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
+        if len(terms) < len(own) + len(rounds.fixed) or any(state.base(term) is not Base.NUMBER for term in terms):
+            return None
+        each = [*map(state.value, terms)]
+        each, split = [*map(state.value, terms)], len(own)
+
+        def of_few(numbers: Iterable[Sequence[int]]) -> int | None:
+            return self._followed([(tuple(one[:split]), tuple(one[split:])) for one in numbers], rounds)
+
+        return most_rounds_of_ranges(self._terms, rounds, (each[:split], each[split:]), of_few)
+
+    def _followed(self, starts: list[_Numbers] | None, rounds: Rounds) -> int | None:
         if starts is None:
             return None
         following: dict[_Numbers, list[_Numbers]] = {}
@@ -213,7 +212,7 @@ class _Search:
             return None
         return _longest(following)
 
-    def _of_entry(self, entry: Edge, rounds: _Rounds) -> list[tuple[Term | None, int]]:
+    def _of_entry(self, entry: Edge, rounds: Rounds) -> list[tuple[Term | None, int]]:
         """What ``entry`` brings for each own number, with -1 where it is what its term is for the loop, too."""
         # What is defined anew on the way in is another number than its term says there.
         killed = self._values.killed.get(entry, frozenset())
@@ -244,7 +243,7 @@ class _Search:
             found.append((each[: len(own)], each[len(own) :]))
         return found
 
-    def _next(self, at: _Numbers, rounds: _Rounds) -> Iterator[_Numbers]:
+    def _next(self, at: _Numbers, rounds: Rounds) -> Iterator[_Numbers]:
         """What the numbers may be in the next round; none where there is no next one."""
         own, fixed = at
         known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
@@ -254,7 +253,7 @@ class _Search:
                 if holds(back.conditions, known):
                     yield tuple(self._evaluated(term, known) for term in back.terms), fixed
 
-    def _holds(self, conditions: _Conditions, known: dict[Term, int]) -> bool:
+    def _holds(self, conditions: Conditions, known: dict[Term, int]) -> bool:
         return all(bool(self._evaluated(term, known)) == holds for term, holds in conditions)
 
     def _evaluated(self, term: Term, known: dict[Term, int]) -> int:

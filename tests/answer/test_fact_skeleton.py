@@ -256,3 +256,26 @@ def test_copies_of_a_loop_need_one_fact(tool):
     assert re.search(r"# the loop at f\+0x\w+ \(guest\.c:\d\) and f\+0x\w+ \(guest\.c:\d\), the loop of sum_of", text)
     Path("facts.toml").write_text(filled(text), "utf-8")
     assert tool("bound", "f.elf", "--entry", "f", "--facts", "facts.toml")[0] == ExitCode.OK
+
+
+def test_a_source_that_is_not_found_is_told(tool):
+    Path("guest.c").unlink()
+    text = tool("facts", "f.elf", "--entry", "walk")[1]
+    assert text.count("guest.c is not found, or not only once (--source)") == 3
+    assert "no source loop is clearly its own" not in text
+
+
+def test_a_variable_that_the_file_sets_to_a_function_is_offered_as_a_fact_about_it(tool):
+    write(
+        "int leaf(int x) { return x + 1; }\nint (*volatile two[2])(int) = {0, leaf};\nint (*volatile none)(int);\n"
+        "int g(int n) { return two[1](n) + none(n); }\n",
+        "cortex-m4",
+    )
+    text = tool("facts", "f.elf", "--entry", "g")[1]
+    assert "the file has leaf in two, in writable memory" in text
+    assert '[[word]]\nsymbol = "two"\noffset = 4\npoints_to = "?"' in text
+    assert "[[calls]]" in text
+    told = text.replace('points_to = "?"', 'points_to = "leaf"')
+    Path("facts.toml").write_text(filled(told), "utf-8")
+    code, _, error = tool("bound", "f.elf", "--entry", "g", "--facts", "facts.toml")
+    assert code == ExitCode.OK, error

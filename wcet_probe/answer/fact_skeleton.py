@@ -36,8 +36,9 @@ from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.pointer_candidates import pointees
-from wcet_probe.build.debug_types import held_functions
+from wcet_probe.build.debug_types import held_function, held_functions
 from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.model.image import Image
 from wcet_probe.model.proof import FactCandidate
 
 _TRIAL = "told for trial"
@@ -282,7 +283,7 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         text: tuple[str, ...]
         if loop is None or not loop.function:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
-            cause = "its function's source is not understood" if loop else "no source loop is clearly its own"
+            cause = "its function's source is not understood" if loop else _why_no_loop(trial.asked, header)
             title, text = f"{where}: {cause}", ()
         else:
             lines, sha256, text = _source_lines(trial, prepared, loop)
@@ -294,6 +295,14 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
             trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
+
+
+def _why_no_loop(asked: BoundRequest, header: int) -> str:
+    """Why no source loop was found for the one at ``header``."""
+    file, _ = asked.image.lines.find(header) or ("", 0)
+    if file and file not in asked.sources:
+        return f"{file} is not found, or not only once (--source)"
+    return "no source loop is clearly its own"
 
 
 def _is_told(trial: _Trial, table: tuple[str, ...], where: str) -> bool:
@@ -345,7 +354,10 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
             lines = (f'function = "{function.name}"', f"offset = {site - function.address:#x}", 'targets = ["?"]')
             title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
             table = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
-            trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
+            if read := _held_word(image, site, message):
+                title, table = f"{title}: {read[0]}", read[1]
+            if all(one.lines != table for one in trial.missing):
+                trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
         return not places or _with_stand_in(trial, places, message)
     if found := _RECURSION.match(message):
         name, place = found[2], Place(found[2], offset=0)
@@ -365,6 +377,23 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
         return True
     trial.stopped = message
     return False
+
+
+def _held_word(image: Image, site: int, message: str) -> tuple[str, tuple[str, ...]] | None:
+    """A fact about the word of an object that ``message`` says the target at ``site`` is read from, and what it holds.
+
+    None where the file has no function there: then it is written when the firmware runs, perhaps not only once.
+    """
+    said = rf"{re.escape(image.location(site))}(?: are not known:)? they are read from (\S+) at 0x([0-9a-f]+)"
+    found = re.search(said, message)
+    symbol = image.symbols.get(found[1]) if found else None
+    held = held_function(image, int(found[2], 16)) if found else None
+    if found is None or symbol is None or held is None:
+        return None
+    offset = int(found[2], 16) - symbol.address
+    where = (f'symbol = "{found[1]}"', *((f"offset = {offset}",) if offset else ()))
+    told = ("[[word]]", *where, 'points_to = "?"', 'because = "?"')
+    return f"the file has {held} in {found[1]}, in writable memory", told
 
 
 def _through_fields(trial: _Trial, sites: Sequence[int]) -> set[int]:

@@ -140,11 +140,17 @@ def held_functions(image: Image, member: str) -> tuple[tuple[str, str], ...]:
             if not pointer.is_code or member not in {path, pointer.owner}:
                 continue
             for number in range(min(one.count, _MOST_ELEMENTS)):
-                word = _initial_word(image, address + number * one.size_bytes + pointer.offset)
-                function = image.function_at(word & ~1) if word else None
-                if function is not None and word is not None and function.address == word & ~1:
-                    found[names.get(address, f"{address:#x}"), function.name] = None
+                function = held_function(image, address + number * one.size_bytes + pointer.offset)
+                if function is not None:
+                    found[names.get(address, f"{address:#x}"), function] = None
     return tuple(found)
+
+
+def held_function(image: Image, address: int) -> str | None:
+    """The function whose address the file has in the word at ``address``, if it has one there."""
+    word = _initial_word(image, address)
+    function = image.function_at(word & ~1) if word else None
+    return function.name if function is not None and word is not None and function.address == word & ~1 else None
 
 
 def _initial_word(image: Image, address: int) -> int | None:

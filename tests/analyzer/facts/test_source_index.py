@@ -51,3 +51,18 @@ def test_what_calls_what_is_not_known_may_be_called_by_it():
 
 def test_headers_of_the_library_are_not_missed():
     assert INDEX.missing == {"own.h"}
+
+
+RENAMED = """
+#define sum prefixed_sum
+#define again prefixed_again
+#define other third
+int sum(int n) { while (n--) step(); return n; }
+int again(int n) { return n ? prefixed_again(n - 1) : 0; }
+int third(int n) { return n ? other(n - 1) : 0; }
+"""
+
+
+@pytest.mark.parametrize(("function", "itself"), [("sum", False), ("again", True), ("third", True)])
+def test_a_macro_with_the_name_of_a_function_is_no_call_of_it(function, itself):
+    assert index_sources({"a.c": RENAMED}).calls_itself(function) == itself
