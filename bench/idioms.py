@@ -24,7 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.programs import put_table
-from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT, CompileError, call, runtime
+from bench.routines import CompileError, call, runtime
+from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.answer.contradiction import check_counts, check_loops

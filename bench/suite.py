@@ -21,11 +21,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
+from bench.routines import CompileError, call, runtime
 from wcet_probe.answer.firmware import ASSUMABLE
-from wcet_probe.build.toolchain import Toolchain, find_toolchain, packaged_program
+from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError, WcetProbeError
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Target
 from wcet_probe.output_files import write_whole
 
 _PARTS = ("app", "kernel", "sequential", "test")
@@ -61,7 +62,6 @@ SECTIONS
   /DISCARD/ : {{{{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) *(.note*) }}}}
 }}}}
 """
-_ZIG_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "thumb", Isa.POWERPC: "powerpc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,6 @@ class _Build:
     target: Target
     runtime: Path | None
     level: str
-
-
-class CompileError(Exception):
-    """A program that the compiler or the linker refuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -177,41 +173,6 @@ def _c_library(build: _Build) -> tuple[str, ...]:
     command = [build.toolchain.compile[0], *build.target.compiler_flags["gcc"], "-print-file-name=libc.a"]
     found = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
     return ("-lc",) if found.is_absolute() else ()
-
-
-def runtime(place: Path, target: Target) -> Path:
-    """compiler-rt of the packaged compiler for ``target``, a section for each function.
-
-    Raises:
-        UsageError: it cannot be made for this core.
-    """
-    made = place / f"compiler-rt-{target.name}.a"
-    if made.is_file():
-        return made
-    program = packaged_program()
-    cpu = next(flag for flag in target.compiler_flags["clang"] if flag.startswith("-mcpu=")).replace("-", "_")[5:]
-    soft = "+soft_float" if target.isa is not Isa.POWERPC else "-hard_float"
-    place.mkdir(parents=True, exist_ok=True)
-    command = [str(program), "build-lib", str(program.with_name("lib") / "compiler_rt.zig")]
-    command += ["-target", f"{_ZIG_MACHINES[target.isa]}-freestanding-eabi", f"-mcpu{cpu}{soft}"]
-    command += ["-OReleaseFast", "-fstrip", "-ffunction-sections", "-fdata-sections", f"-femit-bin={made.resolve()}"]
-    try:
-        call(command, place)
-    except CompileError as error:
-        raise UsageError(f"compiler-rt cannot be made for {target.name} ({error}); choose another --cc.") from error
-    return made
-
-
-def call(command: list[str], folder: Path) -> None:
-    """Run ``command`` in ``folder``.
-
-    Raises:
-        CompileError: it fails, with its first word about that.
-    """
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        problems = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-        raise CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
 
 
 if __name__ == "__main__":
