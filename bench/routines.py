@@ -5,15 +5,43 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from wcet_probe.build.toolchain import packaged_program
+from wcet_probe.build.toolchain import Toolchain, packaged_program
 from wcet_probe.errors import UsageError
 from wcet_probe.model.target import Isa, Target
 
 _ZIG_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "thumb", Isa.POWERPC: "powerpc"}
+_INTEGERS = ("__udivdi3", "__umoddi3", "__divdi3", "__moddi3")
+"""What is taken of a libgcc whose floating point is for another ABI."""
 
 
 class CompileError(Exception):
     """A program that the compiler or the linker refuses."""
+
+
+def routines(place: Path, toolchain: Toolchain, target: Target) -> tuple[str, ...]:
+    """What stands at the end of the command that links a program for ``target``; files are made in ``place``.
+
+    For a Clang it is compiler-rt of the packaged compiler, for a GCC its own libgcc, and newlib where it has that, as a
+    GCC calls memcpy and its kin for what the source copies by itself. A PowerPC GCC as Linux distributions package it
+    has libraries for an FPU and a system under it: of these the integer routines are taken, and what saves registers;
+    the others, floating point and memcpy, are compiler-rt's.
+
+    Raises:
+        CompileError: the compiler has no such routines.
+        UsageError: compiler-rt cannot be made for this core.
+    """
+    if toolchain.family == "clang":
+        return (str(runtime(place, target).resolve()),)
+    own = target.compiler_flags["gcc"]
+    if target.isa is not Isa.POWERPC:
+        asked = [toolchain.compile[0], *own, "-print-file-name=libc.a"]
+        found = Path(subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip())
+        c_library = ("-lc",) if found.is_absolute() else ()
+        return ("-Wl,--start-group", *c_library, *toolchain.libraries, "-Wl,--end-group")
+    others, integers = runtime(place, target), (place / f"libgcc-integers-{target.name}.o").resolve()
+    roots = (f"-Wl,--undefined={name}" for name in _INTEGERS)
+    call([*toolchain.link, *own, "-r", *roots, *toolchain.libraries, "-o", str(integers)], place)
+    return (str(integers), str(others.resolve()), *toolchain.libraries)
 
 
 def runtime(place: Path, target: Target) -> Path:
