@@ -8,7 +8,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from wcet_probe.analyzer.call_summaries import (
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, crowding, kept_lines
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
-from wcet_probe.analyzer.facts.binding import Analysed, BoundFact, bound_facts, parameter_values
+from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, parameter_values
 from wcet_probe.analyzer.facts.flow import AssertedFlow, flow_facts
 from wcet_probe.analyzer.facts.restrictions import Unexpanded
 from wcet_probe.analyzer.facts.source_index import SourceIndex
@@ -60,7 +60,7 @@ from wcet_probe.analyzer.loops.body_counts import with_bodies
 from wcet_probe.analyzer.loops.bounds import BoundedLoops, bound_loops, no_bound
 from wcet_probe.analyzer.loops.infeasible_pairs import InfeasiblePair
 from wcet_probe.analyzer.loops.source_calls import Known, bounded_by_calls
-from wcet_probe.analyzer.loops.source_rounds import source_rounds, with_rounds
+from wcet_probe.analyzer.loops.source_rounds import SourceRounds, source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.call_effects import stack_offset
@@ -129,7 +129,7 @@ class Prepared:
         rounds = source_rounds(self.request.image, values, asserted_loops, self.index)
         counted = tuple(self._counted())
         unexpanded = None if self.is_callee else self._unexpanded(counted)
-        loops = with_rounds(self._loops(rounds.facts, parameters, repeated, counted), rounds)
+        loops = with_rounds(self._loops(rounds, parameters, repeated, counted), rounds)
         loops = with_bodies(self.request.image, values, loops, asserted_loops, self.index)
         entry, index, analysed = self.request.entry, self.index, self.analysed
         asserted = flow_facts(facts, entry, parameters, values, index=index, analysed=analysed, unexpanded=unexpanded)
@@ -219,7 +219,7 @@ class Prepared:
 
     def _loops(
         self,
-        facts: Sequence[BoundFact],
+        rounds: SourceRounds,
         parameters: Mapping[str, int],
         repeated: Collection[int],
         counted: Collection[CountedCalls],
@@ -231,7 +231,7 @@ class Prepared:
             bounded = partial(bound_loops, image, self.values, parameters=parameters, counted=repeated, follow=follow)
             unexpanded = None if self.is_callee else lambda: self._unexpanded(counted, told=True)
             known = Known(self.values, self.index, self.analysed, unexpanded)
-            loops = bounded_by_calls(bounded, facts, known, self.sites)
+            loops = bounded_by_calls(bounded, rounds.facts, known, self.sites, rounds.loose)
         except AnalysisError as error:
             if missing and error.headers:
                 raise no_bound(image, (*error.headers, *missing)) from error

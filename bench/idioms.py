@@ -24,7 +24,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from bench.programs import put_table
-from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT, CompileError, call, runtime
+from bench.routines import CompileError, call, routines
+from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
 from wcet_probe.answer.contradiction import check_counts, check_loops
@@ -36,7 +37,7 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import AnalysisError, BuildError, ContradictionError, EmulationError, WcetProbeError
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Target
 from wcet_probe.output_files import write_whole
 
 _TARGETS = ("cortex-m4", "arm926ej-s", "mpc603e")
@@ -44,8 +45,6 @@ _COMPILERS = ("zig", "arm-none-eabi-gcc", "powerpc-linux-gnu-gcc")
 _RUNS = 8
 _HANGS = 1_000_000
 """A run of so many instructions is given up."""
-_INTEGERS = ("__udivdi3", "__umoddi3", "__divdi3", "__moddi3")
-"""What is taken of libgcc where its floating point is for another ABI: packaged PowerPC GCCs are for an FPU."""
 _LETTERS = {"bounded": "b", "by type": "t", "fact": "f", "refused": "r", "UNSOUND": "U"}
 
 
@@ -225,13 +224,7 @@ def _built(file: Path, build: _Build) -> Path:
     call([*toolchain.compile, *flags, "-O1", *plain, "-c", "runtime.c", "-o", str(guest[1])], here)
     memory = target.memory_map
     script.write_text(SCRIPT.format(code=memory.code.base_address, data=memory.data.base_address), "utf-8")
-    routines = str(runtime(build.place, target).resolve())
-    last = toolchain.libraries or (routines,)
-    if family == "gcc" and target.isa is Isa.POWERPC:
-        integers = here / "integers.o"
-        asked = (f"-Wl,--undefined={name}" for name in _INTEGERS)
-        call([*toolchain.link, *target.compiler_flags[family], "-r", *asked, "-lgcc", "-o", str(integers)], here)
-        last = (str(integers), routines, *last)
+    last = routines(build.place, toolchain, target)
     start = () if family == "clang" else target.compiler_flags[family]
     lazily = toolchain.links_lazily or ("", "")
     objects = ["file.o", *(one for one in (lazily[0], "runtime.o", lazily[1]) if one)]

@@ -5,7 +5,7 @@ FOLDER is a checkout of the suite (Falk et al., "TACLeBench: A benchmark collect
 time research", WCET 2016; it is not part of this project). A program is a folder with C sources below ``app``,
 ``kernel``, ``sequential`` or ``test``; its analysed function is ``NAME_main``, its input what ``NAME_init`` leaves.
 
-Soft-float and division routines are compiler-rt of the packaged compiler for a Clang, libgcc for a GCC. With
+Soft-float and division routines are those of `bench.routines`. With
 ``--page`` the table replaces what stands in that file between ``<!-- table: TARGET COMPILER LEVEL -->`` and
 ``<!-- end -->``. ELF files are made below ``build/suite``; no path of the machine is in them.
 """
@@ -14,18 +14,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
+from bench.routines import CompileError, call, routines
 from wcet_probe.answer.firmware import ASSUMABLE
-from wcet_probe.build.toolchain import Toolchain, find_toolchain, packaged_program
+from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError, WcetProbeError
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.target import Target
 from wcet_probe.output_files import write_whole
 
 _PARTS = ("app", "kernel", "sequential", "test")
@@ -61,7 +61,6 @@ SECTIONS
   /DISCARD/ : {{{{ *(.ARM.exidx*) *(.ARM.extab*) *(.eh_frame*) *(.note*) }}}}
 }}}}
 """
-_ZIG_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "thumb", Isa.POWERPC: "powerpc"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +70,8 @@ class _Build:
     place: Path
     toolchain: Toolchain
     target: Target
-    runtime: Path | None
+    routines: tuple[str, ...]
     level: str
-
-
-class CompileError(Exception):
-    """A program that the compiler or the linker refuses."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,8 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name = f"{target.name} {Path(options.cc).name} O{options.level}"
     place = options.build / name.replace(" ", "-")
     place.mkdir(parents=True, exist_ok=True)
-    routines = runtime(options.build, target) if toolchain.family == "clang" else None
-    build = _Build(place, toolchain, target, routines, options.level)
+    build = _Build(place, toolchain, target, routines(options.build, toolchain, target), options.level)
     known = _known(options.json)
     rows = []
     for folder in folders:
@@ -162,56 +156,12 @@ def _compile(folder: Path, build: _Build) -> Path:
     memory = build.target.memory_map
     script.write_text(SCRIPT.format(code=memory.code.base_address, data=memory.data.base_address), "utf-8")
     roots = ("--gc-sections", f"--entry={name}_main", *(f"--undefined={name}_{one}" for one in ("main", "init")))
-    if build.runtime:
-        options, last = roots, (str(build.runtime.resolve()),)
-    else:
+    if family == "gcc":
         # They choose the libgcc of the core.
-        options = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
-        # A GCC calls memcpy and its kin for what the source copies by itself; newlib's are linked where it is there.
-        last = ("-Wl,--start-group", *_c_library(build), *build.toolchain.libraries, "-Wl,--end-group")
-    call([*build.toolchain.link, *options, "-T", str(script), *map(str, objects), *last, "-o", str(elf)], folder)
+        roots = (*build.target.compiler_flags[family], *(f"-Wl,{option}" for option in roots))
+    given = (*roots, "-T", str(script), *map(str, objects), *build.routines)
+    call([*build.toolchain.link, *given, "-o", str(elf)], folder)
     return elf
-
-
-def _c_library(build: _Build) -> tuple[str, ...]:
-    command = [build.toolchain.compile[0], *build.target.compiler_flags["gcc"], "-print-file-name=libc.a"]
-    found = Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
-    return ("-lc",) if found.is_absolute() else ()
-
-
-def runtime(place: Path, target: Target) -> Path:
-    """compiler-rt of the packaged compiler for ``target``, a section for each function.
-
-    Raises:
-        UsageError: it cannot be made for this core.
-    """
-    made = place / f"compiler-rt-{target.name}.a"
-    if made.is_file():
-        return made
-    program = packaged_program()
-    cpu = next(flag for flag in target.compiler_flags["clang"] if flag.startswith("-mcpu=")).replace("-", "_")[5:]
-    soft = "+soft_float" if target.isa is not Isa.POWERPC else "-hard_float"
-    place.mkdir(parents=True, exist_ok=True)
-    command = [str(program), "build-lib", str(program.with_name("lib") / "compiler_rt.zig")]
-    command += ["-target", f"{_ZIG_MACHINES[target.isa]}-freestanding-eabi", f"-mcpu{cpu}{soft}"]
-    command += ["-OReleaseFast", "-fstrip", "-ffunction-sections", "-fdata-sections", f"-femit-bin={made.resolve()}"]
-    try:
-        call(command, place)
-    except CompileError as error:
-        raise UsageError(f"compiler-rt cannot be made for {target.name} ({error}); choose another --cc.") from error
-    return made
-
-
-def call(command: list[str], folder: Path) -> None:
-    """Run ``command`` in ``folder``.
-
-    Raises:
-        CompileError: it fails, with its first word about that.
-    """
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        problems = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line]
-        raise CompileError((problems or [f"exit status {done.returncode}"])[0].strip())
 
 
 if __name__ == "__main__":

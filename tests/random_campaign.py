@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from bench.suite import runtime
+from bench.routines import runtime
 from tests.mixed_programs import mixed_source
 from tests.random_programs import arguments, packed_source, source
 from tests.support import Guest, guest_on

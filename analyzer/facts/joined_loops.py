@@ -10,7 +10,9 @@ Words: loop bound, line table, inlined call (docs/explanation/glossary.md).
 *Soundness:* all code of the binary loop, that of the loops in it too, is of one source loop, and each source loop
 around that one is a binary loop around this one. So from an entry to the next the binary loop stays within one
 execution of the source loop, whose iterations, and those of all loops inside, are as many as the products of their
-pragmas. A loop inside that tests its own counter in each round, and has left no code of that, has been unrolled as a
+pragmas. So they are in an entry of a binary loop around that was found to be that very source loop: it, too, stays
+within one execution, or its own pragma would not hold of it; where a function calls itself it may be one of another
+call. A loop inside that tests its own counter in each round, and has left no code of that, has been unrolled as a
 whole: its rounds are no rounds here. That the line table tells all this is assumed, and each run counts the binary
 loop. A loop that a compiler has made of one statement begins no iteration; it calls nothing, and has no line of a
 loop's head.
@@ -41,7 +43,7 @@ class JoinedLoops:
         around: the source loop that all of them are in.
         loops: all of them, in the order of the text.
         most: how often the header is executed in one execution of ``around``, at most.
-        within: header of the outermost binary loop around that is made of the same source loops, or of this one.
+        within: header of the outermost binary loop around that is ``around``, or made of it, or of this one.
     """
 
     around: SourceLoop
@@ -79,7 +81,12 @@ def joined_loops(
         chains = [[one for one in loops if encloses(one, each)] for each in own]
         if any(one.pragma is None for one in loops):
             continue
-        same = [one for one in ancestors(address, outers) if made_of.get(one) == around]
+        alone = not index.calls_itself(around.function)
+        same = [
+            one
+            for one in ancestors(address, outers)
+            if made_of.get(one) == around or (alone and matches[one] == around)
+        ]
         most = sum(prod(map(_begun, chain)) for chain in chains)
         found[address] = JoinedLoops(around, loops, most, (same or [address])[-1])
     return found

@@ -52,36 +52,42 @@ def bounded_by_calls(
     facts: Sequence[BoundFact],
     known: Known,
     sites: Callable[[], Collection[LoopSite]],
+    loose: Collection[str] = (),
 ) -> BoundedLoops:
-    """All loops, those that nothing else bounds, or several pragmas together, by the calls in their rounds.
+    """All loops, those that nothing else bounds well, or several pragmas together, by the calls in their rounds.
 
     Args:
         bounded: bounds them with the ``facts`` that it is given.
         facts: what facts and pragmas say.
         known: of the code.
         sites: all loops, those of calls that are not expanded among them.
+        loose: where the pragmas are whose loops look unrolled, and nothing shows how often.
 
     Raises:
         AnalysisError: loops without a bound.
 
     *Soundness:* as said of the module.
     """
-    joined = {fact.header_address for fact in facts if fact.rounds}
+    joined = {fact.header_address for fact in facts if fact.rounds or (fact.origin == "pragma" and fact.where in loose)}
     found = source_calls(known, headers=joined, sites=sites()) if joined else SourceCalls()
     try:
-        return _with_used(bounded(facts=(*facts, *found.facts)), found)
+        return _with_used(bounded(facts=(*facts, *found.facts)), found, loose)
     except AnalysisError as error:
         headers = joined | {*error.headers}
         found = source_calls(known, headers=headers, sites=sites()) if error.headers else SourceCalls()
         if not found.facts:
             raise
-    return _with_used(bounded(facts=(*facts, *found.facts)), found)
+    return _with_used(bounded(facts=(*facts, *found.facts)), found, loose)
 
 
-def _with_used(loops: BoundedLoops, found: SourceCalls) -> BoundedLoops:
-    """``loops`` with what holds of the calls, where these bound any."""
+def _with_used(loops: BoundedLoops, found: SourceCalls, loose: Collection[str]) -> BoundedLoops:
+    """``loops`` with what holds of the calls, where these bound any, or a pragma of ``loose`` does."""
     wheres = {(fact.where, fact.max_expression) for fact in found.facts}
-    return with_calls(loops, found) if any((one.where, one.expression) in wheres for one in loops.loops) else loops
+    headers = {fact.header_address for fact in found.facts}
+    is_used = any(
+        (one.where, one.expression) in wheres or (one.where in loose and one.address in headers) for one in loops.loops
+    )
+    return with_calls(loops, found) if is_used else loops
 
 
 def source_calls(known: Known, *, headers: Collection[int], sites: Collection[LoopSite]) -> SourceCalls:

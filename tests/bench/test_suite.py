@@ -21,7 +21,7 @@ def test_the_table_goes_where_the_page_has_a_place_for_it(tmp_path, monkeypatch,
     page, rows = tmp_path / "page.md", tmp_path / "rows.json"
     page.write_text("before\n<!-- table: cortex-m4 zig O2 -->\nold\n<!-- end -->\nbehind\n")
     rows.write_text(json.dumps({"name": "fac", "verdict": "BOUNDED", "bound": 30, "observed": 20}) + "\n")
-    monkeypatch.setattr(suite, "runtime", lambda place, _: place)
+    monkeypatch.setattr(suite, "routines", lambda *_: ())
     asked = [str(tmp_path), "--build", str(tmp_path / "build"), "--json", str(rows), "--page", str(page)]
     assert suite.main(asked) == 0
     text = page.read_text()
@@ -38,14 +38,14 @@ def test_a_program_that_the_compiler_refuses_is_told(tmp_path, monkeypatch, caps
     folder = tmp_path / "bench" / "test" / "broken"
     folder.mkdir(parents=True)
     (folder / "broken.c").write_text("int broken_main(void) { return }\n")
-    monkeypatch.setattr(suite, "runtime", lambda place, _: place)
+    monkeypatch.setattr(suite, "routines", lambda *_: ())
     assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 0
     assert "NOT COMPILED" in capsys.readouterr().out
 
 
 def test_a_run_above_its_bound_decides_the_exit_code(tmp_path, monkeypatch):
     (tmp_path / "bench" / "app" / "lift").mkdir(parents=True)
-    monkeypatch.setattr(suite, "runtime", lambda place, _: place)
+    monkeypatch.setattr(suite, "routines", lambda *_: ())
     monkeypatch.setattr(suite, "_compile", lambda folder, _: folder / "lift.elf")
     monkeypatch.setattr(suite, "ask", lambda question: Row(question.elf.stem, "UNSOUND", 1, 2))
     assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 1

@@ -142,6 +142,32 @@ def test_both_loops_with_one_header_have_the_iterations_of_both():
     assert told(site(16, 9, (7, 8, 9, 11))) == {16: (ALL, 16)}
 
 
+INSIDE = """\
+void f(void) {
+  _Pragma("loopbound min 1 max 7")
+  for (a = 5; a < 15; a += 1.5f) {
+    _Pragma("loopbound min 1 max 5")
+    for (d = -1; d > -11; d -= 2) {
+      work(a, d);
+      sum();
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "within"), [(INSIDE, 16), (INSIDE.replace("sum()", "f()"), 28)])
+def test_rounds_of_a_loop_around_that_has_a_binary_loop_are_counted_for_each_entry_of_that(text, within):
+    """GCC puts a load with the line of the loop around into the loop inside (TACLeBench's cubic, -O2 on mpc603e).
+
+    Its rounds were counted for each round of the loop around: 448 for 56.
+    """
+    calls = {("a.c", 7, "f"): (28,)}
+    inner = replace(site(28, 3, (6, 3, 6, 7, 5, 7, 5, 5), outer=16), test_lines=lines(5), calls=calls)
+    outer = replace(site(16, 6, (5, 5, 3, 3, 3, 6, 6)), test_lines=lines(3), calls=calls)
+    assert told(inner, outer, text=text) == {28: (7 + 1 + (7 + 1) * (5 + 1), within), 16: 3}
+
+
 @pytest.mark.parametrize(
     ("text", "own"),
     [

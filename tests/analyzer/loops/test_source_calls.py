@@ -98,3 +98,35 @@ def test_a_division_that_the_source_defines_is_called_more_often_than_it_says(so
     text = text.replace('_Pragma("loopbound min 4 max 4")', "")
     with pytest.raises(AnalysisError, match="no bound for the loops"):
         proved(guest_of(text, load_target("arm926ej-s"), ".c", "-O2"), "f", sources={"guest.c": text})
+
+
+UNROLLED = """\
+volatile unsigned sum;
+unsigned left = 5;
+__attribute__((noinline)) VALUE add(void)
+{
+    sum += 3;
+    RETURN
+}
+void f(void)
+{
+    _Pragma("loopbound min 5 max 5")
+    _Pragma("clang loop unroll_count(2)")
+    while (left-- > 0)
+        add();
+}
+"""
+
+
+def test_calls_of_an_unrolled_loop_are_no_more_than_the_source_makes():
+    """No register holds the counter, so that the pragma is up to two times too much; the calls are told."""
+    bounds = {}
+    for kind, value in {"void": "", "unsigned": "return 3;"}.items():
+        text = UNROLLED.replace("VALUE", kind).replace("RETURN", value)
+        proof = proved(guest_of(text, load_target("mpc603e"), ".c", "-O2"), "f", sources={"guest.c": text})
+        attack(proof)
+        told = {one.id: one.statement for one in proof.bound.assumptions}
+        assert "up to 2 times too much" in told["pragma guest.c:10"]
+        assert ("rounds guest.c:3" in told) == (kind == "void")
+        bounds[kind] = proof.bound.instructions
+    assert 2 * bounds["void"] < 1.3 * bounds["unsigned"]
