@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.facts.source_parts import SourceLoop
+from wcet_probe.analyzer.facts.source_parts import SourceLoop, encloses
 
 _NONE: frozenset[SourceLoop] = frozenset()
 
@@ -40,6 +41,7 @@ class LoopSite:
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
         has_calls: whether its own code calls functions.
         calls: where calls are in the analysed code, by file, line and name of the function.
+        ways: the ways through the loop, where they are known.
     """
 
     function: str
@@ -55,6 +57,7 @@ class LoopSite:
     test_lines: tuple[tuple[str, int], ...] = ()
     has_calls: bool = False
     calls: Mapping[tuple[str, int, str], Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
+    ways: LoopWays | None = field(default=None, compare=False, repr=False)
 
     def is_inlined(self, address: int) -> bool:
         """Whether the code at ``address`` is that of an inlined call.
@@ -113,7 +116,9 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     alone = [
         site.header_address
         for site in sites
-        if _may_be_around(site, sites, result, outers, index) or _may_be_activations(site, result, index)
+        if _may_be_around(site, sites, result, outers, index)
+        or _may_be_activations(site, result, index)
+        or _has_other_rounds(site, result, index)
     ]
     return result | dict.fromkeys(alone, None)
 
@@ -166,6 +171,14 @@ def _may_be_around(
     here = {loop for at in (*site.latch_lines, *site.own_lines) for loop in index.loops_at(*at)}
     is_unclear = may_be_gone or is_twice or not site.latch_lines or not around.isdisjoint(here)
     return is_unclear and len(around) > above.count(None)
+
+
+def _has_other_rounds(site: LoopSite, result: Mapping[int, SourceLoop | None], index: SourceIndex) -> bool:
+    """Whether the ways through a binary loop tell that a round may be none of the source loop found for it."""
+    found = result[site.header_address]
+    if found is None or site.ways is None or site.inlining is None:
+        return False
+    return not is_around_each_round(found, site.ways, site.inlining, index)
 
 
 def _may_leave_nothing(loop: SourceLoop) -> bool:
@@ -424,11 +437,3 @@ def _votes(
         if len(loops) == 1 and not (loops[0] in claimed and (not heads_only or line in loops[0].header_lines)):
             votes[loops[0]] += 1
     return votes
-
-
-def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
-    """Whether ``inner`` is ``outer``, or all its lines are in that.
-
-    Soundness: exact, but for loops that share their lines.
-    """
-    return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line

@@ -146,3 +146,11 @@ class SourceFile:
     calls: tuple[tuple[str, int], ...] = ()
     mentioned: frozenset[str] = frozenset()
     not_parsed: frozenset[str] = frozenset()
+
+
+def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
+    """Whether ``inner`` is ``outer``, or all its lines are in that.
+
+    Soundness: exact, but for loops that share their lines.
+    """
+    return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line
