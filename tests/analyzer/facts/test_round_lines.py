@@ -28,7 +28,7 @@ OUTER, INNER, CALLERS = sorted(
 
 
 class Inlined:
-    """Calls that are inlined, as line and the code that they have brought; code is at ten times its line, and beyond."""
+    """Calls that are inlined, as line and the code that they have brought; code is at ten times its line."""
 
     def __init__(self, *inlined):
         self.inlined, self.image, self.lines = inlined, self, self
@@ -42,7 +42,9 @@ class Inlined:
 
 def ways(*blocks, tests=frozenset()):
     """Blocks with what is behind them; the first one is the header."""
-    return LoopWays(blocks[0][0][0], {at[0]: at for at, _ in blocks}, {at[0]: frozenset(to) for at, to in blocks}, tests)
+    return LoopWays(
+        blocks[0][0][0], {at[0]: at for at, _ in blocks}, {at[0]: frozenset(to) for at, to in blocks}, tests
+    )
 
 
 def is_clear(found, way, *inlined):
