@@ -99,8 +99,11 @@ def _innermost(lines: Sequence[Line], index: SourceIndex) -> list[SourceLoop]:
 
 
 def _lines(address: int, inlining: Inlining) -> Iterator[Line]:
-    """The line of an instruction and those of the calls that have brought it, the innermost first."""
+    """The line of an instruction and those of the calls that have brought it, the innermost first; none without a line.
+
+    Where only the calls are known, the code may be of a loop in what was called.
+    """
     line = inlining.image.lines.find(address)
-    if line is not None:
+    if line is not None and line[1]:
         yield line
-    yield from reversed(list(inlining.calls(address)))
+        yield from reversed(list(inlining.calls(address)))

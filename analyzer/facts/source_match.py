@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.facts.source_parts import SourceLoop, encloses
+from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop, encloses
 
 _NONE: frozenset[SourceLoop] = frozenset()
 
@@ -190,15 +190,31 @@ def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None],
     """Whether the rounds of a binary loop may be activations of a function that calls itself at its end, too.
 
     Such a call goes back to where the function begins, and may leave no line. So each call of itself has to be one in
-    the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some.
+    the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some. Of another
+    function, which was inlined there, it has to be one in any case.
     """
     found = result[site.header_address]
-    if found is None or calls_itself_by_calls_only(site, found.function, found.file, index):
+    if found is None:
+        return False
+    if any(not calls_itself_by_calls_only(site, name, file, index) for name, file in _others(site, found, index)):
+        return True
+    if calls_itself_by_calls_only(site, found.function, found.file, index):
         return False
     calls = _calls_of(found.function, found.file, index)
     first = min(one.first_line for one in index.loops(found.function, found.file) if encloses(one, found))
     before = {one for one in site.calls.keys() & calls if one[1] < first}
     return not before or any((file, line) in site.own_lines for file, line, _ in before)
+
+
+def _others(site: LoopSite, found: SourceLoop, index: SourceIndex) -> set[tuple[str, str]]:
+    """Names and files of the functions but that of ``found`` of which code is in a binary loop."""
+    lines = [one for one in _lines(site) if one[0] in index.files]
+    functions = {one for file, line in lines for one in index.files[file].functions if _is_within(line, one)}
+    return {(one.name, one.file) for one in functions if (one.name, one.file) != (found.function, found.file)}
+
+
+def _is_within(line: int, function: SourceFunction) -> bool:
+    return function.first_line <= line <= function.last_line
 
 
 def calls_itself_by_calls_only(site: LoopSite, function: str, file: str, index: SourceIndex) -> bool:
