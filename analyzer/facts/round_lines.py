@@ -75,6 +75,29 @@ def is_around_each_round(found: SourceLoop, ways: LoopWays, inlining: Inlining, 
     return not ways.has_round_without({at for at in own if _innermost(lines[at], index) == [found]})
 
 
+def may_be_entered_in_its_test(found: SourceLoop, ways: LoopWays, inlining: Inlining) -> bool:
+    """Whether the header of a binary loop may be executed once more for each entry than ``found`` is tested.
+
+    A part of the test that holds for all rounds, or for none, is executed in front of the loop only, and may share its
+    branch with the part that is executed in each round; so where a way has no code but that of the head of ``found``.
+
+    Raises:
+        ImageError: damaged debug information.
+
+    Soundness: as said of the module.
+    """
+    if not found.has_parts:
+        return False
+    lines = {at: list(_lines(at, inlining)) for inside in ways.blocks.values() for at in inside}
+    body = {
+        at
+        for at, said in lines.items()
+        for line in [one for one in said if _is_in(one, found)][:1]
+        if line[1] not in found.header_lines
+    }
+    return ways.has_round_without(body)
+
+
 def _around(found: SourceLoop, lines: Iterable[Sequence[Line]], index: SourceIndex) -> set[SourceLoop]:
     """The loops around ``found``, and those around the calls by which its code, with ``lines``, was inlined."""
     around = {loop for loop in index.files[found.file].loops if loop != found and encloses(loop, found)}

@@ -1,8 +1,13 @@
 """Ways through binary loops, and which source loops' rounds they may be."""
 
-from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
+import pytest
+
+from tests.path_check import attack, check_emulated, proved
+from tests.support import guest_of
+from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round, may_be_entered_in_its_test
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.facts.source_match import LoopSite, match_loops
+from wcet_probe.catalog.lookup import load_target
 
 SOURCE = """\
 void f(int n) {
@@ -102,3 +107,43 @@ def test_a_loop_that_a_loop_inside_goes_back_to_has_no_source_loop():
     two = ways(((40, 60), (61, 70)), ((61, 62), (61, 20)), ((20, 70), (40,)))
     assert match_loops([site(40, (20, 60), one), copy], INDEX)[40] is None
     assert match_loops([site(40, (20,), two), copy], INDEX) == {40: OUTER, 61: INNER}
+
+
+PARTS = """\
+volatile unsigned left;
+__attribute__((noinline)) unsigned more(void)
+{
+  unsigned n = left;
+  left = n - 1;
+  return n;
+}
+__attribute__((noinline)) unsigned ready(unsigned n)
+{
+  left = n;
+  return n;
+}
+void f(unsigned n)
+{
+  unsigned flag = ready(n);
+  _Pragma("loopbound min 0 max 5")
+  while (flag && more())
+    ;
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O1", "-Os"])
+def test_a_part_of_a_test_in_front_of_the_loop_may_be_one_more_execution_of_its_header(level):
+    """Both parts have one branch, the first one for the entry only: 65 and 54 instructions proved, 76 and 63 run."""
+    proof = proved(guest_of(PARTS, load_target("cortex-m4"), ".c", level), "f", sources={"guest.c": PARTS})
+    assert attack(proof, 5) == proof.bound.instructions
+    check_emulated(proof, 5)
+
+
+def test_only_a_way_without_code_of_the_body_may_be_entered_in_the_test():
+    text = "void f(int n) {\n  while (n && g(n)) {\n    n++;\n  }\n  while (g(n)) {\n    n++;\n  }\n}\n"
+    of_parts, alone = index_sources({"a.c": text + "int g(int n) { return n + 1; }\n"}).files["a.c"].loops
+    test, both = ways(((20,), (20,))), ways(((20,), (30,)), ((30,), (20,)))
+    assert may_be_entered_in_its_test(of_parts, test, Inlined())
+    assert not may_be_entered_in_its_test(of_parts, both, Inlined())
+    assert not may_be_entered_in_its_test(alone, ways(((50,), (50,))), Inlined())
