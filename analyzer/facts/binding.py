@@ -13,6 +13,7 @@ from typing import Literal
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate, symbols
 from wcet_probe.analyzer.facts.joined_loops import JoinedLoops, joined_loops
 from wcet_probe.analyzer.facts.language import Facts, LoopFact, Place
+from wcet_probe.analyzer.facts.round_lines import may_be_entered_in_its_test
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_match import LoopSite, ancestors, match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -112,9 +113,10 @@ def bound_facts(
         UsageError: a fact speaks of nothing, its function has changed, or its expression has no value.
 
     Soundness: a source loop whose body runs M times runs the header of its binary loop at most M times where there is
-    no test in front of it, else M + 1 times, however the compiler tests it: it may fold the body into the test. At an
-    offset the numbers are the header's own. That a loop which was matched is the right one is an assumption, see
-    `match_loop`. Of loops that are several of the source see `joined_loops`.
+    no test in front of it, else M + 1 times, however the compiler tests it: it may fold the body into the test. Where
+    a test of several parts may be entered in its midst it is once more. At an offset the numbers are the header's own.
+    That a loop which was matched is the right one is an assumption, see `match_loop`. Of loops that are several of the
+    source see `joined_loops`.
     """
     matches = match_loops(analysed.sites, index)
     found: list[BoundFact] = []
@@ -321,6 +323,7 @@ def _bound(
     for site in found:
         more = int(loop is not None and loop.test_first)
         outermost = _outermost(site.header_address, sites, matches)
+        partly = _tests_partly(site, loop)
         yield BoundFact(
             function=site.function,
             header_address=site.header_address,
@@ -329,13 +332,20 @@ def _bound(
             where=fact.where,
             because=fact.because,
             max_expression=str(fact.maximum or ""),
-            max_header=None if maximum is None else maximum + more,
+            max_header=None if maximum is None else maximum + more + partly,
             offset=more,
             total_expression=str(fact.total or ""),
             total=total,
-            total_for_each_entry=0 if total is None else max(more, int(outermost != site.header_address)),
+            total_for_each_entry=0 if total is None else max(more, int(outermost != site.header_address)) + partly,
             within=within,
         )
+
+
+def _tests_partly(site: LoopSite, loop: SourceLoop | None) -> int:
+    """How many executions of the header an entry of the binary loop may have besides, with a part of the test only."""
+    if loop is None or site.ways is None or site.inlining is None:
+        return 0
+    return int(may_be_entered_in_its_test(loop, site.ways, site.inlining))
 
 
 def _within(
@@ -352,6 +362,7 @@ def _within(
 
 def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> BoundFact:
     least, most = pragma
+    partly = _tests_partly(site, loop)
     where = f"{loop.file}:{loop.pragma_line}"
     if least > most:
         raise UsageError(f"{where}: the pragma's min, {least}, is above its max, {most}; correct one of them.")
@@ -365,7 +376,7 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         max_expression=str(most),
         offset=int(loop.test_first),
         # Whether the round that a `break` ends is counted, pragmas do not say.
-        max_header=most + int(loop.test_first or loop.left_inside),
+        max_header=most + int(loop.test_first or loop.left_inside) + partly,
     )
 
 

@@ -30,9 +30,8 @@ from wcet_probe.analyzer.facts.source_match import (
     ancestors,
     around_calls,
     calls_itself_by_calls_only,
-    encloses,
 )
-from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
+from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop, encloses
 
 
 @dataclass(frozen=True, slots=True)

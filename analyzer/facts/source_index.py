@@ -21,7 +21,7 @@ from wcet_probe.analyzer.facts.source_loops import (
     unchanging_macros,
 )
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
-from wcet_probe.build.sources import included_files
+from wcet_probe.build.sources import included_files, renumbered_files
 from wcet_probe.errors import UsageError, unknown_name
 
 _NO_C = (".s", ".S", ".asm")
@@ -122,6 +122,8 @@ class SourceIndex:
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
     """Loops and functions of ``sources``, texts by file name; of those with a path for a name, macros only.
 
+    A file with lines that a ``#line`` gives to other code has another name there, which no line table has.
+
     Soundness: none is claimed, see `source_loops`.
     """
     return _indexed(tuple((file, text) for file, text in sources.items() if not file.endswith(_NO_C)))
@@ -133,7 +135,9 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
-    parsed = {file: parse_source(file, text, macros, words, values) for file, text in texts if "/" not in file}
+    moved = renumbered_files(dict(texts))
+    named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
+    parsed = {file: parse_source(file, text, macros, words, values) for file, text in named}
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)

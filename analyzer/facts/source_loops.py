@@ -333,6 +333,42 @@ def _may_be_left(node: Node) -> bool:
     return node.has_error or any(one.type in _LEAVING for one in nodes) or any(breaks)
 
 
+_WITH_PARTS = LOOPS | {"if_statement", "switch_statement", "conditional_expression", "goto_statement"}
+
+
+def _has_parts(condition: Node) -> bool:
+    """Whether a condition has others in it, or calls what may have some: no function of the file without a branch."""
+    nodes = list(walk(condition))
+    if condition.has_error or any(_is_branch(node) for node in nodes):
+        return True
+    called = {text_of(one.child_by_field_name("function")) for one in nodes if one.type == "call_expression"}
+    return bool(called) and not called <= _straight_functions(_root(condition))
+
+
+def _is_branch(node: Node) -> bool:
+    operator = text_of(node.child_by_field_name("operator")) if node.type == "binary_expression" else ""
+    return node.type in _WITH_PARTS or operator in {"&&", "||"}
+
+
+def _root(node: Node) -> Node:
+    while node.parent is not None:
+        node = node.parent
+    return node
+
+
+def _straight_functions(root: Node) -> set[str]:
+    """The functions of a file that have no branch, and call nothing, which may be a macro with one."""
+    found = set[str]()
+    for node in root.named_children:
+        declarator = node.child_by_field_name("declarator") if node.type == "function_definition" else None
+        while declarator is not None and declarator.type != "function_declarator":
+            declarator = declarator.child_by_field_name("declarator")
+        inside = list(walk(node)) if declarator is not None else []
+        if inside and not any(_is_branch(one) or one.type == "call_expression" for one in inside):
+            found.add(text_of(declarator.child_by_field_name("declarator")) if declarator else "")
+    return found
+
+
 def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Found:
     condition = node.child_by_field_name("condition")
     if node.type == "for_statement":
@@ -353,6 +389,7 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         tuple(sorted(lines)),
         test_first=_has_test_in_front(node),
         left_inside=_may_be_left(node),
+        has_parts=condition is not None and _has_parts(condition),
     )
     return _Found(loop, node.start_byte, head_end.end_byte)
 

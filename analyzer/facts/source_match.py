@@ -17,8 +17,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.facts.source_parts import SourceLoop
+from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop, encloses
 
 _NONE: frozenset[SourceLoop] = frozenset()
 
@@ -40,6 +41,7 @@ class LoopSite:
         test_lines: of ``own_lines`` those of instructions after which there are two ways.
         has_calls: whether its own code calls functions.
         calls: where calls are in the analysed code, by file, line and name of the function.
+        ways: the ways through the loop, where they are known.
     """
 
     function: str
@@ -55,6 +57,7 @@ class LoopSite:
     test_lines: tuple[tuple[str, int], ...] = ()
     has_calls: bool = False
     calls: Mapping[tuple[str, int, str], Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
+    ways: LoopWays | None = field(default=None, compare=False, repr=False)
 
     def is_inlined(self, address: int) -> bool:
         """Whether the code at ``address`` is that of an inlined call.
@@ -113,7 +116,9 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     alone = [
         site.header_address
         for site in sites
-        if _may_be_around(site, sites, result, outers, index) or _may_be_activations(site, result, index)
+        if _may_be_around(site, sites, result, outers, index)
+        or _may_be_activations(site, result, index)
+        or _has_other_rounds(site, result, index)
     ]
     return result | dict.fromkeys(alone, None)
 
@@ -168,6 +173,14 @@ def _may_be_around(
     return is_unclear and len(around) > above.count(None)
 
 
+def _has_other_rounds(site: LoopSite, result: Mapping[int, SourceLoop | None], index: SourceIndex) -> bool:
+    """Whether the ways through a binary loop tell that a round may be none of the source loop found for it."""
+    found = result[site.header_address]
+    if found is None or site.ways is None or site.inlining is None:
+        return False
+    return not is_around_each_round(found, site.ways, site.inlining, index)
+
+
 def _may_leave_nothing(loop: SourceLoop) -> bool:
     """Whether rounds of a loop may be executed without code of it: not so of one that tests its own counter in each."""
     return not any(counter.is_tested for counter in loop.counters)
@@ -177,15 +190,31 @@ def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None],
     """Whether the rounds of a binary loop may be activations of a function that calls itself at its end, too.
 
     Such a call goes back to where the function begins, and may leave no line. So each call of itself has to be one in
-    the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some.
+    the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some. Of another
+    function, which was inlined there, it has to be one in any case.
     """
     found = result[site.header_address]
-    if found is None or calls_itself_by_calls_only(site, found.function, found.file, index):
+    if found is None:
+        return False
+    if any(not calls_itself_by_calls_only(site, name, file, index) for name, file in _others(site, found, index)):
+        return True
+    if calls_itself_by_calls_only(site, found.function, found.file, index):
         return False
     calls = _calls_of(found.function, found.file, index)
     first = min(one.first_line for one in index.loops(found.function, found.file) if encloses(one, found))
     before = {one for one in site.calls.keys() & calls if one[1] < first}
     return not before or any((file, line) in site.own_lines for file, line, _ in before)
+
+
+def _others(site: LoopSite, found: SourceLoop, index: SourceIndex) -> set[tuple[str, str]]:
+    """Names and files of the functions but that of ``found`` of which code is in a binary loop."""
+    lines = [one for one in _lines(site) if one[0] in index.files]
+    functions = {one for file, line in lines for one in index.files[file].functions if _is_within(line, one)}
+    return {(one.name, one.file) for one in functions if (one.name, one.file) != (found.function, found.file)}
+
+
+def _is_within(line: int, function: SourceFunction) -> bool:
+    return function.first_line <= line <= function.last_line
 
 
 def calls_itself_by_calls_only(site: LoopSite, function: str, file: str, index: SourceIndex) -> bool:
@@ -424,11 +453,3 @@ def _votes(
         if len(loops) == 1 and not (loops[0] in claimed and (not heads_only or line in loops[0].header_lines)):
             votes[loops[0]] += 1
     return votes
-
-
-def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
-    """Whether ``inner`` is ``outer``, or all its lines are in that.
-
-    Soundness: exact, but for loops that share their lines.
-    """
-    return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line

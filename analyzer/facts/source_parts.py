@@ -42,6 +42,7 @@ class SourceLoop:
         pragma_line: where that pragma stands, or 0.
         test_first: whether its test may be executed once more than its body: not so where there is no test in front.
         left_inside: whether it may be left within its body, in a round that is not executed to its end.
+        has_parts: whether its test may be of several, of which the last ones are not always executed.
         number: its place among the loops of the file, from 0, which tells loops on one line apart.
         counters: variables that count its iterations.
     """
@@ -56,6 +57,7 @@ class SourceLoop:
     pragma_line: int = 0
     test_first: bool = True
     left_inside: bool = False
+    has_parts: bool = False
     number: int = 0
     counters: tuple[SourceCounter, ...] = ()
 
@@ -146,3 +148,11 @@ class SourceFile:
     calls: tuple[tuple[str, int], ...] = ()
     mentioned: frozenset[str] = frozenset()
     not_parsed: frozenset[str] = frozenset()
+
+
+def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:
+    """Whether ``inner`` is ``outer``, or all its lines are in that.
+
+    Soundness: exact, but for loops that share their lines.
+    """
+    return outer.file == inner.file and outer.first_line <= inner.first_line <= inner.last_line <= outer.last_line

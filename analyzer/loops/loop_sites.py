@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.facts.binding import Analysed
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.round_lines import LoopWays
 from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Point
@@ -88,7 +89,7 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
             if point.index not in inner:
                 own.update(instruction.address for instruction in point.block.instructions)
                 has_calls |= bool(point.block.calls)
-                if len(point.block.jumps) + point.block.falls + point.block.returns > 1:
+                if _has_two_ways(point.block):
                     tests.add(point.block.last_address)
     outers = {_outer(values, shape) for shape in shapes}
     function = image.function_at(address) or header.function
@@ -105,7 +106,35 @@ def _site(image: Image, values: Values, address: int, shapes: Sequence[LoopShape
         inlining=inlining,
         test_lines=tuple(line for at in sorted(tests) if (line := image.lines.find(at))),
         has_calls=has_calls,
+        ways=_ways(values, address, shapes),
     )
+
+
+def _ways(values: Values, address: int, shapes: Sequence[LoopShape]) -> LoopWays:
+    """The ways through the copies of a loop in all contexts."""
+    blocks: dict[int, tuple[int, ...]] = {}
+    following: dict[int, set[int]] = {}
+    tests = set[int]()
+    for shape in shapes:
+        points = [point for point in own_points(values, shape) if point.index in values.states]
+        inside = {point.index for point in points}
+        addresses = {point.block.address for point in points}
+        for point in points:
+            block = point.block
+            blocks[block.address] = tuple(one.address for one in block.instructions)
+            found = following.setdefault(block.address, set())
+            targets = {edge.target for edge in values.leaving[point.index]} & inside
+            found |= {values.graph.points[target].block.address for target in targets}
+            if block.calls and block.falls_to in addresses:
+                found.add(block.falls_to)
+            if _has_two_ways(block):
+                tests.add(block.last_address)
+    followed = {start: frozenset(found) for start, found in following.items()}
+    return LoopWays(address, blocks, followed, frozenset(tests))
+
+
+def _has_two_ways(block: Block) -> bool:
+    return len(block.jumps) + block.falls + block.returns > 1
 
 
 def _latches(values: Values, shape: LoopShape) -> Iterator[Block]:

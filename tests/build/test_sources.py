@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import image_of
 from wcet_probe.build.image import source_paths
-from wcet_probe.build.sources import find_sources, included_files
+from wcet_probe.build.sources import find_sources, included_files, renumbered_files
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ImageError
 
@@ -78,3 +78,13 @@ def test_what_is_included_is_told_as_it_is_written():
 def test_what_is_no_elf_is_refused():
     with pytest.raises(ImageError, match="line table cannot be read"):
         find_sources(b"no elf", [])
+
+
+def test_a_file_with_lines_of_other_code_is_told():
+    def of(**texts):
+        return renumbered_files({f"{name}.c": text for name, text in texts.items()})
+
+    assert of(a='int x;\n#line 3 "a.c"\n# 4 "gen/a.c" 2\n#line 5\nint y;\n#define line 9\n') == set()
+    assert of(a="#line 1\n") == of(a="int x;\n # 9\n") == {"a.c"}
+    assert of(a='#line 2 "b.c"\n', b="int y;") == of(a='# 2 "gen/b.c" 1\n') == {"b.c"}
+    assert of(a="#line NUMBER\n", b="int y;") == {"a.c", "b.c"}

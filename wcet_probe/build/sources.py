@@ -12,6 +12,7 @@ from wcet_probe.build.image import source_paths
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*([^\n]*)", re.MULTILINE)
 _FILE = re.compile(r'["<]([^">\n]+)[">]')
 _LONGEST_NAME = 200
+_LINE = re.compile(r'^[ \t]*#[ \t]*(?:line\b[ \t]*|(?=\d))(\d*)(?:[ \t]+"([^"\n]*)")?', re.MULTILINE)
 
 
 def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
@@ -47,6 +48,24 @@ def included_files(text: str) -> Iterator[str]:
     for said in _INCLUDE.findall(text):
         file = _FILE.match(said)
         yield file[1] if file else said.strip()
+
+
+def renumbered_files(texts: Mapping[str, str]) -> frozenset[str]:
+    """The names of files with lines that a ``#line`` gives to other code than what stands there.
+
+    Of one whose number a macro tells, all files. What is left out by conditions is told, too.
+
+    Parameters:
+        texts: of files by name, or path.
+    """
+    found = set[str]()
+    for file, text in texts.items():
+        own = PurePosixPath(file).name
+        for said in _LINE.finditer(text):
+            named = PurePosixPath(said[2]).name if said[2] is not None else own
+            is_own = named == own and said[1] and int(said[1]) == 2 + text.count("\n", 0, said.start(1))
+            found |= set() if is_own else {named} if said[1] else {PurePosixPath(one).name for one in texts}
+    return frozenset(found)
 
 
 def _included(files: Collection[Path], roots: Sequence[Path]) -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 import pytest
 
+from tests.path_check import attack, proved
+from tests.support import guest_of
 from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 
 SOURCE = """\
@@ -66,3 +69,33 @@ int third(int n) { return n ? other(n - 1) : 0; }
 @pytest.mark.parametrize(("function", "itself"), [("sum", False), ("again", True), ("third", True)])
 def test_a_macro_with_the_name_of_a_function_is_no_call_of_it(function, itself):
     assert index_sources({"a.c": RENAMED}).calls_itself(function) == itself
+
+
+RENUMBERED = """\
+volatile unsigned v;
+unsigned few(unsigned n)
+{
+  unsigned s = 0;
+  _Pragma("loopbound min 0 max 2")
+  for (unsigned i = 0; i < (n & 2); i++)
+    s += v;
+  return s;
+}
+#line 1 "guest.c"
+/* a generator's text */
+unsigned many(unsigned n)
+{
+  unsigned s = 0;
+
+  for (unsigned i = 0; i < (n & 255); i++)
+    s += v;
+  return s;
+}
+"""
+
+
+def test_a_pragma_is_not_that_of_a_loop_which_has_its_line_by_a_directive():
+    """21 instructions were proved, and 1,029 run."""
+    guest = guest_of(RENUMBERED, load_target("cortex-m4"), ".c", "-Os")
+    assert attack(proved(guest, "many", sources={"guest.c": RENUMBERED}), 255) > 1000
+    assert index_sources({"guest.c": RENUMBERED}).loops_at("guest.c", 6) == []

@@ -231,3 +231,27 @@ def test_a_mark_has_its_line_behind_whatever_is_blanked_before_it():
     )
     (loop,) = loops(text)
     assert (loop.label, loop.header_lines[0]) == ("here", 8)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("n > 1", False),
+        ("n && m", True),
+        ("n | m", False),
+        ("n ? m : 0", True),
+        ("straight(n)", False),
+        ("chooses(n)", True),
+        ("calls(n)", True),
+        ("MACRO(n)", True),
+    ],
+)
+def test_a_test_of_several_parts_is_told(condition, expected):
+    text = """
+    static int straight(int n) { return n + 1; }
+    static int chooses(int n) { return n ? 1 : g(); }
+    static int *calls(int n) { return MACRO(n); }
+    void f(int n, int m) { while (CONDITION) ; do ; while (CONDITION); for (;CONDITION;) ; }
+    """
+    loops = parse_source("a.c", text.replace("CONDITION", condition)).loops
+    assert [loop.has_parts for loop in loops] == [expected] * 3

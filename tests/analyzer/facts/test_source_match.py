@@ -373,3 +373,29 @@ def test_a_loop_of_a_function_that_calls_itself_needs_code_that_each_activation_
     site = LoopSite("f", 16, 16, (("guest.c", 8),), lines, calls=dict.fromkeys(calls, (32,)))
     index = index_sources({"guest.c": AGAIN.replace("FIRST", first)})
     assert (match_loops([site], index)[16] is not None) == is_told
+
+
+INLINED_AGAIN = """\
+static int g(int n) {
+  if (h(n))
+    return g(n + 1);
+  return n;
+}
+void f(int n) {
+  for (int i = 0; i < 8; i++) {
+    n += g(n);
+    h(n);
+  }
+}
+"""
+
+
+def test_rounds_of_an_inlined_function_that_calls_itself_are_not_those_of_the_loop_around_the_call():
+    """Clang gave the only line of a loop to what was added for the argument: 9 rounds were allowed, and 22 run."""
+    index = index_sources({"a.c": INLINED_AGAIN})
+    (loop,) = index.files["a.c"].loops
+    around = LoopSite("f", 7, 7, lines(7), lines(7, 9), header_line=("a.c", 7))
+    again = LoopSite("f", 8, 8, lines(2), lines(8, 2, 2), outer=7, header_line=("a.c", 8))
+    assert match_loops([around, again], index) == {7: loop, 8: None}
+    by_calls = {("a.c", 3, "g"): (9,)}
+    assert match_loops([around, replace(again, calls=by_calls)], index)[8] == loop
