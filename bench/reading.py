@@ -3,9 +3,9 @@
 Run with ``python -m bench.reading [--heap SIZE] [--target NAME] [--rooms] [ALLOCATOR ...]`` on certificates that
 ``python -m bench.checks`` has kept, or with ``--result RESULT.json IMAGE.elf`` on those of own firmware. From each
 module is cut what the check has not executed: functions, branches, cases, ends of blocks (`slices`). What is left is
-to be read, with the docstrings, constants and classes of modules of which a function was executed. ``--rooms`` has a
-row for each room of the checker. ``--write FOLDER`` writes what is left, of the last check: another checker, which
-says of this certificate what the whole one says, and of others the same or nothing, as what was cut raises an error.
+to be read, with docstrings, and with the classes, constants and imports that it speaks of. ``--rooms`` has a row for
+each room of the checker. ``--write FOLDER`` writes what is left, of the last check: another checker, which says of
+this certificate what the whole one says, and of others the same or nothing, as what was cut raises an error.
 
 What was executed is measured from outside, by `coverage`: nothing of the checker knows of it.
 """
@@ -25,7 +25,7 @@ from unittest.mock import patch
 from coverage import Coverage
 
 from bench.checks import OPERATIONS, ROOT, TARGETS, Question, checked, program_of, questions
-from bench.slices import Slice, sliced
+from bench.slices import sliced, to_read
 from wcet_probe.catalog.lookup import allocator_names, target_names
 from wcet_probe.evidence.checking import check_file_result
 from wcet_probe.sizes import parse_size
@@ -40,10 +40,12 @@ class Read:
     Attributes:
         lines: of the module.
         left: what is left of it if all is cut that was not executed.
+        to_read: the lines of it that are to be read.
     """
 
     lines: int
-    left: Slice
+    left: str
+    to_read: int
 
 
 Measured = tuple[bool, Mapping[Path, Read]]
@@ -61,11 +63,11 @@ def measured(check: Callable[[], bool]) -> Measured:
         is_full = check()
     finally:
         watch.stop()
-    data, found = watch.get_data(), dict[Path, Read]()
-    for path in sorted(CHECKER.rglob("*.py")):
-        text = path.read_text("utf-8")
-        found[path] = Read(text.count("\n"), sliced(text, frozenset(data.lines(str(path)) or ())))
-    return is_full, found
+    data, texts = watch.get_data(), {path: path.read_text("utf-8") for path in sorted(CHECKER.rglob("*.py"))}
+    left = {path: sliced(text, frozenset(data.lines(str(path)) or ())) for path, text in texts.items()}
+    names = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in texts}
+    read = to_read({names[path]: text for path, text in left.items()})
+    return is_full, {path: Read(text.count("\n"), left[path], read.get(names[path], 0)) for path, text in texts.items()}
 
 
 def write(found: Mapping[Path, Read], folder: Path) -> None:
@@ -73,7 +75,7 @@ def write(found: Mapping[Path, Read], folder: Path) -> None:
     for path, read in found.items():
         place = folder / path.relative_to(CHECKER)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(read.left.text, "utf-8")
+        place.write_text(read.left, "utf-8")
 
 
 def checker_in(folder: Path) -> ModuleType:
@@ -114,12 +116,12 @@ def room(path: Path) -> str:
 def rows(name: str, measured_check: Measured, *, with_rooms: bool) -> Iterator[str]:
     """The rows of one check."""
     is_full, found = measured_check
-    own = {path: read for path, read in found.items() if read.left.is_executed}
+    own = {path: read for path, read in found.items() if read.to_read}
     rooms = dict.fromkeys(map(room, own)) if with_rooms else ()
     for label in ("", *rooms):
         reads = [read for path, read in own.items() if label in {"", room(path)}]
         start = f"    {label:46}" if label else f"{name:44}{'full' if is_full else 'open':6}"
-        yield f"{start}{len(reads):7}{sum(one.lines for one in reads):9,}{sum(one.left.to_read for one in reads):9,}"
+        yield f"{start}{len(reads):7}{sum(one.lines for one in reads):9,}{sum(one.to_read for one in reads):9,}"
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ from wcet_probe.build.program import Program
 from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
 from wcet_probe.certificate.kernel.records import read_records
+from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.modules.module import (
     ROLES,
     Operation,
@@ -34,7 +35,6 @@ from wcet_probe.certificate.modules.module import (
     holds_at,
     initial_words,
     operation_of,
-    reached_nodes,
     returned,
     wanted_of,
     ways_of,

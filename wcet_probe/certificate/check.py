@@ -32,15 +32,16 @@ from wcet_probe.certificate.kernel.records import (
     Graph,
     Records,
     demand,
+    factors_of,
     graph_of,
     invariants_of,
     loops_of,
     read_records,
 )
+from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
-from wcet_probe.certificate.modules.module import reached_nodes
 from wcet_probe.certificate.results.shown import check_shown
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
@@ -327,7 +328,7 @@ class _Check:
         shown = asserted = followed = 0
         others = list(self._open_constraints) if unit == self._bounds[0].unit else []
         for name, relation, constant, terms in records["constraint"]:
-            factors = _factors(terms)
+            factors = factors_of(terms)
             if relation == "<=" and int(constant) >= 0 and all(f <= 0 or e in events for e, f in factors.items()):
                 continue  # it limits no path, and perhaps events, see `cached`
             is_followed = name.startswith("executed:") and self._followed.limits(factors, int(constant))
@@ -388,7 +389,7 @@ class _Check:
             for name, _, constant, terms in records["constraint"]
             if name in used
         }
-        asked = (self._pairs.pair_of(_factors(terms), constant) for terms, constant in sorted(rows))
+        asked = (self._pairs.pair_of(factors_of(terms), constant) for terms, constant in sorted(rows))
         pairs = [pair for pair in asked if pair is not None]
         return excluded_pairs(self._covered_graph, pairs)
 
@@ -422,10 +423,6 @@ class _Check:
 def used_constraints(records: Records) -> set[str]:
     """The names of the constraints that the bound rests on: those with a multiplier."""
     return {name for name, _ in records["dual"]}
-
-
-def _factors(terms: str) -> dict[str, int]:
-    return {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
 
 
 def not_followed(section: Json, image: Image) -> str:

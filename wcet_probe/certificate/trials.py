@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from wcet_probe.certificate.kernel.coverage import Code, edges_of
-from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph, Records, loops_of
+from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph, Records, factors_of, loops_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.values.numbers import Value, constant, extended
 from wcet_probe.certificate.values.state import State
@@ -159,8 +159,7 @@ def path_limits(records: Records) -> Iterator[tuple[str, Limit]]:
         yield f"the limit of the loop {loop.name}", (factors, 0)
     events = {name for name, _ in records["event"]}
     for name, relation, most, terms in records["constraint"]:
-        words = terms.split()
-        factors = {edge: int(factor) for factor, edge in zip(words[::2], words[1::2], strict=True)}
+        factors = factors_of(terms)
         if relation == "<=" and events.isdisjoint(factors):
             yield name, (factors, int(most))
 

@@ -10,8 +10,8 @@ from tests.certificate.specimens import specimen
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.names.shown_classes import Shown, implies, shown_behind
-from wcet_probe.certificate.values.congruences import UNALIGNED, Congruence
+from wcet_probe.certificate.names.shown_classes import Shown, shown_behind
+from wcet_probe.certificate.values.congruences import UNALIGNED, Congruence, implies
 from wcet_probe.certificate.values.numbers import TOP, Value, constant, number
 from wcet_probe.certificate.values.state import State
 from wcet_probe.errors import VerificationError

@@ -18,7 +18,7 @@ from wcet_probe.certificate.caches.residents import NOTHING, YoungerSet, lasting
 from wcet_probe.certificate.caches.steps import Spot, Step
 from wcet_probe.certificate.kernel.records import LoopRecord
 from wcet_probe.certificate.kernel.shapes import natural_loop, reached
-from wcet_probe.certificate.values.numbers import WORD
+from wcet_probe.certificate.values.numbers import WORD, signed
 from wcet_probe.model.target import CacheConfig, Replacement
 
 _LONGEST_STEP_BYTES = 1 << 16
@@ -235,15 +235,11 @@ def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
         parts = {part: times for part, times in moved.items() if times % WORD}
         if not parts.keys() <= fixed.keys():
             return None
-        reached = [sorted((_signed(times) * fixed[part].low, _signed(times) * fixed[part].high))
+        reached = [sorted((signed(times) * fixed[part].low, signed(times) * fixed[part].high))
                    for part, times in parts.items()]  # fmt: skip
-        lows.append(_signed(bytes_more) + sum(low for low, _ in reached))
-        highs.append(_signed(bytes_more) + sum(high for _, high in reached))
+        lows.append(signed(bytes_more) + sum(low for low, _ in reached))
+        highs.append(signed(bytes_more) + sum(high for _, high in reached))
     return max(-min(lows), *highs) if ends and not min(lows) < 0 < max(highs) else None
-
-
-def _signed(number: int) -> int:
-    return (number + WORD // 2) % WORD - WORD // 2
 
 
 def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:

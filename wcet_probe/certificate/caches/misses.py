@@ -24,7 +24,7 @@ from wcet_probe.certificate.caches.residents import (
 from wcet_probe.certificate.caches.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.caches.unaligned import region_cycles, unaligned_accesses
 from wcet_probe.certificate.kernel.coverage import Coverage
-from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand
+from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, factors_of
 from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
 from wcet_probe.certificate.names.names import Passage, Traced
 from wcet_probe.certificate.names.symbols import Tracer
@@ -61,8 +61,7 @@ def limits_of(records: Records) -> dict[str, LinearConstraint]:
     used = {name for name, _ in records["dual"]}
     found: dict[str, LinearConstraint] = {}
     for name, relation, constant, terms in records["constraint"]:
-        words = terms.split()
-        factors = {edge: int(factor) for factor, edge in zip(words[::2], words[1::2], strict=True)}
+        factors = factors_of(terms)
         own = {edge: factor for edge, factor in factors.items() if edge in events}
         if own and name in used:
             demand(relation == "<=", f"{name} is no limit")

@@ -174,6 +174,12 @@ def graph_of(records: Records) -> Graph:
     return Graph(records["entry-function"][0][0], nodes, entry, edges, exits, leading, excluded)
 
 
+def factors_of(terms: str) -> dict[str, int]:
+    """The factor of each edge and event in the terms of a constraint."""
+    words = terms.split()
+    return {name: int(factor) for factor, name in zip(words[::2], words[1::2], strict=True)}
+
+
 class LoopRecord(NamedTuple):
     """A loop: its back edges are taken at most ``most`` times for each time that an edge is that enters it."""
 

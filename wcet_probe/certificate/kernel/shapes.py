@@ -30,6 +30,12 @@ def reached(starts: Iterable[str], following: Callable[[str], Iterable[str]]) ->
     return found
 
 
+def reached_nodes(graph: Graph, taken: Collection[str]) -> list[str]:
+    """The nodes that are reached, in the order of the graph."""
+    reached = {graph.entry, *(edge.target for edge in graph.edges if edge.name in taken)}
+    return [node for node in graph.nodes if node in reached]
+
+
 def natural_loop(header: str, back: Collection[str], arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
     """The header and all nodes from which one of the edges ``back`` to it is reached without it."""
 

@@ -13,7 +13,6 @@ Here the graph is the prover's word, and so are invariants, counters and constra
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from hashlib import sha256
 from math import floor
 
 from wcet_probe.certificate.kernel.loops import Json, check_derivations, demand, derivation
-from wcet_probe.certificate.kernel.records import ONCE, graph_of, invariants_of, loops_of, read_records
+from wcet_probe.certificate.kernel.records import ONCE, factors_of, graph_of, invariants_of, loops_of, read_records
 from wcet_probe.certificate.kernel.shapes import check_loops
 from wcet_probe.errors import VerificationError
 
@@ -90,7 +89,7 @@ def check_certificate(text: str) -> CheckedBound:
         factors = dict.fromkeys(loop.entering, -loop.most) | dict.fromkeys(loop.back, 1)
         limits[f"loop:{loop.name}"] = _Limit(factors, 0, equal=False)
     for name, relation, constant, terms in records["constraint"]:
-        factors = {edge: int(factor) for factor, edge in re.findall(r"(\S+) (\S+)", terms)}
+        factors = factors_of(terms)
         demand(factors.keys() <= gain.keys(), f"constraint {name} speaks of an unknown edge or event")
         limits[name] = _Limit(factors, int(constant), equal=relation == "=")
     parts = 1 + len(costs) + len(loops) + len(records["constraint"])

@@ -147,7 +147,7 @@ def _is_met(condition: str, left: Value, right: Value) -> bool | None:
     """Whether ``left - right`` is negative, or does not fit a signed word; None where one of them is no known word."""
     if not (left.is_number and right.is_number and left.is_constant and right.is_constant):
         return None
-    one, other = (((side.low + WORD // 2) % WORD) - WORD // 2 for side in (left, right))
+    one, other = (numbers.signed(side.low) for side in (left, right))
     exact = one - other
     is_wrong = not -WORD // 2 <= exact < WORD // 2
     found = is_wrong if condition in _OVERFLOWS else (exact < 0) != is_wrong

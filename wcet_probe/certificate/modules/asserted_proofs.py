@@ -22,8 +22,7 @@ from wcet_probe.certificate.kernel.records import demand
 from wcet_probe.certificate.modules.module import check_module, facts_at
 from wcet_probe.certificate.modules.module_machine import Accessed
 from wcet_probe.certificate.names.names import Address, Traced
-from wcet_probe.certificate.names.shown_classes import implies
-from wcet_probe.certificate.values.congruences import UNALIGNED, residue_of
+from wcet_probe.certificate.values.congruences import UNALIGNED, implies, residue_of
 from wcet_probe.certificate.values.residues import MODULUS, of_class
 from wcet_probe.model.induction import LEMMAS, PREMISES
 

@@ -86,8 +86,3 @@ def constants_of(instruction: Instruction) -> Iterator[int]:
     for one in operands.split(", "):
         if re.fullmatch(DIGITS, one.removeprefix("#")):
             yield (int(one.removeprefix("#"), 0) << 16 * name.startswith(_UPPER)) % WORD
-
-
-def signed(value: int) -> int:
-    """A word as a signed number."""
-    return (value + WORD // 2) % WORD - WORD // 2

@@ -32,6 +32,7 @@ from wcet_probe.certificate.kernel.records import (
     place_of,
     read_records,
 )
+from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.values.kinds import (
@@ -163,12 +164,6 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         for edge in edges_taken(graph, node, outcome):
             if edge.name in taken:
                 yield Way(edge.target, outcome.state)
-
-
-def reached_nodes(graph: Graph, taken: Collection[str]) -> list[str]:
-    """The nodes that are reached, in the order of the graph."""
-    reached = {graph.entry, *(edge.target for edge in graph.edges if edge.name in taken)}
-    return [node for node in graph.nodes if node in reached]
 
 
 def initial_words(image: Image) -> Iterator[tuple[int, Word]]:

@@ -27,7 +27,6 @@ from wcet_probe.certificate.modules.instruction_kinds import (
     constants_of,
     multiplied,
     otherwise,
-    signed,
     summed,
     unconditional,
 )
@@ -55,7 +54,7 @@ from wcet_probe.certificate.values.kinds import (
     shifted,
     word,
 )
-from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, opposite, unsigned
+from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, opposite, signed, unsigned
 from wcet_probe.certificate.values.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.values.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment

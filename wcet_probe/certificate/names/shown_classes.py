@@ -75,11 +75,6 @@ class Shown:
         return UNALIGNED if found is None else class_of_sum(self.classes, before, found, constant(0))
 
 
-def implies(known: Congruence, wanted: Congruence) -> bool:
-    """Whether all numbers of one class are of the other."""
-    return wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
-
-
 def shown_behind(
     shown: Mapping[str, Congruence], symbol: str, begins: Collection[str], values: Mapping[str, Value]
 ) -> Congruence:

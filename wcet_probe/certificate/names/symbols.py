@@ -30,7 +30,7 @@ from wcet_probe.certificate.machines.operands import (
 )
 from wcet_probe.certificate.names.names import Address, Claim, Executed, Names, Passage, Traced
 from wcet_probe.certificate.names.near import Near, is_small, near_symbol
-from wcet_probe.certificate.names.shown_classes import Shown, implies, shown_behind
+from wcet_probe.certificate.names.shown_classes import Shown, shown_behind
 from wcet_probe.certificate.values.congruences import (
     BELIEVED,
     MOST_MODULUS,
@@ -39,6 +39,7 @@ from wcet_probe.certificate.values.congruences import (
     Congruence,
     difference,
     either,
+    implies,
     residue_of,
     total,
 )
@@ -86,8 +87,10 @@ class Tracer:
             way, node, wanted = self.names.homes[symbol]
             demand((way, node) == ("at", entry), f"{symbol} has no value where the call begins")
             known = self.at_entry(place).moved(-offset)
-            is_known = wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
-            demand(is_known, f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} at the entry")
+            demand(
+                implies(known, wanted),
+                f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} at the entry",
+            )
 
     def at_entry(self, place: Place) -> Congruence:
         """What is known of an argument."""
@@ -386,7 +389,7 @@ class Tracer:
         wanted = self.names.homes[symbol][2]
         known = self.brought(value, traced, edge.target, place)
         demand(
-            wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted,
+            implies(known, wanted),
             f"{symbol} is not known to be {wanted.residue} modulo {wanted.modulus} behind {edge.name}",
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from wcet_probe.certificate.kernel.contexts import context_of
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import Graph, Records, demand
 from wcet_probe.model.instruction import Instruction
@@ -25,7 +26,7 @@ def check_shown(section: Json, graphs: Sequence[Graph], records: Sequence[Record
     ):
         shown = sorted((_context(row), int(row["address"], 16), row["executions"], row[unit]) for row in section[key])
         demand(shown == _worst_path(one, own), f"the {key} that is shown is not that of the certificate")
-        sizes = {(_context_of(node), address): len(code[node]) for node, (address, _) in one.nodes.items()}
+        sizes = {(context_of(node), address): len(code[node]) for node, (address, _) in one.nodes.items()}
         right = all(sizes[_context(row), int(row["address"], 16)] == row["instructions"] for row in section[key])
         demand(right, f"the {key} that is shown has other blocks than the code")
     counts = _counts(records[0])
@@ -62,10 +63,6 @@ def _context(row: Json) -> str:
     return "".join(f"{int(site, 16):#x}/" for site in row["context"])
 
 
-def _context_of(node: str) -> str:
-    return node[: node.rfind("/") + 1]
-
-
 def _counts(records: Records) -> dict[str, int]:
     return {name: int(count) for name, count in records["count"]}
 
@@ -90,7 +87,7 @@ def _worst_path(graph: Graph, records: Records) -> list[tuple[str, int, int, int
     for node, executions in _executions(graph, counts).items():
         if executions:
             address, cost = graph.nodes[node]
-            key = _context_of(node), address
+            key = context_of(node), address
             before = found.get(key, (0, 0))
             found[key] = before[0] + executions, before[1] + executions * cost + leaving.get(node, 0)
     return sorted((*key, *numbers) for key, numbers in found.items())

@@ -58,6 +58,11 @@ def shifted(known: Congruence, bits: int | None, number: Value) -> Congruence:
     return Congruence(min(MOST_MODULUS, known.modulus << bits), known.residue << bits).moved(0)
 
 
+def implies(known: Congruence, wanted: Congruence) -> bool:
+    """Whether all numbers of one class are of the other."""
+    return wanted.modulus <= known.modulus and known.coarser(wanted.modulus) == wanted
+
+
 def either(one: Congruence, other: Congruence) -> Congruence:
     """The class of a number that is of one of two."""
     modulus = min(one.modulus, other.modulus)

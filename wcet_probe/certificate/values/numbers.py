@@ -80,6 +80,11 @@ def constant(word: int) -> Value:
     return Value("number", word % WORD, word % WORD, 0)
 
 
+def signed(word: int) -> int:
+    """A word as a signed number."""
+    return (word + _HALF) % WORD - _HALF
+
+
 def bare(value: Value) -> Value:
     """``value`` by the name alone that it has, whether or not it may be derived from the stack pointer."""
     return Value(f"@{value.base[len(TAINTED) :]}", *value[1:]) if value.base.startswith(TAINTED) else value

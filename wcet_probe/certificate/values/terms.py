@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice, product
 
-from wcet_probe.certificate.values.numbers import WORD, Value, bare, constant
+from wcet_probe.certificate.values.numbers import Value, bare, constant, signed
 
 _MOST_PARTS = 8
 _MOST_NAMES = 4
@@ -149,7 +149,7 @@ def name_of_sum(form: Form) -> str:
 
 def _normal(form: Form) -> dict[str, int]:
     """A sum in the one way that it is written; nothing if it is of nothing, or of too much."""
-    factors = {part: (times + WORD // 2) % WORD - WORD // 2 for part, times in sorted(form.items())}
+    factors = {part: signed(times) for part, times in sorted(form.items())}
     own = {part: times for part, times in factors.items() if times}
     return own if len(own) <= _MOST_PARTS else {}
 
