@@ -98,3 +98,23 @@ def test_a_fact_about_the_argument_bounds_it():
     proof = proved(guest_of(SOURCE, load_target("cortex-m4"), ".c"), "factorial", parse_facts("facts.toml", text))
     assert attack(proof, 12) == proof.bound.instructions
     assert attack(proof, 3) < proof.bound.instructions
+
+
+BYTES = """typedef unsigned u; static u seed, sum; static char bits[256];
+__attribute__((noinline)) u bytes_of(u x) {
+  unsigned char *p = (unsigned char *)&x; u s = bits[*p++]; return s + bits[*p]; }
+__attribute__((noinline)) u by_bytes(u x) {
+  u s = bits[((char *)&x)[0] & 255]; if ((x >>= 8) != 0) s += by_bytes(x); return s; }
+u all_bytes(u n) {
+  for (u i = 0; i < 3; i++) { seed += n; sum = bytes_of(seed); sum += by_bytes(seed); }
+  return sum; }
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
+def test_the_depth_is_told_where_bytes_of_an_argument_are_loaded_through_a_pointer_to_it(target):
+    """What is read from a table by such a byte, and stored, is no address of the stack."""
+    proof = proved(guest_of(BYTES, load_target(target), ".c", "-O0"), "all_bytes")
+    for number in (0, 255, 1 << 16, 0xFFFF_FFD8):
+        assert attack(proof, number) <= proof.bound.instructions
+        check_emulated(proof, number)
