@@ -8,7 +8,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -52,6 +52,7 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
+_MOST_WORDS_AT_ENTRY = 12
 _ROUNDS_WITH_COMPARED = 4
 _ROUNDS_WITH_HELD = 5
 _ROUNDS_WITH_THRESHOLDS = 6
@@ -110,6 +111,12 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             continue  # once: it is known from the beginning now
 
 
+def _words_at_entry(isa: Isa) -> Iterator[Location]:
+    """The words of the stack that may hold arguments, as far as functions have that many (`control.argument_place`)."""
+    behind = 8 if isa is Isa.POWERPC else 0
+    return (Location("stack", behind + 4 * number, 4) for number in range(_MOST_WORDS_AT_ENTRY))
+
+
 class TooMuchWorkError(Exception):
     """More would be analysed than is worth while for who tries what would help: no error of the program."""
 
@@ -147,8 +154,8 @@ class _Analysis:
         self._order = FlowOrder((point.index for point in graph.points), sorted(graph.edges, key=_order))
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved, self._floats = callees, saved_registers(lifter), float_registers(lifter)
-        self._entry = self._entry_state(arguments, called.pointers if called else ())
         self._is_called = called is not None
+        self._entry = self._entry_state(arguments, called.pointers if called else ())
         self._thresholds = Thresholds(graph, self._order.loops)
 
     def values(self) -> Values:
@@ -196,6 +203,9 @@ class _Analysis:
             symbol = self._terms.symbol(("in", register), 8 * register.size_bytes)
             state.set_location(register, symbol)
             state.set_base(symbol, Base.ANY)
+        # What stands above the stack pointer at entry was put there before, as what is in registers was.
+        for place in () if self._is_called else _words_at_entry(self._image.isa):
+            state.set_location(place, self._terms.symbol(("in", place), 32))
         for name, value in arguments.items():
             place = Location("stack", name, 4) if isinstance(name, int) else self._registers[name]
             symbol = self._terms.symbol(("in", place), 32)

@@ -94,3 +94,42 @@ def test_code_on_the_stack_is_refused_whatever_a_fact_says_of_the_targets(target
         AnalysisError, match=r"the branch or call at f\+0x\w+ .*goes to the stack: .* a nested function"
     ):
         proved(guest, "f", told)
+
+
+OVER_WORDS = {
+    "cortex-m4": (
+        (
+            "push {{r4, lr}}\nsub sp, #8\nmovs r3, #10\n{before}\nldr r2, [sp, #16]\n1: str r3, [sp, #4]\n"
+            "str r1, [r2], #4\nldr r3, [sp, #4]\nsubs r3, #1\nbne 1b\nadd sp, #8\npop {{r4, pc}}"
+        ),
+        "and r4, r0, #4\nadd r4, sp, r4\nmov r2, sp\nstr r2, [r4, #12]",
+        "add r4, sp, #4\nstr r4, [sp, #16]",
+    ),
+    "mpc603e": (
+        (
+            "stwu 1, -32(1)\nli 6, 10\n{before}\nlwz 5, 40(1)\n1: stw 6, 12(1)\nstw 4, 0(5)\naddi 5, 5, 4\n"
+            "lwz 6, 12(1)\naddic. 6, 6, -1\nbne 1b\naddi 1, 1, 32\nblr"
+        ),
+        "rlwinm 7, 3, 0, 29, 29\nadd 7, 1, 7\nstw 1, 36(7)",
+        "addi 7, 1, 12\nstw 7, 40(1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("core", OVER_WORDS)
+def test_what_a_pointer_given_on_the_stack_leads_to_is_no_frame_of_the_call(core):
+    text, _, _ = OVER_WORDS[core]
+    guest = guest_of(assembler({"f": text.format(before="")}, load_target(core)), load_target(core))
+    proof = proved(guest, "f")
+    assert [loop.max for loop in proof.bound.loops] == [10]
+    assert "stack-separation" in {one.id for one in proof.bound.assumptions}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("core", OVER_WORDS)
+def test_a_word_above_the_stack_pointer_that_may_have_been_written_leads_anywhere(core, number):
+    """Of a stack address that is stored there, perhaps or surely, a store through it changes the frame."""
+    text, *before = OVER_WORDS[core]
+    guest = guest_of(assembler({"f": text.format(before=before[number - 1])}, load_target(core)), load_target(core))
+    with pytest.raises(AnalysisError, match=r"no bound for the loop|not known to be one of its function"):
+        proved(guest, "f")
