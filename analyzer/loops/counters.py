@@ -29,7 +29,7 @@ class Step:
     """How an iteration changes a symbol of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
 
     ``after`` is the term of the changed value where all back edges agree on it. What ``grows`` is shifted left by
-    ``amount`` bits instead.
+    ``amount`` bits instead. By ``divisor`` a symbol is divided that loses bits so.
     """
 
     location: Location
@@ -37,6 +37,7 @@ class Step:
     shifts: bool
     after: Term | None
     grows: bool = False
+    divisor: int = 0
 
 
 def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
@@ -55,8 +56,8 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
         steps = {_step(terms, symbol, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
-            amount, shifts, grows = step
-            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
+            amount, shifts, grows, divisor = step
+            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows, divisor)
     return found
 
 
@@ -81,24 +82,44 @@ def settled(state: State, term: Term | None) -> Term | None:
     return term
 
 
-def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool] | None:
+def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool, int] | None:
     if after is None:
         return None
     form = terms.difference(after, symbol)
     if not form.coefficients:
-        return signed(form.bits, form.constant), False, False
+        return signed(form.bits, form.constant), False, False, 0
     factor = form.coefficients.get(symbol, 0) + 1
     if form == Linear({symbol: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
-        return factor.bit_length() - 1, True, True
+        return factor.bit_length() - 1, True, True, 0
     node, operands = terms[after], terms.operands(after)
     if node.opcode == "INT_RIGHT" and operands[0] == symbol:
         bits = terms.value(operands[1])
-        return (bits, True, False) if bits else None
-    if node.opcode == "INT_AND" and symbol in operands:
-        (other,) = [operand for operand in operands if operand != symbol] or [symbol]
-        if terms.difference(symbol, other) == Linear({}, 1, form.bits):
-            return 1, True, False  # x & (x - 1) takes the lowest bit that is set
-    return None
+        return (bits, True, False, 0) if bits else None
+    if node.opcode == "INT_DIV" and operands[0] == symbol:
+        divisor = terms.value(operands[1]) or 0
+        return (divisor.bit_length() - 1, True, False, divisor) if divisor > 1 else None
+    bits = _lowest_bits_taken(terms, symbol, after)
+    return (bits, True, False, 0) if bits else None
+
+
+def _lowest_bits_taken(terms: Terms, symbol: Term, after: Term) -> int:
+    """How often the lowest bit that is set was taken from ``symbol``, as ``x & (x - 1)`` does; 0 for anything else."""
+    taken = 0
+    while after != symbol:
+        one, other = terms.operands(after) if terms[after].opcode == "INT_AND" else (after, after)
+        distance = terms.distance(one, other)
+        if distance not in {1, -1}:
+            return 0
+        after, taken = one if distance == 1 else other, taken + 1
+    return taken
+
+
+def divisions_to_0(number: int, divisor: int) -> int:
+    """How often ``number`` has to be divided by ``divisor``, which is above 1, until it is 0."""
+    times = 0
+    while number:
+        number, times = number // divisor, times + 1
+    return times
 
 
 def arriving(values: Values, edges: Iterable[Edge], location: Location) -> StridedInterval | None:
