@@ -15,7 +15,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
@@ -103,15 +103,31 @@ def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bo
 
 
 def _lowest_bits_taken(terms: Terms, symbol: Term, after: Term) -> int:
-    """How often the lowest bit that is set was taken from ``symbol``, as ``x & (x - 1)`` does; 0 for anything else."""
+    """How often the lowest bit that is set was taken from ``symbol``; 0 where anything else was done."""
     taken = 0
     while after != symbol:
-        one, other = terms.operands(after) if terms[after].opcode == "INT_AND" else (after, after)
-        distance = terms.distance(one, other)
-        if distance not in {1, -1}:
+        before = _with_lowest_bit(terms, after)
+        if before is None:
             return 0
-        after, taken = one if distance == 1 else other, taken + 1
+        after, taken = before, taken + 1
     return taken
+
+
+def _with_lowest_bit(terms: Terms, after: Term) -> Term | None:
+    """The x of ``x & (x - 1)``, of ``x ^ (x & -x)`` and of ``x - (x & -x)``."""
+    opcode, operands = terms[after].opcode, terms.operands(after)
+    if opcode == "INT_AND" and abs(terms.distance(*operands) or 0) == 1:
+        return operands[0] if terms.distance(*operands) == 1 else operands[1]
+    for one, other in {"INT_XOR": (operands, operands[::-1]), "INT_SUB": (operands,)}.get(opcode, ()):
+        masked = terms.operands(other) if terms[other].opcode == "INT_AND" else ()
+        rest = [part for part in masked if part != one]
+        if (
+            one in masked
+            and rest
+            and combined(terms.linear(one), terms.linear(rest[0]), 1) == Linear({}, 0, terms[one].bits)
+        ):
+            return one
+    return None
 
 
 def divisions_to_0(number: int, divisor: int) -> int:

@@ -17,6 +17,9 @@ LOOPS = {
     "left": ("lsls r0, r0, #1", (1, True, True)),
     "lowest": ("subs r2, r0, #1\n    ands r0, r0, r2", (1, True, False)),
     "lowest_two": ("subs r2, r0, #1\n    ands r0, r0, r2\n    subs r2, r0, #1\n    ands r0, r0, r2", (2, True, False)),
+    "lowest_flipped": ("rsbs r2, r0, #0\n    ands r2, r0\n    eors r0, r2", (1, True, False)),
+    "lowest_subtracted": ("rsbs r2, r0, #0\n    ands r2, r0\n    subs r0, r0, r2", (1, True, False)),
+    "lowest_of_the_next": ("mvns r2, r0\n    ands r2, r0\n    eors r0, r2", None),
     "not_lowest": ("adds r2, r0, #1\n    ands r0, r0, r2", None),
     "lowest_of_another": ("subs r2, r0, #1\n    ands r0, r3, r2", None),
     "divided": ("movs r2, #10\n    udiv r0, r0, r2", (3, True, False)),
@@ -80,7 +83,17 @@ ONES = """
 """
 
 
-@pytest.mark.parametrize(("code", "most"), [(DIGITS, 10), (ONES, 16)])
+FLAGS = """
+    movs r1, #0
+1:  rsbs r2, r0, #0
+    ands r2, r0
+    eors r0, r2
+    bne 1b
+    bx lr
+"""
+
+
+@pytest.mark.parametrize(("code", "most"), [(DIGITS, 10), (ONES, 16), (FLAGS, 32)])
 def test_what_is_divided_or_loses_bits_ends_in_time(code, most):
     target = load_target("cortex-m4")
     proof = proved(guest_of(assembler({"f": code}, target), target), "f")
