@@ -33,10 +33,16 @@ _ALIGNMENTS = (1, 2, 4)
 HALFWORD_BYTES = 2
 """A row of the table speaks of one halfword of code."""
 
+_FARTHEST_BYTES = 64 << 20
+"""Of code that is in one table, which has a row for each halfword between its ends: 1.2 GB of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class CodeTable:
     """Decoded code in the native core's layout.
+
+    Code that is far from most of the code, as a function that is copied to RAM, is in no table, and a run that goes
+    there is stopped.
 
     Attributes:
         base_address: address of row 0.
@@ -81,6 +87,11 @@ class CodeTable:
         row, rest = divmod(address - self.base_address, HALFWORD_BYTES)
         if rest or row not in self.instructions:
             message = f"no instruction starts at {address:#010x}; name the first byte of one, without the Thumb bit."
+            if not 0 <= address - self.base_address < self.size_bytes:
+                message = (
+                    f"code at {address:#010x} is too far from that at {self.base_address:#010x} to be emulated with "
+                    "it; bound it without a run, or link both closer together."
+                )
             raise UsageError(message)
         return row
 
@@ -112,6 +123,7 @@ def _table(
     stack_pointer: str,
     unaligned: Sequence[UnalignedAccess],
 ) -> CodeTable:
+    instructions, costs = zip(*_near(tuple(zip(instructions, costs, strict=True))), strict=True)
     base = instructions[0].address
     size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
     rows = (InstructionLayout * (size_bytes // HALFWORD_BYTES + 1))()
@@ -138,6 +150,20 @@ def _table(
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
     return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
+
+
+def _near(
+    code: tuple[tuple[Instruction, InstructionCost], ...],
+) -> tuple[tuple[Instruction, InstructionCost], ...]:
+    """Most of ``code``, and what is not far from it."""
+    parts: list[list[tuple[Instruction, InstructionCost]]] = []
+    for one in code:
+        if not parts or one[0].address - parts[-1][-1][0].address > _FARTHEST_BYTES:
+            parts.append([])
+        parts[-1].append(one)
+    largest = max(parts, key=len)
+    first = largest[0][0].address
+    return tuple(one for one in largest if one[0].address - first < _FARTHEST_BYTES)
 
 
 def it_state(table: CodeTable, memory: GuestMemory, pc: int) -> int:

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
@@ -29,7 +29,7 @@ class Step:
     """How an iteration changes a symbol of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
 
     ``after`` is the term of the changed value where all back edges agree on it. What ``grows`` is shifted left by
-    ``amount`` bits instead.
+    ``amount`` bits instead. By ``divisor`` a symbol is divided that loses bits so.
     """
 
     location: Location
@@ -37,6 +37,7 @@ class Step:
     shifts: bool
     after: Term | None
     grows: bool = False
+    divisor: int = 0
 
 
 def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
@@ -55,8 +56,8 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
         steps = {_step(terms, symbol, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
-            amount, shifts, grows = step
-            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
+            amount, shifts, grows, divisor = step
+            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows, divisor)
     return found
 
 
@@ -81,24 +82,60 @@ def settled(state: State, term: Term | None) -> Term | None:
     return term
 
 
-def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool] | None:
+def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool, int] | None:
     if after is None:
         return None
     form = terms.difference(after, symbol)
     if not form.coefficients:
-        return signed(form.bits, form.constant), False, False
+        return signed(form.bits, form.constant), False, False, 0
     factor = form.coefficients.get(symbol, 0) + 1
     if form == Linear({symbol: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
-        return factor.bit_length() - 1, True, True
+        return factor.bit_length() - 1, True, True, 0
     node, operands = terms[after], terms.operands(after)
     if node.opcode == "INT_RIGHT" and operands[0] == symbol:
         bits = terms.value(operands[1])
-        return (bits, True, False) if bits else None
-    if node.opcode == "INT_AND" and symbol in operands:
-        (other,) = [operand for operand in operands if operand != symbol] or [symbol]
-        if terms.difference(symbol, other) == Linear({}, 1, form.bits):
-            return 1, True, False  # x & (x - 1) takes the lowest bit that is set
+        return (bits, True, False, 0) if bits else None
+    if node.opcode == "INT_DIV" and operands[0] == symbol:
+        divisor = terms.value(operands[1]) or 0
+        return (divisor.bit_length() - 1, True, False, divisor) if divisor > 1 else None
+    bits = _lowest_bits_taken(terms, symbol, after)
+    return (bits, True, False, 0) if bits else None
+
+
+def _lowest_bits_taken(terms: Terms, symbol: Term, after: Term) -> int:
+    """How often the lowest bit that is set was taken from ``symbol``; 0 where anything else was done."""
+    taken = 0
+    while after != symbol:
+        before = _with_lowest_bit(terms, after)
+        if before is None:
+            return 0
+        after, taken = before, taken + 1
+    return taken
+
+
+def _with_lowest_bit(terms: Terms, after: Term) -> Term | None:
+    """The x of ``x & (x - 1)``, of ``x ^ (x & -x)`` and of ``x - (x & -x)``."""
+    opcode, operands = terms[after].opcode, terms.operands(after)
+    if opcode == "INT_AND" and abs(terms.distance(*operands) or 0) == 1:
+        return operands[0] if terms.distance(*operands) == 1 else operands[1]
+    for one, other in {"INT_XOR": (operands, operands[::-1]), "INT_SUB": (operands,)}.get(opcode, ()):
+        masked = terms.operands(other) if terms[other].opcode == "INT_AND" else ()
+        rest = [part for part in masked if part != one]
+        if (
+            one in masked
+            and rest
+            and combined(terms.linear(one), terms.linear(rest[0]), 1) == Linear({}, 0, terms[one].bits)
+        ):
+            return one
     return None
+
+
+def divisions_to_0(number: int, divisor: int) -> int:
+    """How often ``number`` has to be divided by ``divisor``, which is above 1, until it is 0."""
+    times = 0
+    while number:
+        number, times = number // divisor, times + 1
+    return times
 
 
 def arriving(values: Values, edges: Iterable[Edge], location: Location) -> StridedInterval | None:

@@ -20,8 +20,9 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
-from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
+from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of, divisions_to_0
 from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
 from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
@@ -124,6 +125,7 @@ class _Counter:
         found += self._of_one_of([self._values.edges[edge] for edge in self._shape.back_edges])
         if all(count.max_header > _BITS_OF_WORD for count in found):
             found += self._of_moved_bits()
+            found += self._of_ends_in_turn()
         ways = () if found else [self._going_on(node) for node in self._passed]
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, self._invariant)
         found += [] if few is None else [Count("<", 1, 0, few[0] - 1, few[0], None, few[1])]
@@ -186,6 +188,14 @@ class _Counter:
             if all(count.lasts >= last.max_header for count in most):
                 found.append(last)
         return found
+
+    def _of_ends_in_turn(self) -> Iterator[Count]:
+        """Bounds of tests of which each alone may never be met, and that meet every distance together."""
+        back = [self._values.edges[edge] for edge in self._shape.back_edges]
+        ends = ends_of(self._terms, (*map(self._going_on, self._passed), back), self._rate, self._at_entry)
+        for end, met in first_met(ends, self._range):
+            low, high = met.unsigned_range()
+            yield self._count("!=", end.step, low, high, high // end.step + 1, end.gap, 0)
 
     def _within_ranges(self) -> list[Count]:
         """Bounds from what the counters can be where the loop is repeated: a counter symbols that range in the end.
@@ -413,9 +423,15 @@ class _Counter:
             initial = self._initial(own.location)
             if initial is None:
                 continue
-            high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
+            high = initial.unsigned_range()[1]
+            if one == own.after:
+                high = high // own.divisor if own.divisor else high >> own.amount
+            name = self._name(own.location)
+            if own.divisor:
+                times = divisions_to_0(high, own.divisor)
+                return Count("<", 1, 0, times, times + 1, None, f"quotients of {name}", lasts=_FOREVER)
             header = -(-high.bit_length() // own.amount) + 1
-            return Count(">> != 0", own.amount, 0, high, header, None, self._name(own.location), lasts=_FOREVER)
+            return Count(">> != 0", own.amount, 0, high, header, None, name, lasts=_FOREVER)
         return None
 
     def _doubled(self, relation: str, first: Term, second: Term, own: Step) -> Count | None:

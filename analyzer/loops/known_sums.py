@@ -77,6 +77,11 @@ def _joined(values: Iterator[StridedInterval]) -> StridedInterval | None:
 
 def _known_value(state: State, form: Linear) -> StridedInterval:
     found = state.linear_value(form.coefficients.items(), form.constant, form.bits)
+    by_remainders = state.terms.with_remainders(form)
+    if by_remainders != form:
+        found = strided.meet(
+            found, state.linear_value(by_remainders.coefficients.items(), by_remainders.constant, form.bits)
+        )
     if not form.coefficients or any(state.base(part) is not Base.NUMBER for part in form.coefficients):
         return found
     for term, value in state.known.items():

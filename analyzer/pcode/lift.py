@@ -43,12 +43,21 @@ _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
 
 
 def code_reader(segments: Iterable[Segment]) -> CodeReader:
-    """A reader of the executable segments of an image."""
-    parts = [(segment.address, segment.data) for segment in segments if segment.executable]
+    """A reader of the executable segments of an image.
+
+    Raises:
+        DecodeError: of what it returns, where something else is.
+    """
+    parts = [(segment.address, segment.data, segment.executable) for segment in segments]
 
     def read(address: int, size_bytes: int) -> bytes:
-        for base, data in parts:
+        for base, data, is_code in parts:
             if base <= address < base + len(data):
+                if not is_code:
+                    raise DecodeError(
+                        f"what is at {address:#010x} is data, or code in a section that is writable, as of functions "
+                        "in RAM among variables, which is not analysed; link those into a section of their own."
+                    )
                 return data[address - base : address - base + size_bytes]
         return b""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation, signed
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
+from wcet_probe.analyzer.values.quotients import quotient
 from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
 
 _MOST_DEPTH = 24
@@ -53,7 +54,9 @@ class Terms(TermTable):
             function = operation(opcode, widths, max(1, bits // 8))
             if function is not None:
                 return self.constant(function(*values), bits)
-        return self._simplified(opcode, arguments, bits)
+        shift = values[-1] if opcode == "INT_RIGHT" else None
+        divided = self._quotient(arguments[0], shift, bits) if shift else None
+        return self._simplified(opcode, arguments, bits) if divided is None else divided
 
     def negated(self, condition: Term) -> Term:
         """The truth value that ``condition`` has not."""
@@ -184,6 +187,11 @@ class Terms(TermTable):
         opcode, operands = self._nodes[whole].opcode, self.operands(whole)
         if opcode == "INT_ZEXT":
             return operands[0] if (skipped, bits) == (0, self._argument_bits(whole)) else None
+        if opcode == "INT_DIV" and (skipped, bits) == (0, self._argument_bits(operands[0])):  # as udiv divides
+            divisor = self.value(operands[1]) or 0
+            is_word = self._nodes[operands[0]].opcode == "INT_ZEXT" and 1 < divisor < 1 << bits
+            dividend = self.operands(operands[0])[0] if is_word else whole
+            return self.apply(opcode, (dividend, self.constant(divisor, bits)), bits) if is_word else None
         if opcode != "PIECE" or skipped is None:
             return None
         high, low = operands
@@ -193,7 +201,8 @@ class Terms(TermTable):
         return high if (8 * skipped, bits) == (low_bits, self._nodes[high].bits) else None
 
     def _argument_bits(self, term: Term) -> int:
-        return self._nodes[self.operands(term)[0]].bits
+        """Of the first operand; 0 where there is none."""
+        return self._nodes[self.operands(term)[0]].bits if self.operands(term) else 0
 
     def _arithmetic(self, opcode: str, arguments: tuple[Term, ...], bits: int) -> Term | None:
         """Sums in a normal form, so that equal sums are equal terms: at most one constant, added last."""
@@ -205,11 +214,61 @@ class Terms(TermTable):
             return self.constant(form.constant, bits)
         if len(form.coefficients) == 1:
             ((term, coefficient),) = form.coefficients.items()
-            if coefficient == 1:
-                if form.constant == 0:
-                    return term
-                return self._make(Node("INT_ADD", (term, self.constant(form.constant, bits)), bits))
+            return self._sum(term, form.constant) if coefficient == 1 else plain
+        for term, coefficient in form.coefficients.items():
+            if self._nodes[term].opcode in ("INT_DIV", "INT_ZEXT"):
+                rest = self._remainder(term, -coefficient & (1 << bits) - 1, form)
+                if rest is not None:
+                    return rest
         return plain
+
+    def _sum(self, term: Term, constant: int) -> Term:
+        bits = self._nodes[term].bits
+        return self._make(Node("INT_ADD", (term, self.constant(constant, bits)), bits)) if constant else term
+
+    def _quotient(self, shifted: Term, shift: int, bits: int) -> Term | None:
+        """``shifted >> shift`` as a quotient by a constant, if it is one."""
+        found = quotient(self, shifted, shift)
+        if found is None:
+            return None
+        own = self._nodes[found.dividend].bits
+        divided = self.apply("INT_DIV", (found.dividend, self.constant(found.divisor, own)), own)
+        return divided if divided is None or own == bits else self.apply("INT_ZEXT", (divided,), bits)
+
+    def _remainder(self, divided: Term, factor: int, form: Linear) -> Term | None:
+        """``form``, a dividend less ``factor`` times ``divided``, as what the division leaves, and a constant."""
+        whole = self.operands(divided)[0] if self._nodes[divided].opcode == "INT_ZEXT" else divided
+        left = self._left_by(whole, factor)
+        if left is not None and self._nodes[left].bits != form.bits:
+            left = self.apply("INT_ZEXT", (left,), form.bits)
+        rest = None if left is None else combined(form, self.linear(left), -1)
+        return None if left is None or rest is None or rest.coefficients else self._sum(left, rest.constant)
+
+    def _left_by(self, divided: Term, divisor: int) -> Term | None:
+        """What the division ``divided`` by ``divisor`` leaves, if it is one."""
+        node = self._nodes[divided]
+        if node.opcode != "INT_DIV" or self.value(self.operands(divided)[1]) != divisor:
+            return None
+        return self._plain("INT_REM", self.operands(divided), node.bits)
+
+    def with_remainders(self, form: Linear) -> Linear:
+        """``form``, with what divisions leave in the place of dividends and quotients, where both are in it.
+
+        *Soundness:* ``x - d * (x // d)`` is ``x % d``.
+        """
+        for divided, factor in form.coefficients.items():
+            if self._nodes[divided].opcode == "INT_DIV" and self._nodes[divided].bits == form.bits:
+                dividend, divisor = self.operands(divided)
+                by = self.value(divisor) or 0
+                left = self._left_by(divided, by)
+                first, own = next(iter(self.linear(dividend).coefficients.items()), (divided, 0))
+                times = form.coefficients.get(first, 0)
+                if left is None or own != 1 or not times or (factor + times * by) % (1 << form.bits):
+                    continue
+                return self.with_remainders(
+                    combined(combined(form, self.linear(left), -times), Linear({left: 1}, 0, form.bits), times)
+                )
+        return form
 
     def _linear_form(self, term: Term) -> Linear:
         node = self._nodes[term]
@@ -230,6 +289,10 @@ class Terms(TermTable):
                 for one, other in (operands, operands[::-1]):
                     if (multiplier := self.value(other)) is not None:
                         return combined(Linear({}, 0, node.bits), self.linear(one), multiplier)
+            case "INT_REM" if (divisor := self.value(operands[1])) is not None:
+                divided = self.apply("INT_DIV", operands, node.bits)
+                if divided is not None:
+                    return combined(self.linear(operands[0]), self.linear(divided), -divisor)
         return Linear({term: 1}, 0, node.bits)
 
     def _masked(self, first: Term, mask: int, bits: int) -> Term | None:
@@ -240,6 +303,11 @@ class Terms(TermTable):
             bit = self._bit(first, 0)
             if bit is not None:
                 return bit if self._nodes[bit].bits == bits else self._plain("INT_ZEXT", (bit,), bits)
+        cleared = (mask & -mask).bit_length() - 1
+        if cleared > 0 and mask == (1 << bits) - (1 << cleared):  # a multiple of a quotient, as GCC makes it
+            divided = self._quotient(first, cleared, bits)
+            if divided is not None:
+                return self.apply("INT_LEFT", (divided, self.constant(cleared, bits)), bits)
         possible = self._possible(first)
         if not possible & mask:
             return self.constant(0, bits)

@@ -250,3 +250,9 @@ def test_two_functions_that_jump_to_each_other_are_a_loop():
 def test_a_call_of_what_is_no_code_is_refused():
     source = THUMB + thumb("f", "push {r4, lr}\n bl .Ldata + 0x100000\n pop {r4, pc}\n.Ldata:")
     assert "there is no code at" in refused("cortex-m4", source)
+
+
+def test_a_call_of_code_among_data_is_told_so():
+    among = '.section .data.fast, "awx", %progbits\n.balign 4\n'
+    source = THUMB + thumb("f", "push {r4, lr}\n ldr r3, =g\n blx r3\n pop {r4, pc}\n .ltorg")
+    assert "code in a section that is writable" in refused("cortex-m4", source + among + thumb("g", "bx lr"))

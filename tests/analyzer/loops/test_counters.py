@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.path_check import proved
+from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.loops.counters import arriving, counters_of, settled
+from wcet_probe.analyzer.loops.counters import arriving, counters_of, divisions_to_0, settled
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
@@ -16,6 +16,17 @@ LOOPS = {
     "right": ("lsrs r0, r0, #2", (2, True, False)),
     "left": ("lsls r0, r0, #1", (1, True, True)),
     "lowest": ("subs r2, r0, #1\n    ands r0, r0, r2", (1, True, False)),
+    "lowest_two": ("subs r2, r0, #1\n    ands r0, r0, r2\n    subs r2, r0, #1\n    ands r0, r0, r2", (2, True, False)),
+    "lowest_flipped": ("rsbs r2, r0, #0\n    ands r2, r0\n    eors r0, r2", (1, True, False)),
+    "lowest_subtracted": ("rsbs r2, r0, #0\n    ands r2, r0\n    subs r0, r0, r2", (1, True, False)),
+    "lowest_of_the_next": ("mvns r2, r0\n    ands r2, r0\n    eors r0, r2", None),
+    "not_lowest": ("adds r2, r0, #1\n    ands r0, r0, r2", None),
+    "lowest_of_another": ("subs r2, r0, #1\n    ands r0, r3, r2", None),
+    "divided": ("movs r2, #10\n    udiv r0, r0, r2", (3, True, False)),
+    "reciprocal": (
+        "movw r2, #0xcccd\n    movt r2, #0xcccc\n    umull r3, r2, r2, r0\n    lsrs r0, r2, #3",
+        (3, True, False),
+    ),
     "still": ("mov r0, r0", None),
     "mixed": ("adds r0, r0, r1", None),
     "other": ("ldr r0, [r3]", None),
@@ -48,6 +59,53 @@ def test_a_round_changes_a_location_as_its_code_says(guest, name):
     step = found.get("r0")
     assert (step and (step.amount, step.shifts, step.grows)) == LOOPS[name][1]
     assert (found["r1"].amount, found["r1"].shifts) == (-1, False)
+
+
+DIGITS = """
+    movw r2, #0xcccd
+    movt r2, #0xcccc
+    movs r1, #0
+1:  umull r3, r0, r2, r0
+    adds r1, r1, #1
+    lsrs r0, r0, #3
+    bne 1b
+    bx lr
+"""
+ONES = """
+    movs r1, #0
+1:  subs r2, r0, #1
+    ands r0, r0, r2
+    beq 3f
+    subs r2, r0, #1
+    ands r0, r0, r2
+    bne 1b
+3:  bx lr
+"""
+
+
+FLAGS = """
+    movs r1, #0
+1:  rsbs r2, r0, #0
+    ands r2, r0
+    eors r0, r2
+    bne 1b
+    bx lr
+"""
+
+
+@pytest.mark.parametrize(("code", "most"), [(DIGITS, 10), (ONES, 16), (FLAGS, 32)])
+def test_what_is_divided_or_loses_bits_ends_in_time(code, most):
+    target = load_target("cortex-m4")
+    proof = proved(guest_of(assembler({"f": code}, target), target), "f")
+    (loop,) = proof.bound.loops
+    assert loop.max == most
+    for number in (0, 1, 9, 10, 999_999_999, 1_000_000_000, 0x80000000, 0xFFFFFFFF):
+        attack(proof, number)
+
+
+@pytest.mark.parametrize(("number", "divisor", "times"), [(0, 10, 0), (9, 10, 1), (10, 10, 2), (0xFFFFFFFF, 10, 10)])
+def test_divisions_until_0_are_digits(number, divisor, times):
+    assert divisions_to_0(number, divisor) == times
 
 
 TWO_WAYS = """
