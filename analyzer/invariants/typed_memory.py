@@ -160,7 +160,13 @@ class Evaluator:
         self._values: dict[object, tuple[tuple[Word, ...], StridedInterval]] = {}
         self._given: dict[Term, Word] = {}
         self._words = [
-            Words(self.kind_of, lambda one: self._given.get(one, ANYTHING), one.situations) for one in operations
+            Words(
+                self.kind_of,
+                lambda one: self._given.get(one, ANYTHING),
+                one.situations,
+                {meeting.symbol: meeting.arriving for meeting in one.meetings if meeting.arriving},
+            )
+            for one in operations
         ]
 
     def value(self, index: int, state: State, term: Term, found: Found) -> StridedInterval:
