@@ -56,6 +56,7 @@ from wcet_probe.analyzer.invariants.kinds import (
 )
 from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
+from wcet_probe.analyzer.invariants.ways_taken import ways_taken
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import WordTransfer
@@ -164,7 +165,11 @@ class Evaluator:
                 self.kind_of,
                 lambda one: self._given.get(one, ANYTHING),
                 one.situations,
-                {meeting.symbol: meeting.arriving for meeting in one.meetings if meeting.arriving},
+                ways_taken(
+                    one.values,
+                    {meeting.symbol: meeting.arriving for meeting in one.meetings if meeting.arriving},
+                    lambda state, own=one: own.situation(state).point,
+                ),
             )
             for one in operations
         ]

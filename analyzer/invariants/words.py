@@ -35,7 +35,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     word,
 )
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
-from wcet_probe.analyzer.invariants.ways_taken import Arriving, Conditions, ways_taken
+from wcet_probe.analyzer.invariants.ways_taken import Conditions
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume, learn
@@ -60,7 +60,7 @@ class Words:
         kind_of: of a constant, whether it is a number or an address.
         lookup: what a symbol may be.
         situations: what is known beside the states.
-        arriving: what arrives where paths meet.
+        taken: what a state tells of the ways that were taken to it.
     """
 
     def __init__(
@@ -68,10 +68,10 @@ class Words:
         kind_of: Callable[[int], Kind],
         lookup: Callable[[Term], Word],
         situations: Situations,
-        arriving: Arriving | None = None,
+        taken: Callable[[State], Conditions] = lambda _: {},
     ) -> None:
         self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
-        self._ways_taken = ways_taken(arriving or {})
+        self._ways_taken = taken
         self._taken: dict[int, Conditions] = {}  # by state that was asked for
         self._conditions_taken: Conditions = {}
         self._situation = NOWHERE
