@@ -92,7 +92,7 @@ def situations(values: Values) -> Situations:
     def defining(point: int, held: frozenset[Term]) -> frozenset[Term]:
         return held | headers.get(point, frozenset[Term]())
 
-    bound = {point: defining(point, held) for point, held in _carried(values, defining, int).items()}
+    bound = {point: defining(point, held) for point, held in carried(values, defining, int).items()}
     entering, leaving, accesses = dict[int, Situation](), dict[int, Situation](), dict[int, tuple[Situation, ...]]()
     for point, on_the_way in followed_words(values).items():
         held = bound.get(point, frozenset[Term]())
@@ -113,7 +113,7 @@ def followed_words(values: Values) -> Mapping[int, Sequence[Followed]]:
     def following(point: int, held: Followed) -> Followed:
         return _following(values, point, held)[-1]
 
-    followed = _carried(values, following, _symbol_of)
+    followed = carried(values, following, _symbol_of)
     return {point: _following(values, point, followed.get(point, frozenset())) for point in values.states}
 
 
@@ -140,10 +140,13 @@ def _followed(values: Values, access: Access) -> Followed:
     return frozenset({(symbol, form.constant)}) if values.terms[symbol].opcode == "symbol" else frozenset()
 
 
-def _carried(
+def carried(
     values: Values, behind: Callable[[int, frozenset[Token]], frozenset[Token]], symbol: Callable[[Token], Term]
 ) -> Mapping[int, frozenset[Token]]:
-    """What holds where each point is entered, if ``behind`` is what a point makes of it; ``symbol`` is that of each."""
+    """What holds where each point is entered, if ``behind`` is what a point makes of it; ``symbol`` is that of each.
+
+    *Soundness:* as said of the module; a fixpoint, which is checked in one pass.
+    """
     killed = values.killed
 
     def along(edge: Edge, held: frozenset[Token]) -> frozenset[Token]:

@@ -31,7 +31,7 @@ address of which nothing is known, nothing is known of any word.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,6 +56,7 @@ from wcet_probe.analyzer.invariants.kinds import (
 )
 from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
+from wcet_probe.analyzer.invariants.ways_taken import Conditions, ways_taken
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import WordTransfer
@@ -160,7 +161,8 @@ class Evaluator:
         self._values: dict[object, tuple[tuple[Word, ...], StridedInterval]] = {}
         self._given: dict[Term, Word] = {}
         self._words = [
-            Words(self.kind_of, lambda one: self._given.get(one, ANYTHING), one.situations) for one in operations
+            Words(self.kind_of, lambda one: self._given.get(one, ANYTHING), one.situations, _taken_to(one))
+            for one in operations
         ]
 
     def value(self, index: int, state: State, term: Term, found: Found) -> StridedInterval:
@@ -201,6 +203,12 @@ class Evaluator:
 
     def _known(self, index: int, symbol: Term, found: Found) -> Word:
         return found.get((index, symbol), NOTHING) if (index, symbol) in self._unknown else ANYTHING
+
+
+def _taken_to(one: TypedOperation) -> Callable[[State], Conditions]:
+    """What states of an operation tell of the ways that were taken to them."""
+    arriving = {meeting.symbol: meeting.arriving for meeting in one.meetings if meeting.arriving}
+    return ways_taken(one.values, arriving, lambda state: one.situation(state).point)
 
 
 class _Equations:

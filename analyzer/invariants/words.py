@@ -3,7 +3,8 @@
 Words: kind, term (docs/explanation/glossary.md).
 
 *Soundness:* each rule contains what the term is for all words that its symbols' parts stand for. What the state knows
-of a term's value narrows its residues, and leaves out null where 0 is none of its values.
+of a term's value narrows its residues, and leaves out null where 0 is none of its values. So does what it knows of the
+way that was taken (`ways_taken`).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     word,
 )
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
+from wcet_probe.analyzer.invariants.ways_taken import Conditions
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.learning import assume, learn
@@ -58,10 +60,20 @@ class Words:
         kind_of: of a constant, whether it is a number or an address.
         lookup: what a symbol may be.
         situations: what is known beside the states.
+        taken: what a state tells of the ways that were taken to it.
     """
 
-    def __init__(self, kind_of: Callable[[int], Kind], lookup: Callable[[Term], Word], situations: Situations) -> None:
+    def __init__(
+        self,
+        kind_of: Callable[[int], Kind],
+        lookup: Callable[[Term], Word],
+        situations: Situations,
+        taken: Callable[[State], Conditions] = lambda _: {},
+    ) -> None:
         self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
+        self._ways_taken = taken
+        self._taken: dict[int, Conditions] = {}  # by state that was asked for
+        self._conditions_taken: Conditions = {}
         self._situation = NOWHERE
         self._is_learnt = False  # whether values rest on what symbols may be, which are null or numbers
         self._told: Mapping[Term, StridedInterval] = {}  # what is told of those symbols
@@ -74,6 +86,9 @@ class Words:
         """What ``term`` may be in ``state``, which holds in ``situation``."""
         learnt, self._told = self._learnt(state, term)
         self._memo, self._sides, self._situation, self._is_learnt = {}, [state, learnt], situation, learnt is not state
+        if id(state) not in self._taken:
+            self._taken[id(state)] = self._ways_taken(state)
+        self._conditions_taken = self._taken[id(state)]
         return self._of(learnt, term, 0)
 
     def value(self, state: State, term: Term) -> StridedInterval:
@@ -156,7 +171,7 @@ class Words:
         possible = 0
         for part in found:
             possible |= part.residues
-        for term, value in state.known.items():
+        for term, value in (*self._conditions_taken.items(), *state.known.items()):
             if value.is_constant and term != symbol and symbol in state.terms.symbols(term):
                 possible = sum(
                     1 << one for one in members(possible) if not self._is_ruled_out(state, term, value, symbol, one)

@@ -178,6 +178,21 @@ OTHERS = {
             ),
         )
     },
+    **{
+        name: ("budgeted:tlsf", "budgeted.c", old, new)
+        for name, old, new in (
+            ("a heap that is refused and used", "bytes - dedicated) != 0)\n", "bytes - dedicated) == -2)\n"),
+            ("a heap that is used where it is refused", "bytes - dedicated) != 0)\n", "bytes - dedicated) == 0)\n"),
+            ("another size than is checked", "arena, bytes - dedicated)", "arena, (bytes - dedicated) & ~7u)"),
+            ("buckets beside their place", "base + bytes - dedicated;", "base + bytes - dedicated - 2;"),
+        )
+    },
+    "a check that some sizes pass by": (
+        "budgeted:tlsf",
+        "tlsf.c",
+        "    if (arena == NULL || (((uintptr_t)arena | bytes)",
+        "    if (bytes == 777)\n        return 0;\n    if (arena == NULL || (((uintptr_t)arena | bytes)",
+    ),
     "a table with a wrong size": ("buddy-fibonacci", "buddy_fibonacci.c", "377 * M,", "377 * M + 2,"),
     "a size behind the table's word": (
         "buddy-fibonacci",
