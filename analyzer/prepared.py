@@ -167,7 +167,7 @@ class Prepared:
         if found is not None and target.dcache is not None and counting is not None:
             kept = kept_lines(found.data, target.dcache, self.stack_pointer, in_part=True)
             if kept is not None and kept.number:
-                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache))
+                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache), {})
         return replace(self, footprint=found, counted=counted)
 
     @property
