@@ -165,17 +165,20 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
     That strays evict few lines the checker cannot follow: it is used where calls are not expanded, or tells much.
     """
     cycles, prepared = stage.solved("cycles"), stage.prepared
-    is_summarised, better = has_summaries(prepared.values), None
+    is_summarised, found = has_summaries(prepared.values), [(stage, cycles)]
     if is_summarised:
         kept = kept_of(prepared.footprint, prepared.request.target, prepared.stack_pointer)
         better = stage.keeping(kept) if kept is not None else None
-    elif prepared.counted is not None:
-        better = stage.counting()
-    if better is None:
-        return stage, cycles
-    keeping = better.solved("cycles")
+    else:
+        better = stage.counting() if prepared.counted is not None else None
+    if better is not None:
+        found.append((better, better.solved("cycles")))
+    relieved = None if is_summarised else stage.relieved(found[-1][1])
+    if relieved is not None:
+        found.append((relieved, relieved.solved("cycles")))
+    least = min(found, key=lambda one: one[1].solution.certified)
     most = cycles.solution.certified if is_summarised else cycles.solution.certified * _MUCH
-    return (better, keeping) if keeping.solution.certified < most else (stage, cycles)
+    return least if least[1].solution.certified < most else (stage, cycles)
 
 
 def _stack_pointer(stage: Bounded) -> int | None:

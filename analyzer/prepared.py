@@ -8,6 +8,7 @@ solution of it is a bound. What is prepared is told by `bound`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +17,7 @@ from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
     open_loops,
 )
+from wcet_probe.analyzer.dcache.crowded_sets import relieved
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, crowding, kept_lines
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
@@ -167,7 +169,7 @@ class Prepared:
         if found is not None and target.dcache is not None and counting is not None:
             kept = kept_lines(found.data, target.dcache, self.stack_pointer, in_part=True)
             if kept is not None and kept.number:
-                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache))
+                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache), {})
         return replace(self, footprint=found, counted=counted)
 
     @property
@@ -296,6 +298,31 @@ class Bounded:
         """The same with misses of data counted for the whole call, where they can be."""
         prepared = self.prepared
         return replace(self, prepared=replace(prepared, data=prepared.counted or prepared.data))
+
+    def relieved(self, solved: Solved) -> Bounded | None:
+        """As `counting`, with accesses taken for strays where sets are crowded, those that ``solved`` executes least.
+
+        None where no sets are, or no choice pays.
+
+        *Soundness:* as said of `dcache.crowded_sets`.
+        """
+        prepared, config = self.prepared, self.request.target.dcache
+        counting, found = prepared.data.counting, prepared.footprint
+        if counting is None or found is None or config is None:
+            return None
+        names = {index: point_name(prepared.values.graph.points[index]) for index in prepared.values.states}
+        passed: Counter[str] = Counter()
+        for edge in solved.problem.edges:
+            passed[edge.target] += solved.solution.counts.get(edge.name, 0)
+        executed = {index: max(index == 0, passed[name]) for index, name in names.items()}
+        pointer = prepared.stack_pointer
+        chosen = relieved((found.data, found.strays, found.extents), config, pointer, executed)
+        kept = kept_lines(chosen.footprint, config, pointer, in_part=True) if chosen is not None else None
+        if chosen is None or kept is None or not kept.number:
+            return None
+        left = {one: spans for one, spans in found.extents.items() if one not in chosen.strays}
+        data = counting(kept, chosen.strays, crowding(left, kept, config), chosen.reach)
+        return replace(self, prepared=replace(prepared, data=data))
 
     def solved(self, unit: Unit, *, counted: bool = True) -> Solved:
         """The flow problem in ``unit`` and its solution; see `flow_system.solve` for ``counted``.

@@ -81,4 +81,7 @@ def steps_of(
             line, candidates = lines.of_access(access), lines.candidates_of(access)
             traversed = traversals.of(point, line, is_certain=access.is_certain)
             modifies = access.is_store and config.write_back
-            yield AccessStep(LineAccess(line, fills, access.is_certain, candidates, traversed, modifies), access)
+            accessed = LineAccess(
+                line, fills, access.is_certain, candidates, traversed, modifies, is_leaving=access.is_leaving
+            )
+            yield AccessStep(accessed, access)

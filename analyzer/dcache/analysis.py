@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from wcet_probe.analyzer.dcache.strided_traversals import StridedTraversal
 from wcet_probe.analyzer.dcache.symbolic_blocks import Successor, SymbolicBlock, SymbolicBlocks
@@ -78,6 +79,7 @@ def analyze(
     traversals: Sequence[StridedTraversal] = (),
     *,
     keeps_all: bool = False,
+    at: Mapping[SymbolicBlock, int] = MappingProxyType({}),
 ) -> RelationalAnalysis:
     """The fixpoint over the points of ``values``, for any content of the cache at entry.
 
@@ -88,11 +90,13 @@ def analyze(
         config: the cache.
         traversals: those that accesses belong to.
         keeps_all: whether lines that were accessed are evicted by accesses only that are said to (`RelationalCache`).
+        at: as of `RelationalCache`.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module. What takes place where a block is left otherwise than to the next instruction,
+    as the loads of a conditional return, has surely taken place behind those edges.
     """
     groups = {traversal.name: traversal.group for traversal in traversals}
-    cache = RelationalCache(lines.groups, config, lines.stand_ins(), groups, keeps_all)
+    cache = RelationalCache(lines.groups, config, lines.stand_ins(), groups, keeps_all, at)
     passage = Passage(values, lines, cache, traversals)
 
     def behind(point: int, state: CacheState) -> CacheState:
@@ -100,7 +104,14 @@ def analyze(
             state = cache.touch(state, access)
         return state
 
-    states = least(values.order, Joined(join), {0: UNKNOWN}, behind, passage.along)
+    def along(edge: Edge, state: CacheState) -> CacheState:
+        if keeps_all and edge.way != "fall":
+            for access in accesses.get(edge.source, ()):
+                if access.is_leaving:
+                    state = cache.touch(state, access._replace(is_certain=True))
+        return passage.along(edge, state)
+
+    states = least(values.order, Joined(join), {0: UNKNOWN}, behind, along)
     verdicts = {point: tuple(cache.verdicts(state, accesses.get(point, ()))) for point, state in states.items()}
     substituted = {
         edge: passage.substituted(edge, behind(edge.source, states[edge.source])) for edge in passage.substitution

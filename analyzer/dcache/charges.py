@@ -15,7 +15,7 @@ All of the table is in the cache once it was read, whatever is read: four misses
 ...     return sum;
 ... }''')
 >>> found, strays, _ = data_footprint(table.values, table.lines.places.config)
->>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays, frozenset())
+>>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays, frozenset(), {})
 >>> [(one.constant, one.auxiliaries) for one in counted.constraints if one.name == KEPT]
 [(4, (('miss:kept', 1),))]
 """

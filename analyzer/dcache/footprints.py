@@ -134,7 +134,7 @@ def data_footprint(
                 span = found.low, found.high + access.size_bytes
                 extents[key] = (*extents.get(key, ()), (found.base, *span))
                 spans[found.base].add(span)
-    numbers = {number for low, end in spans[Base.NUMBER] for number in _numbers(low, end, config)}
+    numbers = {number for low, end in spans[Base.NUMBER] for number in numbers_between(low, end, config)}
     stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
     static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
     return united([static, *stack]), frozenset(strays), extents
@@ -199,7 +199,7 @@ def kept_lines(
     numbers, on_stack = set(footprint.numbers), 0
     low, end = footprint.stack or (0, 0)
     if stack_pointer is not None:
-        numbers.update(_numbers(low + stack_pointer, end + stack_pointer, config))
+        numbers.update(numbers_between(low + stack_pointer, end + stack_pointer, config))
     elif end > low:
         on_stack = (end - low + config.line_bytes - 2) // config.line_bytes + 1
     ways = effective_ways(config).must if footprint.has_strays else kept_ways(config)
@@ -228,10 +228,10 @@ def _crowds(span: tuple[Base, int, int], kept: KeptLines, config: CacheConfig) -
         if kept.stack_pointer is None:
             return True
         low, end = low + kept.stack_pointer, end + kept.stack_pointer
-    return any(number % config.sets in kept.crowded for number in _numbers(low, end, config))
+    return any(number % config.sets in kept.crowded for number in numbers_between(low, end, config))
 
 
-def _numbers(low: int, end: int, config: CacheConfig) -> range:
+def numbers_between(low: int, end: int, config: CacheConfig) -> range:
     """The lines of the bytes from ``low`` to before ``end``; none where there are no bytes."""
     return range(low // config.line_bytes, (end - 1) // config.line_bytes + 1) if end > low else range(0)
 

@@ -376,8 +376,8 @@ def _add_first_writes(
     """
     for line, point, count in ((line, *one) for line, stores in writes.items() for one in sorted(stores.items())):
         group = groups[line.group]
-        sure, starts = scopes.sure_points(line), scopes.starts(group)
-        if scopes.is_repeated(group, point, sure):
+        starts = scopes.starts(group)
+        if scopes.is_repeated(group, point, line):
             found.writes[point] += count
             continue
         write = _write(line, point)

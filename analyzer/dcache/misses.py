@@ -50,6 +50,7 @@ from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lin
 from wcet_probe.analyzer.dcache.analysis import analyze
 from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints, refill_constraint
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
+from wcet_probe.analyzer.dcache.kept_accesses import Evicting, Steps, kept_steps
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
 from wcet_probe.analyzer.dcache.miss_constraints import Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
@@ -82,7 +83,8 @@ class DataMisses:
             variable that its misses are counted by; None where each is charged.
         classes: of addresses, where there is no cache and it costs that an access is unaligned; else None.
         counting: the same where it is known that some lines are not evicted once they were accessed, but by strays, and
-            which accesses are strays or go to crowded sets (`footprints`); None where that changes nothing.
+            which accesses are strays, or go to crowded sets (`footprints`), and the sets that strays may go to, if that
+            is known (`crowded_sets`); None where that changes nothing.
     """
 
     points: Mapping[int, int]
@@ -92,7 +94,9 @@ class DataMisses:
     lines: SymbolicBlocks | None
     counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
     classes: AddressClasses | None = None
-    counting: Callable[[KeptLines, Strays, Strays], DataMisses] | None = field(default=None, compare=False, repr=False)
+    counting: Callable[[KeptLines, Strays, Strays, Evicting], DataMisses] | None = field(
+        default=None, compare=False, repr=False
+    )
 
 
 def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataMisses:
@@ -116,39 +120,31 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     named = {point: [step.line for step in own] for point, own in steps.items()}
     analysis = analyze(values, lines, named, config, traversals.found)
     sure = {point: {one.line.line for one in own if is_sure(one)} for point, own in steps.items()}
-    scopes = Scopes(values, sure, resident_lines(values, named, analysis))
+    resident = resident_lines(values, named, analysis)
+    scopes = Scopes(values, sure, resident)
     accesses = [(step.line.line, step.access) for own in steps.values() for step in own]
     objects = counted_objects(accesses, lines, config, scopes.is_one_address)
     allocated = allocated_lines(values, named, analysis)
 
-    def charged(verdicts: Mapping[int, Sequence[Verdict]]) -> _Charged:
+    def charged(steps: Steps, verdicts: Mapping[int, Sequence[Verdict]], scopes: Scopes) -> _Charged:
         refetches = Refetches(config.sets, config.line_bytes)
         costs = _Costs(values, target, config, scopes, traversals, objects, pointers, allocated, refetches)
         return _charged(costs, steps, verdicts, resident_before(values, steps))
 
-    own = charged(analysis.verdicts)
+    own = charged(steps, analysis.verdicts, scopes)
 
-    def counting(kept: KeptLines, strays: Strays, crowding: Strays) -> DataMisses:
+    def counting(kept: KeptLines, strays: Strays, crowding: Strays, reach: Evicting) -> DataMisses:
         if config.write_allocate or not config.write_back or kept.in_a_set > effective_ways(config).must:
             return own.result(lines, kept, strays, crowding)
         # Of what a store that misses does not fill, all lines of the call tell no number: it is followed once more.
-        evicting = {
-            point: [
-                step.line._replace(evicts=step.access is None or (point, step.access.instruction_address) in strays)
-                for step in each
-            ]
-            for point, each in steps.items()
-        }
-        wide = analyze(values, lines, evicting, config, traversals.found, keeps_all=True)
-        others = strays | crowding
-        verdicts = {
-            point: tuple(
-                before if step.access is None or (point, step.access.instruction_address) in others else after
-                for step, before, after in zip(each, analysis.verdicts[point], wide.verdicts[point], strict=True)
-            )
-            for point, each in steps.items()
-        }
-        return charged(verdicts).result(lines, kept, strays, crowding)
+        stack_pointer = kept.stack_pointer if config.replacement is not Replacement.FIFO else None
+        everywhere = frozenset(range(config.sets))
+        evicting = {one: reach.get(one, everywhere) for one in strays}
+        again = kept_steps(steps, lines, values, evicting, stack_pointer)
+        wide = analyze(values, lines, again.named(), config, traversals.found, keeps_all=True, at=again.at)
+        verdicts = again.verdicts(analysis.verdicts, wide.verdicts, strays | crowding)
+        scoped = Scopes(values, again.sure(), resident, again.departing())
+        return charged(again.charged, verdicts, scoped).result(lines, kept, strays, crowding)
 
     return replace(own.result(lines), counting=None if target.unified_cache or own.costs.is_visited else counting)
 

@@ -27,6 +27,7 @@ Starts(points=(3,), edges=(), at_entry=False)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
@@ -49,8 +50,8 @@ class Starts(NamedTuple):
 class Scopes:
     """The scopes of groups in ``values``.
 
-    ``sure`` are the lines that each point accesses in any case, and fills; ``resident`` the edges of
-    `resident_at_entry`.
+    ``sure`` are the lines that each point accesses in any case, and fills, ``departing`` those that it so accesses
+    where it is left for another than the next instruction; ``resident`` the edges of `resident_at_entry`.
     """
 
     def __init__(
@@ -58,8 +59,9 @@ class Scopes:
         values: Values,
         sure: Mapping[int, Collection[SymbolicBlock | None]],
         resident: Mapping[SymbolicBlock, frozenset[Edge]],
+        departing: Mapping[int, Collection[SymbolicBlock | None]] = MappingProxyType({}),
     ) -> None:
-        self._terms, self._sure, self._resident = values.terms, sure, resident
+        self._terms, self._sure, self._resident, self._departing = values.terms, sure, resident, departing
         self._points = sorted(values.states)
         self._order = values.order
         self._killing: dict[Term, dict[Edge, int]] = {}
@@ -179,13 +181,18 @@ class Scopes:
             if point is not None and point in self._order and self._order.incoming[point]:
                 yield point
 
-    def is_repeated(self, group: ReferenceGroup, point: int, passed: Collection[int]) -> bool:
-        """Whether ``point`` may be executed again in a scope of ``group``, with none of ``passed`` in between."""
-        found, waiting = set[int](), [point]
+    def is_repeated(self, group: ReferenceGroup, point: int, line: SymbolicBlock) -> bool:
+        """Whether ``point`` may be executed again in a scope of ``group``, with no sure access to ``line`` in between.
+
+        *Soundness:* as said of ``sure`` and ``departing``.
+        """
+        passed, found, waiting = self.sure_points(line), set[int](), [point]
         while waiting:
             source = waiting.pop()
             if source not in passed:
-                onward = {edge.target for edge in self._order.outgoing[source] if not self._begins(group, edge)} - found
+                is_loaded = line in self._departing.get(source, ())
+                edges = (edge for edge in self._order.outgoing[source] if edge.way == "fall" or not is_loaded)
+                onward = {edge.target for edge in edges if not self._begins(group, edge)} - found
                 found |= onward
                 waiting += onward
         return point in found

@@ -53,7 +53,8 @@ class LineAccess(NamedTuple):
     Where it ``modifies``, the line is to be written back later if it is in the cache. ``candidates`` are the lines that
     it may be to, where all are known by number: of `SymbolicBlocks.candidate`. ``traversed`` is the name that outlives
     a round of the loop, if it belongs to a traversal. Where a cache ``keeps_all`` but for what some accesses evict,
-    those are told.
+    the sets are told in which they do. One that ``is_leaving`` takes place where its block is left for another than the
+    next instruction, and only there.
     """
 
     line: SymbolicBlock | None
@@ -62,7 +63,8 @@ class LineAccess(NamedTuple):
     candidates: tuple[SymbolicBlock, ...] = ()
     traversed: SymbolicBlock | None = None
     modifies: bool = False
-    evicts: bool = False
+    evicts: frozenset[int] = frozenset()
+    is_leaving: bool = False
 
 
 class YoungerSet(NamedTuple):
@@ -135,6 +137,7 @@ class RelationalCache:
         stand_ins: groups of the lines that a group's lines may be, where these are few (`SymbolicBlocks.stand_ins`).
         traversed: by the name of a traversal, the group whose accesses it consists of.
         keeps_all: whether no access evicts a line that was accessed before, but those that are said to.
+        at: the set of lines of which that is known, whatever is known of their group.
         must_ways: ways of an LRU set whose content is always in the real one.
     """
 
@@ -143,6 +146,7 @@ class RelationalCache:
     stand_ins: Mapping[int, frozenset[int]] = field(default_factory=dict)
     traversed: Mapping[int, int] = field(default_factory=dict)
     keeps_all: bool = False
+    at: Mapping[SymbolicBlock, int] = field(default_factory=dict)
     must_ways: int = field(init=False, compare=False)
     _meeting: dict[tuple[int, int], bool] = field(default_factory=dict, init=False, compare=False, repr=False)
     _most_in_a_set: dict[tuple[int, frozenset[int]], int] = field(
@@ -230,10 +234,11 @@ class RelationalCache:
         """The state behind ``access``.
 
         *Soundness:* as said of the module. Without write-allocate a store that misses changes nothing. A line that a
-        store surely was to is modified as long as it is in the cache. What evicts may evict all lines.
+        store surely was to is modified as long as it is in the cache. What evicts may evict all lines of the sets that
+        it may go to.
         """
         if self.keeps_all and access.evicts and self.ages(access):
-            state = CacheState({}, dict.fromkeys(state.scope))
+            state = self._evicted(state, access.evicts)
         line = access.line
         known = state.must.get(line) if line is not None else None
         is_modified = (access.modifies and access.is_certain) or (known is not None and known.is_modified)
@@ -254,6 +259,17 @@ class RelationalCache:
             self._touch_scope(scope, access, line, is_certain=access.is_certain, is_resident=line in state.must)
             return CacheState(resident, scope)
         return CacheState({line: younger for line, younger in must.items() if younger is not None}, scope)
+
+    def _evicted(self, state: CacheState, sets: frozenset[int]) -> CacheState:
+        """``state`` where all lines that may be in ``sets`` may have been evicted."""
+        return CacheState(
+            {line: younger for line, younger in state.must.items() if not self._may_be_in(line, sets)},
+            {line: None if self._may_be_in(line, sets) else younger for line, younger in state.scope.items()},
+        )
+
+    def _may_be_in(self, line: SymbolicBlock, sets: frozenset[int]) -> bool:
+        own = frozenset({self.at[line]}) if line in self.at else self.groups[line.group].sets
+        return own is None or not own.isdisjoint(sets)
 
     def _touch_scope(
         self,

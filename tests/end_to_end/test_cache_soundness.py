@@ -80,6 +80,8 @@ class Analysed:
             request = replace(self.prepared.request, target=target, stack_pointer=stack_pointer)
             stage = replace(self.prepared, request=request, data=data).bounded({})
             stages += [stage] if stage.prepared.counted is None else [stage, stage.counting()]
+            relieved = stage.relieved(stages[-1].solved("cycles"))
+            stages += [] if relieved is None else [relieved]
         return min(one.solved("cycles").solution.certified for one in stages)
 
     def machine(self, target: Target) -> Machine:

@@ -39,6 +39,7 @@ class Example:
     lines: SymbolicBlocks
     traversals: StridedTraversals
     analysis: RelationalAnalysis
+    steps: dict[int, tuple]
     named: dict[int, list]
     scopes: Scopes
     data: DataMisses
@@ -75,7 +76,7 @@ def example(source: str, alignment_bytes: int = 16, spec: str = "d:sets=16,ways=
     sure = {point: {one.line.line for one in own if is_sure(one)} for point, own in steps.items()}
     scopes = Scopes(values, sure, resident_lines(values, named, analysis))
     data = data_misses(values, target, pointers)
-    return Example(values, pointers, lines, traversals, analysis, named, scopes, data)
+    return Example(values, pointers, lines, traversals, analysis, steps, named, scopes, data)
 
 
 @pytest.mark.parametrize("name", MODULES)
