@@ -31,6 +31,8 @@ _STRHT = 0x0020_00B0
 """Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
 _MOVE_SHIFTED, _LSR_32 = 0xEA4F, 0x0010
 """In Thumb: both halfwords of ``lsr rd, rm, #32``."""
+_POP_TO_PC, _POST_INDEXED_TO_PC = (0xF85D, 0xFB00), 0x049D_F000
+"""``ldr pc, [sp], #n`` in Thumb, but its distance, and in A32, but that and its condition."""
 _STSWI = 0x7C00_05AA
 _MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
 _KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
@@ -124,7 +126,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         if any(map(partial(_is_status_read, at), ops)):
             return _unknown(ops)
         ops = arm_float(at.float_code, _pointers(_saturated(at, ops)), _behind_guard(ops))
-        ops = _literal_pair(at, ops)
+        ops = _popped_return(at, _literal_pair(at, ops))
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
     ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
@@ -152,6 +154,20 @@ def _literal_pair(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
             pair = zip(ops[index + 1 : index + 3], words, strict=True)
             return ops[:index] + [PcodeOp("COPY", half.output, (word,)) for half, word in pair]
     return ops
+
+
+def _popped_return(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``ldr pc, [sp], #n``, by which a function returns that has saved the link register alone, is a return.
+
+    SLEIGH has a jump for it, and a return for ``pop`` and ``ldm`` of the same word, which do the same. So it is held to
+    what those are: that it goes back is proved, or assumed where nothing tells of another place.
+    """
+    first, second = at.halves
+    is_thumb = at.isa is Isa.THUMB and (first, second & 0xFF00) == _POP_TO_PC
+    is_pop = is_thumb or (at.isa is Isa.ARM and at.word & 0x0FFF_F000 == _POST_INDEXED_TO_PC)
+    if not is_pop or not ops or ops[-1].opcode != "BRANCHIND":
+        return ops
+    return [*ops[:-1], ops[-1]._replace(opcode="RETURN")]
 
 
 def _with_carry(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:

@@ -121,6 +121,19 @@ def test_the_lowest_bits_of_the_stack_pointer_are_0_in_thumb(halves, is_cleared)
     assert cleared not in arm(0xE1A0D004).lift(BASE).ops
 
 
+def test_a_popped_program_counter_is_a_return():
+    """``ldr pc, [sp], #n``, and no other load to it."""
+    for word, opcode in {
+        0xE49DF004: "RETURN",
+        0x149DF008: "RETURN",
+        0xE59DF004: "BRANCHIND",
+        0xE494F004: "BRANCHIND",
+    }.items():
+        assert arm(word).lift(BASE).ops[-1].opcode == opcode
+    for second, opcode in {0xFB04: "RETURN", 0xFB08: "RETURN", 0xFC04: "BRANCHIND"}.items():
+        assert thumb(0xF85D, second).lift(BASE).ops[-1].opcode == opcode
+
+
 @pytest.mark.parametrize(("word", "negated"), [(0x4002FFF8, True), (0x4042FFF8, True), (0x4102FFF8, False)])
 def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdnzt eq
     lifted = powerpc(word).lift(BASE)
