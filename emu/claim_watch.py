@@ -153,10 +153,14 @@ class _Entry:
         self._bound = bound
         self._known = known = _claim_rows(Same(bound), Same(table), set_count)
         self.visits = any(claim.is_first_visit or claim.is_only_again for claim in known.claims)
-        self._change_rows = _rows(layouts.ChangeClaimLayout, ((_saturated(most, 64), 0, 0) for _, most in known.changes))
+        self._change_rows = _rows(
+            layouts.ChangeClaimLayout, ((_saturated(most, 64), 0, 0) for _, most in known.changes)
+        )
         self._line_rows, self._stamps = _line_rows(known.counted, guest.line_count, set_count)
         self._word_rows = _rows(layouts.WordClaimLayout, (_word(word, guest) for word in bound.words))
-        self._flow_rows = _rows(layouts.FlowClaimLayout, ((_saturated(one.constant, 63), 0, 0) for one in bound.flow_claims))
+        self._flow_rows = _rows(
+            layouts.FlowClaimLayout, ((_saturated(one.constant, 63), 0, 0) for one in bound.flow_claims)
+        )
         self._paths = CallPathTables(bound, table, set_count)
         self._access_rows = (layouts.AccessClaimLayout * len(known.accesses)).from_buffer_copy(known.accesses)
         entries = [
