@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 
+from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.image import inlined_calls
 from wcet_probe.model.image import Image, InlinedCall
 
@@ -36,12 +37,13 @@ class LoopLines:
 
 @dataclass(slots=True)
 class Inlining:
-    """The inlined calls of ``functions`` of a binary, which are read when they are first asked for."""
+    """The inlined calls of ``functions`` of a binary, and who compiled them; read when they are first asked for."""
 
     image: Image
     functions: Collection[str]
     _starts: list[int] = field(default_factory=list)
     _chains: list[tuple[InlinedCall, ...]] = field(default_factory=list)
+    _of_clang: list[frozenset[int]] = field(default_factory=list)
 
     def seen_from_callers(self, latches: Iterable[int], own: Iterable[int]) -> Iterator[LoopLines]:
         """The lines of a loop's code, by address, from the innermost function that all of it is in, and from outside.
@@ -66,6 +68,17 @@ class Inlining:
             ImageError: damaged debug information.
         """
         yield from ((one.file, one.line) for one in self._chain(address))
+
+    def is_of_clang(self, address: int) -> bool:
+        """Whether Clang has compiled the function at ``address``, as the debug information says.
+
+        Raises:
+            ImageError: damaged debug information.
+        """
+        if not self._of_clang:
+            self._of_clang.append(functions_of_clang(self.image))
+        function = self.image.function_at(address)
+        return function is not None and function.address & ~1 in self._of_clang[0]
 
     def _lines(self, addresses: Sequence[int], depth: int) -> Iterator[Line]:
         for address in addresses:

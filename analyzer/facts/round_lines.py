@@ -58,7 +58,8 @@ def is_around_each_round(found: SourceLoop, ways: LoopWays, inlining: Inlining, 
     """Whether each way through the binary loop has code of ``found``, and none is a round of a loop around it.
 
     Single instructions of a loop around may have come from there, as constants and addresses do. But no test has, nor
-    a whole block that not each way passes.
+    a whole block that not each way passes. And code that GCC has made of two places has the line of one: of its code
+    only tests count for ``found``.
 
     Raises:
         ImageError: damaged debug information.
@@ -72,7 +73,8 @@ def is_around_each_round(found: SourceLoop, ways: LoopWays, inlining: Inlining, 
     blocks = [at for at in ways.blocks.values() if own.isdisjoint(at) and not strange.isdisjoint(at)]
     if strange & ways.tests or any(map(ways.has_round_without, blocks)):
         return False
-    return not ways.has_round_without({at for at in own if _innermost(lines[at], index) == [found]})
+    told = own if inlining.is_of_clang(ways.header) else own & ways.tests
+    return not ways.has_round_without({at for at in told if _innermost(lines[at], index) == [found]})
 
 
 def may_be_entered_in_its_test(found: SourceLoop, ways: LoopWays, inlining: Inlining) -> bool:

@@ -35,8 +35,11 @@ OUTER, INNER, CALLERS = sorted(
 class Inlined:
     """Calls that are inlined, as line and the code that they have brought; code is at ten times its line."""
 
-    def __init__(self, *inlined):
-        self.inlined, self.image, self.lines = inlined, self, self
+    def __init__(self, *inlined, clang=True):
+        self.inlined, self.image, self.lines, self.clang = inlined, self, self, clang
+
+    def is_of_clang(self, address):  # noqa: ARG002  of all code
+        return self.clang
 
     def find(self, address):
         return ("a.c", address // 10)  # line 0 is none
@@ -71,6 +74,18 @@ def test_each_way_has_code_of_the_loop():
     # From the test of the loop inside back to the header at once: by the pragma of the loop around 4 rounds, 30 run.
     assert not is_clear(OUTER, ways(((40, 60), (40, 20)), ((20,), (40,))))
     assert is_clear(INNER, ways(((40, 60), (40,))))
+
+
+def test_of_gcc_only_tests_tell_whose_round_it_is():
+    """It has made one of code of a loop inside and of the loop around, with that one's line: 101 for 178 rounds."""
+    joined = ((40, 61), (41, 62)), ((41,), (21,)), ((21,), (40,)), ((62,), (20,)), ((20,), (40,))
+    tests = frozenset({61, 20})
+    told = [
+        is_around_each_round(OUTER, ways(*each, tests=tests), Inlined(clang=clang), INDEX)
+        for each in (joined, (((40, 61), (20,)), ((20,), (40,))))
+        for clang in (True, False)
+    ]
+    assert told == [True, False, True, True]
 
 
 def test_code_of_an_inlined_call_is_of_the_loop_that_calls():
