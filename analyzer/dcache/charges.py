@@ -16,8 +16,8 @@ All of the table is in the cache once it was read, whatever is read: four misses
 ... }''')
 >>> found, strays, _ = data_footprint(table.values, table.lines.places.config)
 >>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays, frozenset(), {})
->>> [(one.constant, one.auxiliaries) for one in counted.constraints if one.name == KEPT]
-[(4, (('miss:kept', 1),))]
+>>> [(one.constant, one.auxiliaries[-1]) for one in counted.constraints if one.name == KEPT]
+[(4, ('miss:kept', 1))]
 """
 
 from __future__ import annotations

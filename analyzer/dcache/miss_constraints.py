@@ -104,6 +104,7 @@ def shared_misses(
     writes: Mapping[SymbolicBlock, Mapping[int, int]] = MappingProxyType({}),
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]] = MappingProxyType({}),
     touched_stay: bool = False,
+    counts_all: bool = False,
 ) -> SharedMisses:
     """Misses of each execution of a point, and constraints of those that are shared; the same of single writes.
 
@@ -118,6 +119,7 @@ def shared_misses(
         allocated: as `allocated_before` has it.
         touched_stay: whether such stores are single writes only if no access to the line that fills was before in the
             scope, whether it missed or not.
+        counts_all: whether each miss has an auxiliary variable, also where it takes place once for each execution.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
@@ -142,7 +144,8 @@ def shared_misses(
     for number, granules in sorted(by_group.items()):
         stores = {granule: writes.get(SymbolicBlock(number, granule), {}) for granule in granules}
         most = groups[number].most_lines(granules, line_bytes)
-        _add_scopes(found, number, granules, stores, most=most, scopes=scopes, group=groups[number])
+        group = groups[number]
+        _add_scopes(found, number, granules, stores, most=most, scopes=scopes, group=group, counts_all=counts_all)
     for line, counts in writes.items():
         group, edges = groups[line.group], allocated.get(line, {})
         if line.granule not in by_group.get(line.group, {}):
@@ -278,6 +281,7 @@ def _add_scopes(
     most: int,
     scopes: Scopes,
     group: ReferenceGroup,
+    counts_all: bool,
 ) -> None:
     """Add to ``found`` the misses of the persistent accesses of a group: variables and their points, by granule.
 
@@ -297,7 +301,8 @@ def _add_scopes(
         last = {point: count for point, count in writes[granule].items() if scopes.is_last(group, point, points)}
         found.writes.update({point: count for point, count in writes[granule].items() if point not in last})
         is_once = points[0] not in scopes.repeated or missing == Starts(tuple(points), (), at_entry=False)
-        if most == len(granules) and len(points) == 1 and is_once and name in auxiliaries and not last:
+        is_charged = most == len(granules) and len(points) == 1 and is_once and not counts_all
+        if is_charged and name in auxiliaries and not last:
             found.misses[points[0]] += 1
             continue
         every += auxiliaries

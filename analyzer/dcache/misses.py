@@ -402,6 +402,7 @@ class _Costs:
             allocated=self.allocated,
             # With first-in first-out what hit may be evicted; else only where lines are kept there are such writes.
             touched_stay=self.config.replacement is not Replacement.FIFO,
+            counts_all=self.kept is not None,
         )
         self.stores.update(shared.stores)
         self.inside.misses.update(shared.misses)

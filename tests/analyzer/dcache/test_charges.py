@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tests.analyzer.dcache.test_worked_examples import example
 from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints, kept_name
-from wcet_probe.analyzer.dcache.footprints import KeptLines
+from wcet_probe.analyzer.dcache.footprints import KeptLines, data_footprint, kept_lines
 from wcet_probe.analyzer.graph.supergraph import Edge
 
 FALL, TAKEN = Edge(1, 2, "fall", None), Edge(1, 3, "taken", None)
@@ -66,3 +67,28 @@ def test_a_copy_is_charged_for_itself():
 def test_what_leaves_a_point_is_limited_where_it_is_left():
     limit = fills("some", {2: 3}, {1: 4}, (FALL, TAKEN), (("x", 1),))
     assert (limit.points, limit.edges, limit.auxiliaries) == (((2, -3),), ((TAKEN, -4),), (("x", 1),))
+
+
+def test_what_misses_once_where_it_is_executed_is_among_the_misses_of_lines_that_are_kept():
+    """Two loads in two branches, of the same two lines as one before, which a stray may have evicted."""
+    one = example(
+        """
+        volatile unsigned words[16] __attribute__((aligned(64)));
+        unsigned f(unsigned *p) {
+            unsigned sum = words[0] + words[8] + p[0];
+            return sum & 1 ? sum + words[1] : sum + words[9];
+        }""",
+        spec="d:sets=16,ways=1,line=32,policy=lru",
+    )
+    config = one.lines.places.config
+    footprint, strays, _ = data_footprint(one.values, config)
+    kept = kept_lines(footprint, config)
+    assert (kept.number, len(strays)) == (2, 1)
+    counted = one.data.counting(kept, strays, frozenset(), {})
+    assert sum(one.data.points.values()) > 0
+    assert sum(counted.points.values()) == 0
+    (limit,) = (constraint for constraint in counted.constraints if constraint.name == KEPT)
+    counting = {name for name, _ in limit.auxiliaries}
+    told = {name for own in counted.counted.values() for _, name in own if name is not None}
+    stray = {name for own in counted.counted.values() for address, name in own if (0, address) in strays} - {None}
+    assert counting >= told - stray
