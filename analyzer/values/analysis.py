@@ -8,7 +8,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -35,7 +35,7 @@ from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.instruction_run import Flow
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
-from wcet_probe.analyzer.values.locations import Location, register_locations
+from wcet_probe.analyzer.values.locations import Location, register_locations, words_at_entry
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.meetings import meetings
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
@@ -52,7 +52,6 @@ from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
-_MOST_WORDS_AT_ENTRY = 12
 _ROUNDS_WITH_COMPARED = 4
 _ROUNDS_WITH_HELD = 5
 _ROUNDS_WITH_THRESHOLDS = 6
@@ -109,12 +108,6 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             return _Analysis(*parts, most_visits=most_visits).values()
         except _StackEscapes:
             continue  # once: it is known from the beginning now
-
-
-def _words_at_entry(isa: Isa) -> Iterator[Location]:
-    """The words of the stack that may hold arguments, as far as functions have that many (`control.argument_place`)."""
-    behind = 8 if isa is Isa.POWERPC else 0
-    return (Location("stack", behind + 4 * number, 4) for number in range(_MOST_WORDS_AT_ENTRY))
 
 
 class TooMuchWorkError(Exception):
@@ -204,7 +197,7 @@ class _Analysis:
             state.set_location(register, symbol)
             state.set_base(symbol, Base.ANY)
         # What stands above the stack pointer at entry was put there before, as what is in registers was.
-        for place in () if self._is_called else _words_at_entry(self._image.isa):
+        for place in () if self._is_called else words_at_entry(self._image.isa):
             state.set_location(place, self._terms.symbol(("in", place), 32))
         for name, value in arguments.items():
             place = Location("stack", name, 4) if isinstance(name, int) else self._registers[name]

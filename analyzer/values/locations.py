@@ -5,7 +5,7 @@ Words: abstract location (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -13,11 +13,13 @@ from typing import NamedTuple
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import Varnode
 from wcet_probe.identity import Same
+from wcet_probe.model.target import Isa
 
 SAVED = "saved"
 """The space of words of the stack as registers were saved there, see `saved_words`."""
 _CORES = 16
 """So many sets of registers are remembered: that of mpc603e has 3,208."""
+_MOST_WORDS_AT_ENTRY = 12
 
 
 class Location(NamedTuple):
@@ -74,3 +76,9 @@ class Overlaps:
             for page in pages:
                 page.append(location)
         return found
+
+
+def words_at_entry(isa: Isa) -> Iterator[Location]:
+    """The words of the stack that may hold arguments, as far as functions have that many (`control.argument_place`)."""
+    behind = 8 if isa is Isa.POWERPC else 0
+    return (Location("stack", behind + 4 * number, 4) for number in range(_MOST_WORDS_AT_ENTRY))

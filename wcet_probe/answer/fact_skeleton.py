@@ -35,10 +35,9 @@ from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
-from wcet_probe.answer.pointer_candidates import pointees
-from wcet_probe.build.debug_types import held_function, held_functions
+from wcet_probe.answer.pointer_candidates import held_word, pointees
+from wcet_probe.build.debug_types import held_functions
 from wcet_probe.errors import AnalysisError, UsageError
-from wcet_probe.model.image import Image
 from wcet_probe.model.proof import FactCandidate
 
 _TRIAL = "told for trial"
@@ -354,7 +353,7 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
             lines = (f'function = "{function.name}"', f"offset = {site - function.address:#x}", 'targets = ["?"]')
             title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
             table = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
-            if read := _held_word(image, site, message):
+            if read := held_word(image, site, message):
                 title, table = f"{title}: {read[0]}", read[1]
             if all(one.lines != table for one in trial.missing):
                 trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
@@ -377,23 +376,6 @@ def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
         return True
     trial.stopped = message
     return False
-
-
-def _held_word(image: Image, site: int, message: str) -> tuple[str, tuple[str, ...]] | None:
-    """A fact about the word of an object that ``message`` says the target at ``site`` is read from, and what it holds.
-
-    None where the file has no function there: then it is written when the firmware runs, perhaps not only once.
-    """
-    said = rf"{re.escape(image.location(site))}(?: are not known:)? they are read from (\S+) at 0x([0-9a-f]+)"
-    found = re.search(said, message)
-    symbol = image.symbols.get(found[1]) if found else None
-    held = held_function(image, int(found[2], 16)) if found else None
-    if found is None or symbol is None or held is None:
-        return None
-    offset = int(found[2], 16) - symbol.address
-    where = (f'symbol = "{found[1]}"', *((f"offset = {offset}",) if offset else ()))
-    told = ("[[word]]", *where, 'points_to = "?"', 'because = "?"')
-    return f"the file has {held} in {found[1]}, in writable memory", told
 
 
 def _through_fields(trial: _Trial, sites: Sequence[int]) -> set[int]:

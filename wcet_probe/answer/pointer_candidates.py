@@ -5,13 +5,14 @@ They are proposed by type, from the debug information: a structure of which the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from wcet_probe.analyzer.facts.control import argument_place
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import ArgumentFact
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.build.debug_types import DebugTypes, debug_types, pointer_parameters
+from wcet_probe.build.debug_types import DebugTypes, debug_types, held_function, pointer_parameters
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import FactCandidate
 
@@ -74,3 +75,20 @@ def _words(
                     lines = ("[[word]]", f'symbol = "{name}"', f'field = "{member.path}"', f'points_to = "{pointee}"')
                     why = f"{pointee} is a {member.pointee}, which {name}.{member.path} points to"
                     yield FactCandidate((*lines, 'because = "?"'), why)
+
+
+def held_word(image: Image, site: int, message: str) -> tuple[str, tuple[str, ...]] | None:
+    """A fact about the word of an object that ``message`` says the target at ``site`` is read from, and what it holds.
+
+    None where the file has no function there: then it is written when the firmware runs, perhaps not only once.
+    """
+    said = rf"{re.escape(image.location(site))}(?: are not known:)? they are read from (\S+) at 0x([0-9a-f]+)"
+    found = re.search(said, message)
+    symbol = image.symbols.get(found[1]) if found else None
+    held = held_function(image, int(found[2], 16)) if found else None
+    if found is None or symbol is None or held is None:
+        return None
+    offset = int(found[2], 16) - symbol.address
+    where = (f'symbol = "{found[1]}"', *((f"offset = {offset}",) if offset else ()))
+    told = ("[[word]]", *where, 'points_to = "?"', 'because = "?"')
+    return f"the file has {held} in {found[1]}, in writable memory", told
