@@ -43,21 +43,12 @@ _ARM_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc"}
 
 
 def code_reader(segments: Iterable[Segment]) -> CodeReader:
-    """A reader of the executable segments of an image.
-
-    Raises:
-        DecodeError: of what it returns, where something else is.
-    """
-    parts = [(segment.address, segment.data, segment.executable) for segment in segments]
+    """A reader of the executable segments of an image."""
+    parts = [(segment.address, segment.data) for segment in segments if segment.executable]
 
     def read(address: int, size_bytes: int) -> bytes:
-        for base, data, is_code in parts:
+        for base, data in parts:
             if base <= address < base + len(data):
-                if not is_code:
-                    raise DecodeError(
-                        f"what is at {address:#010x} is data, or code in a section that is writable, as of functions "
-                        "in RAM among variables, which is not analysed; link those into a section of their own."
-                    )
                 return data[address - base : address - base + size_bytes]
         return b""
 
@@ -174,7 +165,10 @@ class Lifter:
     def _translate_anew(self, address: int, count: int) -> list[LiftedInstruction]:
         code = self._read_code(address, count * _LONGEST_BYTES)
         if not code:
-            raise DecodeError(f"there is no code at {address:#010x}: a jump or return address is wrong.")
+            raise DecodeError(
+                f"there is no code at {address:#010x}: a jump or return address is wrong, or leads to a section that "
+                "is writable, as a function in RAM among variables does; link that into a section of its own."
+            )
         for place in self._places(code, count):
             demand_known_registers(self._encoding(address + place))
         known = self._known(address) if count == 1 else None

@@ -5,8 +5,9 @@
 
 is ``x // 3`` for every word ``x``, so that ``x - 3 * third(x)`` is its remainder, which may index a table of three.
 
-Words: term (docs/explanation/glossary.md). Source of the condition: T. Granlund, P. Montgomery,
-Division by invariant integers using multiplication, PLDI 1994, theorem 4.2, as it is shown below.
+Source: T. Granlund, P. Montgomery, Division by invariant integers using multiplication, PLDI 1994, theorem 4.2.
+
+Words: term (docs/explanation/glossary.md).
 
 *Soundness:* with ``d * m = 2**p + e`` and ``0 <= e``, ``x * m / 2**p`` is ``x / d + x * e / (d * 2**p)``; the second
 part is less than ``1 / d`` where ``x * e < 2**p``, and then both have the same whole part. Products that may not fit

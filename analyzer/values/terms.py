@@ -12,7 +12,7 @@ from __future__ import annotations
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation, signed
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.quotients import quotient
+from wcet_probe.analyzer.values.quotients import most, quotient
 from wcet_probe.analyzer.values.term_table import Node, Term, TermTable
 
 _MOST_DEPTH = 24
@@ -337,8 +337,8 @@ class Terms(TermTable):
                 return every >> constant
             case "INT_AND" if constant is not None:
                 return constant
-            case "INT_ZEXT":
-                return (1 << self._argument_bits(term)) - 1
+            case "INT_ZEXT" | "INT_DIV" | "INT_REM":
+                return (1 << most(self, term).bit_length()) - 1
         return every
 
     def _bit(self, term: Term, position: int) -> Term | None:

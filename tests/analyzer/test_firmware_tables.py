@@ -255,4 +255,4 @@ def test_a_call_of_what_is_no_code_is_refused():
 def test_a_call_of_code_among_data_is_told_so():
     among = '.section .data.fast, "awx", %progbits\n.balign 4\n'
     source = THUMB + thumb("f", "push {r4, lr}\n ldr r3, =g\n blx r3\n pop {r4, pc}\n .ltorg")
-    assert "code in a section that is writable" in refused("cortex-m4", source + among + thumb("g", "bx lr"))
+    assert "leads to a section that is writable" in refused("cortex-m4", source + among + thumb("g", "bx lr"))

@@ -80,6 +80,13 @@ def test_a_multiple_of_a_quotient_is_made_by_clearing_bits(divisor):
         assert words.terms.linear(cleared).coefficients == {words.moved(upper, shift): 1 << shift}
 
 
+def test_a_rotation_is_a_shift_as_powerpc_makes_it():
+    words = Words()
+    upper = words.upper(words.x, 0xCCCCCCCD)
+    turned = words.apply("INT_OR", words.apply("INT_LEFT", upper, words.number(30)), words.moved(upper, 2))
+    assert words.apply("INT_AND", turned, words.number(0x3FFFFFFF)) == words.moved(upper, 2)
+
+
 def test_udiv_of_wide_numbers_is_a_quotient_of_words():
     words = Words()
     wide = words.apply("INT_ZEXT", words.x, bits=64)
