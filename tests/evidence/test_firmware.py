@@ -101,6 +101,22 @@ def test_a_fact_about_an_argument_that_the_prover_does_not_look_at_changes_nothi
     assert found == 0, (found, text, error)
 
 
+def test_a_pragma_that_is_left_out_needs_no_source(run, tmp_path, monkeypatch):
+    """TACLeBench's bitcount was refused, as its restriction of a function that is inlined stands in no file of facts."""
+    monkeypatch.chdir(tmp_path)
+    text = "unsigned f(unsigned x)\n{\n    _Pragma(\"flowrestriction 1*nobody <= 8*call_f\")\n    return x + 1;\n}\n"
+    (tmp_path / "guest.c").write_text(text)
+    (tmp_path / "own.elf").write_bytes(image_of(text, load_target("cortex-m4"), ".c").elf)
+    found, told, _ = run("bound", "own.elf", "--entry", "f", "--json", "-q")
+    assert (found, [one["where"] for one in json.loads(told)["bound"]["idle_facts"]]) == (0, ["guest.c:3"])
+    (tmp_path / "own.json").write_text(told)
+    assert run("verify", "own.json", "--image", "own.elf", "--source", ".")[0] == 0
+    (tmp_path / "guest.c").unlink()
+    found, told, error = run("verify", "own.json", "--image", "own.elf")
+    assert (found, error) == (6, "")
+    assert "1 of 1 are not there, guest.c first" in told
+
+
 PACK = ("length.json", "weight.json", "--image", "firmware.elf", "--facts", "facts.toml")
 
 

@@ -136,7 +136,7 @@ def check_said(
     _check_paths(bound, image, checked, frames)
     _check_graph(bound, checked, frames, records)
     _check_assumptions(bound, asserted, target, of_build, is_run=is_run)
-    _check_claims(bound, asserted)
+    _check_claims(bound, asserted, read=document.get("sources", ()))
     _check_types(bound)
     cycles = read_records(bound["certificates"][-1])
     counts = {name: int(count) for name, count in cycles["count"]}
@@ -261,7 +261,7 @@ def _check_assumptions(
         demand(one["executions"] is None or is_counted, f"no run can have checked the assumption {name}")
 
 
-def _check_claims(bound: Json, asserted: Asserted) -> None:
+def _check_claims(bound: Json, asserted: Asserted, *, read: Sequence[str]) -> None:
     kinds = ("rounds ", "pragma ", "body ")
     shared = {one["id"].partition(" ")[2] for one in bound["assumptions"] if one["id"].startswith(kinds)}
     constraints = re.findall(r"^constraint restriction:\d+ <= (\d+)", "\n".join(bound["certificates"]), re.MULTILINE)
@@ -278,8 +278,10 @@ def _check_claims(bound: Json, asserted: Asserted) -> None:
         demand(claim["constant"] in allowed, f"no fact at {claim['where']} says {claim['constant']}")
         seen = claim["observed"]
         demand(seen is None or seen <= claim["constant"], f"the sum at {claim['where']} was seen to be larger")
+    # A pragma that is left out claims nothing, so that the file needs not be here: it is one that was read.
+    files = {*read, *(asserted.sources or ())}
     for idle in bound["idle_facts"]:
-        is_pragma = idle["where"].rpartition(":")[0] in (asserted.sources or {})
+        is_pragma = idle["where"].rpartition(":")[0] in files
         demand(is_pragma or asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
 
 
