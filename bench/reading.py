@@ -82,6 +82,8 @@ def checker_in(folder: Path) -> ModuleType:
     """The module ``check`` of a checker that was written into ``folder``, beside the one that is loaded already."""
     package = importlib.import_module("wcet_probe.certificate")
     loaded = {name: one for name, one in sys.modules.items() if name.startswith(f"{package.__name__}.")}
+    # An import sets its module in the package, too.
+    inside = dict(vars(package))
     with patch.object(package, "__path__", [str(folder)]):
         for name in loaded:
             del sys.modules[name]
@@ -91,6 +93,7 @@ def checker_in(folder: Path) -> ModuleType:
             for name in [one for one in sys.modules if one.startswith(f"{package.__name__}.")]:
                 del sys.modules[name]
             sys.modules.update(loaded)
+            vars(package).update(inside)
 
 
 def of_question(question: Question) -> Measured | None:

@@ -29,7 +29,7 @@ class Step:
     """How an iteration changes a symbol of the header: by ``+ amount``, or by taking off at least ``amount`` bits.
 
     ``after`` is the term of the changed value where all back edges agree on it. What ``grows`` is shifted left by
-    ``amount`` bits instead. By ``divisor`` a symbol is divided that loses bits so.
+    ``amount`` bits instead.
     """
 
     location: Location
@@ -37,7 +37,6 @@ class Step:
     shifts: bool
     after: Term | None
     grows: bool = False
-    divisor: int = 0
 
 
 def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
@@ -56,8 +55,8 @@ def counters_of(values: Values, shape: LoopShape) -> dict[Term, Step]:
         steps = {_step(terms, symbol, after) for after in ends}
         step = steps.pop()
         if not steps and step is not None and step[0]:
-            amount, shifts, grows, divisor = step
-            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows, divisor)
+            amount, shifts, grows = step
+            found[symbol] = Step(location, amount, shifts, ends.pop() if len(ends) == 1 else None, grows)
     return found
 
 
@@ -82,24 +81,21 @@ def settled(state: State, term: Term | None) -> Term | None:
     return term
 
 
-def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool, int] | None:
+def _step(terms: Terms, symbol: Term, after: Term | None) -> tuple[int, bool, bool] | None:
     if after is None:
         return None
     form = terms.difference(after, symbol)
     if not form.coefficients:
-        return signed(form.bits, form.constant), False, False, 0
+        return signed(form.bits, form.constant), False, False
     factor = form.coefficients.get(symbol, 0) + 1
     if form == Linear({symbol: factor - 1}, 0, form.bits) and factor & factor - 1 == 0:
-        return factor.bit_length() - 1, True, True, 0
+        return factor.bit_length() - 1, True, True
     node, operands = terms[after], terms.operands(after)
     if node.opcode == "INT_RIGHT" and operands[0] == symbol:
         bits = terms.value(operands[1])
-        return (bits, True, False, 0) if bits else None
-    if node.opcode == "INT_DIV" and operands[0] == symbol:
-        divisor = terms.value(operands[1]) or 0
-        return (divisor.bit_length() - 1, True, False, divisor) if divisor > 1 else None
+        return (bits, True, False) if bits else None
     bits = _lowest_bits_taken(terms, symbol, after)
-    return (bits, True, False, 0) if bits else None
+    return (bits, True, False) if bits else None
 
 
 def _lowest_bits_taken(terms: Terms, symbol: Term, after: Term) -> int:
@@ -128,14 +124,6 @@ def _with_lowest_bit(terms: Terms, after: Term) -> Term | None:
         ):
             return one
     return None
-
-
-def divisions_to_0(number: int, divisor: int) -> int:
-    """How often ``number`` has to be divided by ``divisor``, which is above 1, until it is 0."""
-    times = 0
-    while number:
-        number, times = number // divisor, times + 1
-    return times
 
 
 def arriving(values: Values, edges: Iterable[Edge], location: Location) -> StridedInterval | None:

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
-from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of, divisions_to_0
+from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import Count
 from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
 from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
@@ -423,15 +423,9 @@ class _Counter:
             initial = self._initial(own.location)
             if initial is None:
                 continue
-            high = initial.unsigned_range()[1]
-            if one == own.after:
-                high = high // own.divisor if own.divisor else high >> own.amount
-            name = self._name(own.location)
-            if own.divisor:
-                times = divisions_to_0(high, own.divisor)
-                return Count("<", 1, 0, times, times + 1, None, f"quotients of {name}", lasts=_FOREVER)
+            high = initial.unsigned_range()[1] >> (own.amount if one == own.after else 0)
             header = -(-high.bit_length() // own.amount) + 1
-            return Count(">> != 0", own.amount, 0, high, header, None, name, lasts=_FOREVER)
+            return Count(">> != 0", own.amount, 0, high, header, None, self._name(own.location), lasts=_FOREVER)
         return None
 
     def _doubled(self, relation: str, first: Term, second: Term, own: Step) -> Count | None:

@@ -1,5 +1,6 @@
 """What is left of a module, or of the checker, does what it was executed for, and nothing else."""
 
+import importlib
 from copy import deepcopy
 
 import pytest
@@ -85,6 +86,7 @@ def test_what_is_left_of_the_checker_checks_the_certificate_and_not_a_lower_boun
     write(found, tmp_path)
     left = checker_in(tmp_path)
     assert left.check_bound is not check_bound
+    assert importlib.import_module("wcet_probe").certificate.check.check_bound is check_bound  # the loaded one stays
     assert left.check_bound(document, binary).is_full
     lower = deepcopy(document)
     lower["bound"]["instructions"] -= 1

@@ -105,4 +105,4 @@ def test_a_pointer_that_goes_on_by_a_byte_in_each_round_comes_to_an_end():
     with patch("wcet_probe.analyzer.ipet.balances.joined_balance", noted):
         proof = proved(guest_of(assembler({"f": MACHINE}, target), target), "f")
         assert len(proof.bound.certificates) == 2
-    assert len(joined) > 128
+    assert joined

@@ -59,7 +59,7 @@ BY_A_NUMBER = """
 
 BY_NOTHING = BY_A_NUMBER.replace("adds r2, r2, #1", "nop")
 OVER_ITS_END = BY_A_NUMBER.replace("bcc", "bne")
-BY_A_CHANGED_NUMBER = BY_A_NUMBER.replace("    cmp", "    subs r2, r2, #1\n    cmp")
+BY_A_CHANGED_NUMBER = BY_A_NUMBER.replace("    cmp", "    ands r2, r2, r1\n    cmp")
 
 
 PUT_RIGHT = """

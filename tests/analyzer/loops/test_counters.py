@@ -6,7 +6,7 @@ from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.file import parse_facts
-from wcet_probe.analyzer.loops.counters import arriving, counters_of, divisions_to_0, settled
+from wcet_probe.analyzer.loops.counters import arriving, counters_of, settled
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
@@ -22,11 +22,6 @@ LOOPS = {
     "lowest_of_the_next": ("mvns r2, r0\n    ands r2, r0\n    eors r0, r2", None),
     "not_lowest": ("adds r2, r0, #1\n    ands r0, r0, r2", None),
     "lowest_of_another": ("subs r2, r0, #1\n    ands r0, r3, r2", None),
-    "divided": ("movs r2, #10\n    udiv r0, r0, r2", (3, True, False)),
-    "reciprocal": (
-        "movw r2, #0xcccd\n    movt r2, #0xcccc\n    umull r3, r2, r2, r0\n    lsrs r0, r2, #3",
-        (3, True, False),
-    ),
     "still": ("mov r0, r0", None),
     "mixed": ("adds r0, r0, r1", None),
     "other": ("ldr r0, [r3]", None),
@@ -101,11 +96,6 @@ def test_what_is_divided_or_loses_bits_ends_in_time(code, most):
     assert loop.max == most
     for number in (0, 1, 9, 10, 999_999_999, 1_000_000_000, 0x80000000, 0xFFFFFFFF):
         attack(proof, number)
-
-
-@pytest.mark.parametrize(("number", "divisor", "times"), [(0, 10, 0), (9, 10, 1), (10, 10, 2), (0xFFFFFFFF, 10, 10)])
-def test_divisions_until_0_are_digits(number, divisor, times):
-    assert divisions_to_0(number, divisor) == times
 
 
 TWO_WAYS = """
