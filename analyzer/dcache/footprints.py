@@ -107,7 +107,7 @@ def data_footprint(
 ) -> tuple[DataFootprint, Strays, Extents]:
     """The lines that the points of ``values`` may access, their strays, and where all other accesses are.
 
-    Calls that are not expanded apart.
+    Calls that are not expanded apart. An instruction with several accesses is a stray if one of them is.
 
     Args:
         values: accesses by point.
@@ -137,7 +137,8 @@ def data_footprint(
     numbers = {number for low, end in spans[Base.NUMBER] for number in numbers_between(low, end, config)}
     stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
     static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
-    return united([static, *stack]), frozenset(strays), extents
+    known = {one: own for one, own in extents.items() if one not in strays}
+    return united([static, *stack]), frozenset(strays), known
 
 
 def of_stack(footprint: DataFootprint) -> DataFootprint:

@@ -189,6 +189,15 @@ def test_what_may_be_anywhere_is_a_stray_unless_an_extent_is_known():
     assert strays == {(0, 0x44)}
 
 
+def test_an_instruction_one_of_whose_words_may_be_anywhere_is_a_stray_that_evicts_anywhere():
+    """From four bytes before the address 0, of which the range tells nothing, a load of two words goes on to 0."""
+    before, behind = access(Base.NUMBER, strided.top(32)), access(Base.NUMBER, strided.constant(32, 0))
+    for words in ((before, behind), (behind, before)):
+        values = SimpleNamespace(accesses={0: words})
+        _, strays, extents = data_footprint(values, cache_config(line_bytes=LINE))
+        assert (strays, extents) == ({(0, 0x100)}, {})
+
+
 def test_footprints_of_callees_are_told_from_the_callers_stack_pointer():
     callee = DataFootprint(frozenset({1}), (-32, 8))
     assert moved(callee, -100) == DataFootprint(frozenset({1}), (-132, -92))
