@@ -76,6 +76,13 @@ def test_what_compilers_may_call_by_themselves_is_not_counted(name):
         ("static void in_test(void) { }", "int (*table[])(int) = {helper};", "the address of helper may be taken"),
         ("helper(9);", 'asm("bl helper");', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'int other(int) asm("helper");', "the address of helper may be taken"),
+        ("static void in_test(void) { }", 'int other(int) asm("hel" "per");', "the address of helper may be taken"),
+        (
+            "static void in_test(void) { }",
+            "#pragma redefine_extname other helper",
+            "the address of helper may be taken",
+        ),
+        ("static void in_test(void) { }", '_Pragma("weak other=helper")', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'asm("other: b helper");', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'int x = ASM("b helper");', "the address of helper may be taken"),
         ("return n;", "return helper(n);", "helper calls itself"),
