@@ -82,6 +82,7 @@ def test_what_compilers_may_call_by_themselves_is_not_counted(name):
             "#pragma redefine_extname other helper",
             "the address of helper may be taken",
         ),
+        ("static void in_test(void) { }", "#pragma redefine_extname \\\nother helper", "the address of helper may be"),
         ("static void in_test(void) { }", '_Pragma("weak other=helper")', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'asm("other: b helper");', "the address of helper may be taken"),
         ("static void in_test(void) { }", 'int x = ASM("b helper");', "the address of helper may be taken"),
