@@ -71,6 +71,7 @@ _LEXEMES = re.compile(
 _MARK = re.compile(rb"(?:/\*|//)\s*(loop|point):\s*([\w.-]+)\s*(?:\*/)?$")
 _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
+_NAMING = re.compile(rb"\b(?:redefine_extname|weak)\b((?:\\\r?\n|[^\"\n])*)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
 _VALUES = frozenset({"concatenated_string", "initializer_list", "initializer_pair"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
@@ -141,20 +142,25 @@ def parse_source(
         if mark.kind == "flowrestriction"
     )
     not_parsed = (one.name for one, node in zip(functions, defined, strict=True) if not _is_parsed(node))
-    return SourceFile(functions, loops, points, markers, restrictions, *_names(nodes), frozenset(not_parsed))
+    calls, others = _names(nodes)
+    others |= {word for mark in marks if mark.kind == "naming" for word in mark.text.replace("=", " ").split()}
+    return SourceFile(functions, loops, points, markers, restrictions, calls, others, frozenset(not_parsed))
 
 
 def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozenset[str]]:
     """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared.
 
     Those in strings are among them, which may be assembler code or what the linker knows a function as, but where a
-    string is a variable's value as it stands.
+    string is a variable's value as it stands. Strings that stand behind each other are one.
     """
     calls, others = list[tuple[str, int]](), set[str]()
     for node in nodes:
         parent = node.parent
         if node.type == "string_literal" and not _is_value(node):
             others.update(word.decode() for word in _WORD.findall(node.text or b""))
+        if node.type == "concatenated_string" and not _is_value(node):
+            whole = b"".join((part.text or b"").strip(b'"') for part in node.named_children)
+            others.update(word.decode() for word in _WORD.findall(whole))
         if node.type != "identifier" or parent is None:
             continue
         if parent.type == "call_expression" and parent.child_by_field_name("function") == node:
@@ -265,7 +271,7 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
         elif match.lastgroup == "pragma" and (bounds := _LOOPBOUND.search(text)):
             marks.append(_Mark("pragma", start, end, line, bounds=(int(bounds[1]), int(bounds[2]))))
         elif match.lastgroup == "pragma":
-            for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION)):
+            for kind, pattern in (("marker", _MARKER), ("flowrestriction", _RESTRICTION), ("naming", _NAMING)):
                 if said := pattern.search(text):
                     marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
     return bytes(code), marks
