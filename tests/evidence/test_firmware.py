@@ -102,9 +102,9 @@ def test_a_fact_about_an_argument_that_the_prover_does_not_look_at_changes_nothi
 
 
 def test_a_pragma_that_is_left_out_needs_no_source(run, tmp_path, monkeypatch):
-    """TACLeBench's bitcount was refused, as its restriction of a function that is inlined stands in no file of facts."""
+    """TACLeBench's bitcount was refused: its restriction of an inlined function stands in no file of facts."""
     monkeypatch.chdir(tmp_path)
-    text = "unsigned f(unsigned x)\n{\n    _Pragma(\"flowrestriction 1*nobody <= 8*call_f\")\n    return x + 1;\n}\n"
+    text = 'unsigned f(unsigned x)\n{\n    _Pragma("flowrestriction 1*nobody <= 8*call_f")\n    return x + 1;\n}\n'
     (tmp_path / "guest.c").write_text(text)
     (tmp_path / "own.elf").write_bytes(image_of(text, load_target("cortex-m4"), ".c").elf)
     found, told, _ = run("bound", "own.elf", "--entry", "f", "--json", "-q")

@@ -90,6 +90,8 @@ def test_calls_that_are_not_expanded_are_refused(module):
 
 def test_a_result_that_is_not_known_is_refused(module):
     values = module[1]["take"]
-    broken = replace(values, registers={**values.registers, "r3": values.registers["r3"]._replace(space="stack", offset=-64)})
+    broken = replace(
+        values, registers={**values.registers, "r3": values.registers["r3"]._replace(space="stack", offset=-64)}
+    )
     with pytest.raises(AnalysisError, match="what take returns is not known"):
         returned_words("take", broken, Roles(None, "r3"))
