@@ -98,14 +98,14 @@ def first_met(
                 continue
             # An end is met where the gap of this one is the difference of both.
             ending = {combined(end.gap, other.gap, -1).constant for other in group}
-            if _remainders(met, end.step) <= ending:
+            if all(one in ending for one in _remainders(met, end.step)):  # of many the first that is not is soon met
                 yield end, met
 
 
-def _remainders(met: StridedInterval, step: int) -> set[int]:
+def _remainders(met: StridedInterval, step: int) -> range:
     """What a number of ``met`` may leave when it is divided by ``step``, or more."""
     common = gcd(step, met.stride) if met.steps else step
     wraps = met.low + met.stride * met.steps >= 1 << met.bits
     if wraps and common & common - 1:
         common = 1
-    return set(range(met.low % common, step, common))
+    return range(met.low % common, step, common)

@@ -1,11 +1,15 @@
 """Unrolled loops with an exit in each copy, held against runs; and those whose exits may be jumped over."""
 
 import random
+import tracemalloc
 
 import pytest
 
 from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.loops.ends_in_turn import End, first_met
+from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -65,6 +69,17 @@ def test_a_distance_that_may_be_jumped_over_is_no_bound(name):
     except AnalysisError:
         return
     assert proof.bound.by_type
+
+
+def test_of_a_large_step_not_every_remainder_is_kept():
+    """Of steps by 2**24 a set of them all took 1 GB, and of the greatest ones more than there is."""
+    gap = Linear({1: 1}, 0, 32)
+    ends = [End(gap, 1 << 24), End(combined(gap, Linear({}, 1, 32), -1), 1 << 24)]
+    tracemalloc.start()
+    assert not list(first_met(ends, lambda _: strided.between(32, 0, 254)))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20
 
 
 @pytest.mark.parametrize("programs", [6, pytest.param(1000, marks=pytest.mark.slow)])
