@@ -333,7 +333,7 @@ def _bound(
             because=fact.because,
             max_expression=str(fact.maximum or ""),
             max_header=None if maximum is None else maximum + more + partly,
-            offset=more,
+            offset=more + partly,
             total_expression=str(fact.total or ""),
             total=total,
             total_for_each_entry=0 if total is None else max(more, int(outermost != site.header_address)) + partly,
@@ -374,7 +374,7 @@ def _of_pragma(site: LoopSite, loop: SourceLoop, pragma: tuple[int, int]) -> Bou
         where=where,
         because="",
         max_expression=str(most),
-        offset=int(loop.test_first),
+        offset=int(loop.test_first) + partly,
         # Whether the round that a `break` ends is counted, pragmas do not say.
         max_header=most + int(loop.test_first or loop.left_inside) + partly,
     )

@@ -54,11 +54,17 @@ def chosen_bound(count: Count | None, facts: Sequence[BoundFact]) -> ChosenBound
         choices.append(ChosenBound(count.max_header, count, None, words, 0))
     for fact in facts:
         if fact.max_header is not None:
-            choices.append(ChosenBound(max(1, fact.max_header), None, fact, fact.max_expression, fact.offset))
+            choices.append(ChosenBound(max(1, fact.max_header), None, fact, fact.max_expression, _offset(fact)))
         if fact.total is not None and not fact.within:
             most = max(1, fact.total + fact.total_for_each_entry)
             choices.append(ChosenBound(most, None, fact, fact.total_expression, fact.total_for_each_entry))
     return min(choices, key=lambda choice: choice.max_header, default=None)
+
+
+def _offset(fact: BoundFact) -> int:
+    """How far the bound is above its expression, with the round that is left in the midst, which is not of the body."""
+    is_number = fact.max_expression.isdecimal() and fact.max_header is not None
+    return (fact.max_header or 0) - int(fact.max_expression) if is_number else fact.offset
 
 
 def followed_count(rounds: int) -> Count:

@@ -117,6 +117,43 @@ def test_a_pragma_that_is_left_out_needs_no_source(run, tmp_path, monkeypatch):
     assert "1 of 1 are not there, guest.c first" in told
 
 
+LEFT_INSIDE = """\
+volatile unsigned v;
+unsigned f(void)
+{
+    _Pragma("loopbound min 0 max 9")
+    do {
+        if (v == 3)
+            break;
+    } while (v);
+    return v;
+}
+"""
+PARTS = """\
+volatile unsigned v;
+int more(void) { return v & 1; }
+unsigned f(unsigned flag)
+{
+    _Pragma("loopbound min 0 max 9")
+    while (flag && more())
+        ;
+    return v;
+}
+"""
+
+
+@pytest.mark.parametrize(("text", "most"), [(LEFT_INSIDE, 10), (PARTS, 11)])
+def test_what_a_pragma_may_leave_out_is_checked_in_full(text, most, run, tmp_path, monkeypatch):
+    """Of the first loop a round is left in its midst, of the second one the test may be entered so."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(text)
+    (tmp_path / "own.elf").write_bytes(image_of(text, load_target("cortex-m4"), ".c").elf)
+    found, told, _ = run("bound", "own.elf", "--entry", "f", "--json", "-q")
+    assert (found, [loop["max"] for loop in json.loads(told)["bound"]["loops"]]) == (0, [most])
+    (tmp_path / "own.json").write_text(told)
+    assert run("verify", "own.json", "--image", "own.elf", "--source", ".")[0] == 0
+
+
 PACK = ("length.json", "weight.json", "--image", "firmware.elf", "--facts", "facts.toml")
 
 

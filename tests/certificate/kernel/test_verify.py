@@ -154,7 +154,7 @@ def test_costs_on_the_worst_path_are_noticed():
         ("ceil_log2(n) + 1", "9 / 2", "no value"),
         ("ceil_log2(n) + 1", "n // 0", "no value"),
         ('"parameters": {"n": 8}', '"parameters": {"n": 9}', "two values"),
-        ('"offset": 1', '"offset": 2', "offset"),
+        ('"offset": 1', '"offset": 3', "offset"),
         ('"loop": "outer"', '"loop": "inner"', "is about"),
     ],
 )
