@@ -331,8 +331,8 @@ _LEAVING = frozenset({"return_statement", "goto_statement"})
 
 def _may_be_left(node: Node) -> bool:
     """Whether the body may end the loop: where nothing else does, or by a statement; in ``do``, not by a macro."""
-    if node.type != "do_statement":
-        return node.type in LOOPS and not _has_test_in_front(node)
+    if node.type not in LOOPS or (node.type != "do_statement" and not _has_test_in_front(node)):
+        return node.type in LOOPS
     nodes = list(walk(node))
     nearer = [one for one in nodes if one != node and (one.type in LOOPS or one.type == "switch_statement")]
     breaks = (one for one in nodes if one.type == "break_statement" and not any(is_in(one, each) for each in nearer))

@@ -59,7 +59,15 @@ def with_bodies(
         at.setdefault(_point(values, shape.loop.header).block.address, []).append(shape)
     sources = {fact.header_address: fact.source for fact in facts if fact.source is not None}
     bounded = {(loop.address, loop.where) for loop in loops.loops if loop.origin is Origin.PRAGMA}
-    told = [fact for fact in facts if fact.offset and (fact.header_address, fact.where) in bounded and fact.max_header]
+    told = [
+        fact
+        for fact in facts
+        if fact.offset
+        and (fact.header_address, fact.where) in bounded
+        and fact.max_header
+        # Whether the round that a `break` ends is counted, pragmas do not say.
+        and not (fact.source and fact.source.left_inside)
+    ]
     trusted = functions_of_clang(image) if told else frozenset()
     found = [
         _Limited(fact, shape, *part)

@@ -42,7 +42,7 @@ def test_extent_head_and_test(body, extent, head, tested):
     [
         ("while (1) { STOP(a) }", True),
         ("for (;;) { if (a++ > 9) break; }", True),
-        ("while (a--) { if (a > 9) break; }", False),
+        ("while (a--) { if (a > 9) break; }", True),
         ("do { if (a > 9) break; } while (a--);", True),
         ("do { if (a > 9) return 1; } while (a--);", True),
         ("do { switch (a) { case 1: break; } } while (a--);", False),
