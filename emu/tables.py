@@ -51,6 +51,7 @@ class CodeTable:
         rows: the table of the native core.
         quiet: for each row, 1 where nothing is to be done when the instruction runs.
         accesses: the access descriptors.
+        far: where instructions start that are in no table.
     """
 
     base_address: int
@@ -59,6 +60,7 @@ class CodeTable:
     rows: object
     quiet: object
     accesses: object
+    far: frozenset[int] = frozenset()
 
     @property
     def row_count(self) -> int:
@@ -87,7 +89,7 @@ class CodeTable:
         row, rest = divmod(address - self.base_address, HALFWORD_BYTES)
         if rest or row not in self.instructions:
             message = f"no instruction starts at {address:#010x}; name the first byte of one, without the Thumb bit."
-            if not 0 <= address - self.base_address < self.size_bytes:
+            if address in self.far:
                 message = (
                     f"code at {address:#010x} is too far from that at {self.base_address:#010x} to be emulated with "
                     "it; bound it without a run, or link both closer together."
@@ -123,7 +125,9 @@ def _table(
     stack_pointer: str,
     unaligned: Sequence[UnalignedAccess],
 ) -> CodeTable:
+    addresses = {one.address for one in instructions}
     instructions, costs = zip(*_near(tuple(zip(instructions, costs, strict=True))), strict=True)
+    far = frozenset(addresses - {one.address for one in instructions})
     base = instructions[0].address
     size_bytes = instructions[-1].address + instructions[-1].size_bytes - base
     rows = (InstructionLayout * (size_bytes // HALFWORD_BYTES + 1))()
@@ -149,7 +153,9 @@ def _table(
         )
         rows[start + instruction.size_bytes // HALFWORD_BYTES].previous_bytes = instruction.size_bytes
     _sum_up(rows)
-    return CodeTable(base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors))
+    return CodeTable(
+        base, size_bytes, by_row, rows, quiet, (AccessLayout * max(1, len(descriptors)))(*descriptors), far
+    )
 
 
 def _near(

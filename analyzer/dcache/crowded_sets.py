@@ -21,6 +21,7 @@ kept if the load of ``far`` is a stray:
 ...     for (; count; count--) { sum = sum * 5 + all.table[n >> 28]; n = n * 7 + sum; }
 ...     return sum + all.far;
 ... }''', spec="d:sets=16,ways=1,line=32,policy=lru")
+>>> from wcet_probe.analyzer.dcache.footprints import data_footprint, kept_lines
 >>> config = table.lines.places.config
 >>> found, strays, extents = data_footprint(table.values, config)
 >>> kept_lines(found, config, in_part=True).crowded
@@ -40,16 +41,12 @@ from wcet_probe.analyzer.dcache.footprints import (
     DataFootprint,
     Extents,
     Strays,
-    data_footprint,
-    kept_lines,
     numbers_between,
     united,
 )
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.model.target import CacheConfig
-
-__all__ = ["Relieved", "data_footprint", "kept_lines", "relieved"]
 
 _STACK = -1
 """In place of the line of an access to the stack, wherever that is."""

@@ -62,9 +62,9 @@ def most_rounds_of_few(
 
     *Soundness:* as said of the module, and of `dwindling`.
     """
-    search = _Search(values, shape, lost, is_fixed)
-    groups = [ways for ways in (*passed, search.backs) if ways]
-    for search.is_of_ranges, numbers in ((False, "few values"), (True, "dwindling numbers")):
+    groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
+    for is_of_ranges, numbers in ((False, "few values"), (True, "dwindling numbers")):
+        search = _Search(values, shape, lost, is_fixed, is_of_ranges=is_of_ranges)
         together = search.most(groups)
         found = [search.most([ways]) for ways in groups] if together is None else [together]
         most = min((most for most in found if most is not None), default=None)
@@ -76,11 +76,12 @@ def most_rounds_of_few(
 class _Search:
     """Looks for the numbers that decide, and follows them: each, or their ranges first."""
 
-    is_of_ranges = False
-
-    def __init__(self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool]) -> None:
+    def __init__(
+        self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool], *, is_of_ranges: bool
+    ) -> None:
         self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
-        self.backs = [values.edges[edge] for edge in shape.back_edges]
+        self._is_of_ranges = is_of_ranges
+        self._backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
         self._own: Mapping[Term, Location] = {
             symbol: location
@@ -100,7 +101,7 @@ class _Search:
             return None
         each = [self._from(entry, rounds) for entry in self._shape.entry_edges]
         if None in each or not each or self._shape.loop.header == 0:  # the function begins with it: no edge leads there
-            each = [None if most is None else most + 1 for most in (self._again(back, rounds) for back in self.backs)]
+            each = [None if most is None else most + 1 for most in (self._again(back, rounds) for back in self._backs)]
         return None if None in each else max((one for one in each if one is not None), default=None)
 
     def _known(self, edge: EdgeValues) -> Conditions:
@@ -109,7 +110,7 @@ class _Search:
 
     def _rounds(self, ways: Sequence[Sequence[Conditions]]) -> Rounds | None:
         """The numbers that conditions hang on, with all that these hang on; None where one hangs on something else."""
-        backs = self.backs
+        backs = self._backs
         wanted = [term for group in ways for conditions in group for term, _ in conditions]
         wanted += [term for back in backs for term, _ in self._known(back)] if len(backs) > 1 else []
         own, fixed = dict[Term, None](), dict[Term, None]()
@@ -176,18 +177,17 @@ class _Search:
 
     def _again(self, back: EdgeValues, rounds: Rounds) -> int | None:
         """Most executions of the header from the second one on, if ``back`` led to that."""
-        terms = rounds.back[self.backs.index(back)].terms
+        terms = rounds.back[self._backs.index(back)].terms
         named = [(term, at) for at, term in enumerate(terms)]
         return self._from_state(back.state, named, rounds)
 
     def _from_state(self, state: State, own: Sequence[tuple[Term | None, int]], rounds: Rounds) -> int | None:
         """Most executions of the header from one on that begins with ``own`` numbers, as ``state`` knows them."""
-        if not self.is_of_ranges:
+        if not self._is_of_ranges:
             return self._followed(self._starts(state, own, rounds.fixed), rounds)
         terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
         if len(terms) < len(own) + len(rounds.fixed) or any(state.base(term) is not Base.NUMBER for term in terms):
             return None
-        each = [*map(state.value, terms)]
         each, split = [*map(state.value, terms)], len(own)
 
         def of_few(numbers: Iterable[Sequence[int]]) -> int | None:

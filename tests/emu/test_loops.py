@@ -328,7 +328,7 @@ def test_loops_that_cannot_be_watched_are_refused():
         f"no instruction starts at {good.header_address + 1:#010x}": replace(
             good, header_address=good.header_address + 1
         ),
-        "code at 0x00000010 is too far": replace(good, entry_addresses=(0x10,)),
+        "no instruction starts at 0x00000010": replace(good, entry_addresses=(0x10,)),
     }
     for message, loop in wrong.items():
         with pytest.raises(UsageError, match=re.escape(message)):
