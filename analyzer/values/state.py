@@ -20,18 +20,16 @@ from functools import lru_cache
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import BIT_COUNTS, RELATIONS, TRUTHS
+from wcet_probe.analyzer.values.address_low_bits import SMALLEST_ADDRESS, has_low_part, is_low_part
 from wcet_probe.analyzer.values.bases import Base, is_computable
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.masks import least_by_bits
-from wcet_probe.analyzer.values.stack_alignment import tells_low_bits
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
 
 _NARROW = frozenset({"INT_AND", "INT_ZEXT", "INT_RIGHT"})
 """Operations whose results are a few values, of whatever they are."""
 _REGISTERS = frozenset({"register", "unique"})
-_SMALLEST_ADDRESS = 256
-"""No frame of a call lies below this address."""
 _MOST_REMEMBERED = 1 << 16
 _MOST_EVALUATED = 64
 
@@ -384,7 +382,7 @@ class State:
         if node.opcode in TRUTHS or node.opcode in BIT_COUNTS or node.opcode == "const":
             return Base.NUMBER
         bases = [self.base(operand) for operand in self.terms.operands(term)]
-        if self._is_low_part(term, bases):
+        if is_low_part(self.terms, term, bases):
             return Base.NUMBER
         if not any(bases):
             return Base.ANY if self._may_be_put_together(term) else Base.NUMBER
@@ -423,7 +421,7 @@ class State:
             computed = _apply(node.opcode, tuple([self.value(operand) for operand in operands]), node.bits)
         elif any(bases) and node.opcode in BIT_COUNTS:
             computed = _apply(node.opcode, tuple(strided.top(self.terms[o].bits) for o in operands), node.bits)
-        elif any(bases) and not (is_computable(node.opcode, bases) or self._is_low_part(term, bases)):
+        elif any(bases) and not (is_computable(node.opcode, bases) or is_low_part(self.terms, term, bases)):
             computed = strided.between(node.bits, 0, 1) if node.opcode in TRUTHS else strided.top(node.bits)
         else:
             parts = zip(operands, bases, strict=True)
@@ -456,18 +454,6 @@ class State:
             value = _meet(value, both[operands.index(part)])
         return value
 
-    def _is_low_part(self, term: Term, bases: Sequence[Base]) -> bool:
-        """Whether ``term`` is made of no other bits of a stack address than those that its offset tells.
-
-        *Soundness:* assumption ``stack-alignment``. Whoever puts an address together again from parts needs one
-        with the upper bits, and that has no base but ``ANY``. A number below ``_SMALLEST_ADDRESS`` is in no frame,
-        whatever it was made of; for what is made of several of them see `_may_be_put_together`.
-        """
-        if bases[0] is Base.ANY and self.terms[term].opcode == "INT_AND":
-            mask = self.terms.value(self.terms.operands(term)[1])
-            return mask is not None and mask < _SMALLEST_ADDRESS
-        return bases[0] is Base.STACK and Base.NUMBER in bases[1:] and tells_low_bits(self.terms, term)
-
     def _may_be_put_together(self, term: Term) -> bool:
         """Whether ``term``, all of whose operands are numbers, may be an address that was taken apart into low bits.
 
@@ -475,27 +461,14 @@ class State:
         """
         if self.terms[term].opcode == "GAMMA" or not self.has_low_part(term):
             return False
-        return self.value(term).size > _SMALLEST_ADDRESS
+        return self.value(term).size > SMALLEST_ADDRESS
 
     def has_low_part(self, term: Term) -> bool:
         """Whether low bits of what may be an address are in ``term``, other than by a comparison.
 
         Where it is given another name, nobody would see any more what it is put together with.
         """
-        if not self.terms.has_low_bits(term) or self._bases.keys().isdisjoint(self.terms.symbols(term)):
-            return False
-        seen, todo = set[Term](), [term]
-        while todo:
-            one = todo.pop()
-            node, operands = self.terms[one], self.terms.operands(one)
-            is_free = not self.terms.has_low_bits(one) or self._bases.keys().isdisjoint(self.terms.symbols(one))
-            if one in seen or is_free or node.opcode in TRUTHS:
-                continue
-            if node.opcode == "INT_AND" and self.base(operands[0]) is Base.ANY:
-                return True
-            seen.add(one)
-            todo += operands[1:] if node.opcode == "GAMMA" else operands
-        return False
+        return has_low_part(self.terms, term, self._bases, self.base)
 
     def linear_value(self, coefficients: Iterable[tuple[Term, int]], constant: int, bits: int) -> StridedInterval:
         """The numbers that a linear combination may be; top where a stack address takes part."""

@@ -1,6 +1,6 @@
 """Returns of other shapes than a compiler's usual one: by their value, and those that go elsewhere.
 
-Tests: analyzer.graph.returning, analyzer.graph.cfg.
+Tests: analyzer.bound, analyzer.graph.returning, analyzer.graph.cfg.
 """
 
 import pytest
