@@ -155,35 +155,41 @@ def store(cell: Cell, rows: Iterable[Row]) -> None:
 def kept_rows(*, of_any_files: bool = False) -> dict[Cell, list[Row]]:
     """What is in ``bench/bounds.csv``; unless ``of_any_files``, of files as they are now: a bound of others is none."""
     found: dict[Cell, list[Row]] = {}
-    if not KEPT.exists():
-        return found
-    with KEPT.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            cell = Cell(line["allocator"], line["target"], int(line["heap"]), line["facts"] == "loops")
-            if of_any_files or line["proved_of"] == proved_of(cell):
-                bounds = {unit: int(line[unit]) for unit in ("instructions", "cycles") if line[unit]}
-                witnesses = {unit: int(most) for unit in bounds if (most := line[f"witness_{unit}"])}
-                programs = line["program"], line["bounds_program"]
-                row = Row(cell, line["operation"], int(line["heap_bytes"]), bounds, witnesses, "", *programs)
-                found.setdefault(cell, []).append(row)
+    for cell, line in _kept_lines():
+        if of_any_files or line["proved_of"] == proved_of(cell):
+            bounds = {unit: int(line[unit]) for unit in ("instructions", "cycles") if line[unit]}
+            witnesses = {unit: int(most) for unit in bounds if (most := line[f"witness_{unit}"])}
+            programs = line["program"], line["bounds_program"]
+            row = Row(cell, line["operation"], int(line["heap_bytes"]), bounds, witnesses, "", *programs)
+            found.setdefault(cell, []).append(row)
     return found
 
 
 def keep(rows: Iterable[Row]) -> None:
-    """Write ``rows`` into ``bench/bounds.csv``, in place of what it has of their cells."""
-    kept = kept_rows() | _by_cell(rows)
+    """Write ``rows`` into ``bench/bounds.csv``, in place of what it has of their cells; the other lines stay."""
+    made = _by_cell(rows)
+    lines = [(cell, [*line.values()]) for cell, line in _kept_lines() if cell not in made]
+    for cell, own in made.items():
+        for row in own:
+            numbers = (of.get(unit, "") for of in (row.bounds, row.witnesses) for unit in ("instructions", "cycles"))
+            where = (cell.allocator, cell.target, cell.heap_bytes, "loops" if cell.loop_facts_only else "all")
+            told = (row.program, row.bounds_program, proved_of(cell))
+            lines.append((cell, [*map(str, (*where, row.operation, row.heap_bytes, *numbers, *told))]))
+    lines.sort(key=lambda one: (one[0].heap_bytes, one[0].loop_facts_only, one[0].allocator, one[0].target))
     with KEPT.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(HEAD)
-        for cell in sorted(kept, key=lambda one: (one.heap_bytes, one.loop_facts_only, one.allocator, one.target)):
-            for row in kept[cell]:
-                numbers = (
-                    of.get(unit, "") for of in (row.bounds, row.witnesses) for unit in ("instructions", "cycles")
-                )
-                facts = "loops" if cell.loop_facts_only else "all"
-                told = (row.program, row.bounds_program, proved_of(cell))
-                where = (cell.allocator, cell.target, cell.heap_bytes, facts, row.operation, row.heap_bytes)
-                writer.writerow((*where, *numbers, *told))
+        writer.writerows((HEAD, *(line for _, line in lines)))
+
+
+def _kept_lines() -> list[tuple[Cell, dict[str, str]]]:
+    """The lines of ``bench/bounds.csv``, of whatever files, and their cells; none where there is no such file."""
+    if not KEPT.exists():
+        return []
+    with KEPT.open(encoding="utf-8", newline="") as file:
+        return [
+            (Cell(line["allocator"], line["target"], int(line["heap"]), line["facts"] == "loops"), line)
+            for line in csv.DictReader(file)
+        ]
 
 
 def _by_cell(rows: Iterable[Row]) -> dict[Cell, list[Row]]:
