@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.path_check import attack, proved
-from tests.support import assembler, guest_of
-from wcet_probe.catalog.lookup import load_target
+from tests.analyzer.loops.one_loop import hold, proof_of
 from wcet_probe.errors import AnalysisError
 
 THUMB, ARM, POWERPC = "cortex-m4", "arm926ej-s", "mpc603e"
@@ -71,18 +69,10 @@ REFUSED = {
 }
 
 
-def proof_of(core, text):
-    return proved(guest_of(assembler({"f": text}, load_target(core)), load_target(core)), "f")
-
-
 @pytest.mark.parametrize("name", BOUNDED)
 def test_the_range_of_a_number_is_followed_until_the_loop_ends(name):
     core, text, most, numbers = BOUNDED[name]
-    proof = proof_of(core, text)
-    (loop,) = proof.bound.loops
-    assert loop.max == most
-    for number in numbers:
-        attack(proof, number & 0xFFFFFFFF, 3)
+    hold(core, text, most, [(number & 0xFFFFFFFF, 3) for number in numbers])
 
 
 @pytest.mark.parametrize("name", REFUSED)

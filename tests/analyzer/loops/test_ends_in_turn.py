@@ -5,12 +5,11 @@ import tracemalloc
 
 import pytest
 
-from tests.path_check import attack, proved
-from tests.support import assembler, guest_of
+from tests.analyzer.loops.one_loop import hold, proof_of
+from tests.path_check import attack
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.loops.ends_in_turn import End, first_met
 from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"
@@ -48,18 +47,9 @@ REFUSED = {
 }
 
 
-def proof_of(core, text):
-    return proved(guest_of(assembler({"f": text}, load_target(core)), load_target(core)), "f")
-
-
 @pytest.mark.parametrize("name", BOUNDED)
 def test_tests_that_meet_each_distance_end_the_loop(name):
-    core, text, most, runs = BOUNDED[name]
-    proof = proof_of(core, text)
-    (loop,) = proof.bound.loops
-    assert loop.max == most
-    for arguments in runs:
-        attack(proof, *arguments)
+    hold(*BOUNDED[name])
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -4,9 +4,8 @@ import random
 
 import pytest
 
-from tests.path_check import attack, proved
-from tests.support import assembler, guest_of
-from wcet_probe.catalog.lookup import load_target
+from tests.analyzer.loops.one_loop import hold, proof_of
+from tests.path_check import attack
 from wcet_probe.errors import AnalysisError
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"
@@ -53,18 +52,9 @@ REFUSED = {
 }
 
 
-def proof_of(core, text):
-    return proved(guest_of(assembler({"f": text}, load_target(core)), load_target(core)), "f")
-
-
 @pytest.mark.parametrize("name", BOUNDED)
 def test_each_value_is_followed_to_the_end(name):
-    core, text, most, runs = BOUNDED[name]
-    proof = proof_of(core, text)
-    (loop,) = proof.bound.loops
-    assert loop.max == most
-    for arguments in runs:
-        attack(proof, *arguments)
+    hold(*BOUNDED[name])
 
 
 @pytest.mark.parametrize("name", REFUSED)

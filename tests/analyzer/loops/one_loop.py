@@ -1,0 +1,21 @@
+"""Assembly with one loop, of which the bound is held against runs."""
+
+from collections.abc import Iterable, Sequence
+
+from tests.path_check import Proved, attack, proved
+from tests.support import assembler, guest_of
+from wcet_probe.catalog.lookup import load_target
+
+
+def proof_of(core: str, text: str) -> Proved:
+    """The proof of a function ``f`` with the instructions ``text``."""
+    return proved(guest_of(assembler({"f": text}, load_target(core)), load_target(core)), "f")
+
+
+def hold(core: str, text: str, most: int, runs: Iterable[Sequence[int]]) -> None:
+    """The header of the one loop is executed ``most`` times at most, which holds in ``runs``, by their arguments."""
+    proof = proof_of(core, text)
+    (loop,) = proof.bound.loops
+    assert loop.max == most
+    for arguments in runs:
+        attack(proof, *arguments)
