@@ -279,3 +279,23 @@ def test_a_variable_that_the_file_sets_to_a_function_is_offered_as_a_fact_about_
     Path("facts.toml").write_text(filled(told), "utf-8")
     code, _, error = tool("bound", "f.elf", "--entry", "g", "--facts", "facts.toml")
     assert code == ExitCode.OK, error
+
+
+MOVED = """\
+int spare(const int *p) { while (*p) p++; return *p; }
+#line 1 "guest.c"
+int f(const int *p)
+{
+    int sum = 0;
+    _Pragma("loopbound min 0 max 9")
+    while (*p)
+        sum += *p++;
+    return sum;
+}
+"""
+
+
+def test_a_pragma_that_is_not_used_for_a_line_directive_is_told(tool):
+    write(MOVED, "cortex-m4")
+    text = tool("facts", "f.elf", "--entry", "f")[1]
+    assert "a #line gives lines of guest.c to other code, so that its pragmas and labels are not used" in text

@@ -37,6 +37,7 @@ from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.pointer_candidates import held_word, pointees
 from wcet_probe.build.debug_types import held_functions
+from wcet_probe.build.sources import renumbered_files
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -301,6 +302,8 @@ def _why_no_loop(asked: BoundRequest, header: int) -> str:
     file, _ = asked.image.lines.find(header) or ("", 0)
     if file and file not in asked.sources:
         return f"{file} is not found, or not only once (--source)"
+    if file in renumbered_files(asked.sources):
+        return f"a #line gives lines of {file} to other code, so that its pragmas and labels are not used"
     return "no source loop is clearly its own"
 
 
