@@ -54,6 +54,17 @@ def test_the_bound_of_a_loop_in_a_macro_by_the_fact_about_the_loop_around_it_is_
     assert f"speaks of the loop f+{offset}, and not of one within it on the same line" in text
 
 
+def checked_in_part(source, tmp_path, capsys):
+    """The bound of ``f`` in ``source``, and what `verify` says of it."""
+    (tmp_path / "guest.c").write_text(source)
+    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    code, text = verified(tmp_path, document, capsys, "--source", ".")
+    assert code == 6
+    return document, text
+
+
 def test_how_often_the_sources_call_a_function_only_the_result_says(tmp_path, monkeypatch, capsys):
     """Pragmas of several loops make that number; of a number that its author makes up, each bound would follow."""
     monkeypatch.chdir(tmp_path)
@@ -61,12 +72,7 @@ def test_how_often_the_sources_call_a_function_only_the_result_says(tmp_path, mo
     monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
     monkeypatch.setattr("wcet_probe.analyzer.facts.binding.joined_loops", lambda *_: {})
     source = NESTED.replace("WORK", "")
-    (tmp_path / "guest.c").write_text(source)
-    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
-    assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    code, text = verified(tmp_path, document, capsys, "--source", ".")
-    assert code == 6
+    document, text = checked_in_part(source, tmp_path, capsys)
     assert "calls add, in all 13 times" in text
     document["bound"]["flow_claims"][0]["where"] = "guest.c:1"
     assert verified(tmp_path, document, capsys, "--source", ".")[0] not in {0, 6}
@@ -109,12 +115,7 @@ def test_that_rounds_are_iterations_of_several_loops_only_the_result_says(tmp_pa
     nothing = "wcet_probe.analyzer.facts.binding.match_loops"
     monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
     source = NESTED.replace("WORK", "").replace("void add", "unsigned add").replace("sum += k;", "return sum += k;")
-    (tmp_path / "guest.c").write_text(source)
-    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
-    assert main(["bound", "firmware.elf", "--entry", "f", "--source", ".", "--json", "-q"]) == 0
-    document = json.loads(capsys.readouterr().out)
-    code, text = verified(tmp_path, document, capsys, "--source", ".")
-    assert code == 6
+    _, text = checked_in_part(source, tmp_path, capsys)
     assert "are iterations of several loops, 24 in all" in text  # 3 and a test, each with 4 and a test
     smaller = json.loads(json.dumps(document).replace("allow 24", "allow 23"))
     assert verified(tmp_path, smaller, capsys, "--source", ".")[0] not in {0, 6}
