@@ -68,9 +68,10 @@ def assumptions(
         assumed.append(
             Assumption(
                 "stack-separation",
-                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames, "
-                "and a load through one finds none of their addresses",
-                "every emulated run holds each store of such an instruction against it",
+                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames "
+                "and what it is given on the stack, and a load through one finds none of their addresses",
+                "every emulated run holds each store of such an instruction against it; runs are given nothing on the "
+                "stack",
             )
         )
     assumed += _of_saved(values)

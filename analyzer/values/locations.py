@@ -20,6 +20,7 @@ SAVED = "saved"
 _CORES = 16
 """So many sets of registers are remembered: that of mpc603e has 3,208."""
 _MOST_WORDS_AT_ENTRY = 12
+"""Of arguments on the stack; of those behind them nothing is known."""
 
 
 class Location(NamedTuple):
@@ -79,6 +80,10 @@ class Overlaps:
 
 
 def words_at_entry(isa: Isa) -> Iterator[Location]:
-    """The words of the stack that may hold arguments, as far as functions have that many (`control.argument_place`)."""
+    """The words of the stack that may hold arguments, as far as functions have that many (`control.argument_place`).
+
+    *Soundness:* a caller writes them before the call, and the call's own stores are followed; that no other store
+    reaches them is assumption ``stack-separation``.
+    """
     behind = 8 if isa is Isa.POWERPC else 0
     return (Location("stack", behind + 4 * number, 4) for number in range(_MOST_WORDS_AT_ENTRY))

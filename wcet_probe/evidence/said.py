@@ -56,10 +56,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "stack-separation": (
         (
-            "a store through a pointer that is not derived from the stack pointer misses the call's stack frames, "
-            "and a load through one finds none of their addresses"
+            "a store through a pointer that is not derived from the stack pointer misses the call's stack frames "
+            "and what it is given on the stack, and a load through one finds none of their addresses"
         ),
-        "every emulated run holds each store of such an instruction against it",
+        "every emulated run holds each store of such an instruction against it; runs are given nothing on the stack",
     ),
     "saved-registers": (
         (

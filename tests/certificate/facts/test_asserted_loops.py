@@ -115,7 +115,7 @@ def test_that_rounds_are_iterations_of_several_loops_only_the_result_says(tmp_pa
     nothing = "wcet_probe.analyzer.facts.binding.match_loops"
     monkeypatch.setattr(nothing, lambda sites, _: dict.fromkeys(site.header_address for site in sites))
     source = NESTED.replace("WORK", "").replace("void add", "unsigned add").replace("sum += k;", "return sum += k;")
-    _, text = checked_in_part(source, tmp_path, capsys)
+    document, text = checked_in_part(source, tmp_path, capsys)
     assert "are iterations of several loops, 24 in all" in text  # 3 and a test, each with 4 and a test
     smaller = json.loads(json.dumps(document).replace("allow 24", "allow 23"))
     assert verified(tmp_path, smaller, capsys, "--source", ".")[0] not in {0, 6}
