@@ -1,10 +1,10 @@
 """What of the checker a check executes: the lines that somebody must read to believe one certificate.
 
-Run with ``python -m bench.reading [--heap SIZE] [--target NAME] [--rooms] [ALLOCATOR ...]`` on certificates that
+Run with ``python -m bench.reading [--heap SIZE] [--target NAME] [--folders] [ALLOCATOR ...]`` on certificates that
 ``python -m bench.checks`` has kept, or with ``--result RESULT.json IMAGE.elf`` on those of own firmware. From each
 module is cut what the check has not executed: functions, branches, cases, ends of blocks (`slices`). What is left is
-to be read, with docstrings, and with the classes, constants and imports that it speaks of. ``--rooms`` has a row for
-each room of the checker. ``--write FOLDER`` writes what is left, of the last check: another checker, which says of
+to be read, with docstrings, and with the classes, constants and imports that it speaks of. ``--folders`` has a row for
+each folder of the checker. ``--write FOLDER`` writes what is left, of the last check: another checker, which says of
 this certificate what the whole one says, and of others the same or nothing, as what was cut raises an error.
 
 What was executed is measured from outside, by `coverage`: nothing of the checker knows of it.
@@ -111,18 +111,18 @@ def of_result(result: Path, image: Path, sources: Sequence[Path]) -> Measured:
     return measured(lambda: check_file_result(json.loads(data), data, elf, source_dirs=sources)[0].is_full)
 
 
-def room(path: Path) -> str:
-    """The room that a module stands in."""
-    return path.parent.name if path.parent != CHECKER else "door"
+def folder(path: Path) -> str:
+    """The folder that a module stands in."""
+    return path.parent.name if path.parent != CHECKER else "check"
 
 
-def rows(name: str, measured_check: Measured, *, with_rooms: bool) -> Iterator[str]:
+def rows(name: str, measured_check: Measured, *, with_folders: bool) -> Iterator[str]:
     """The rows of one check."""
     is_full, found = measured_check
     own = {path: read for path, read in found.items() if read.to_read}
-    rooms = dict.fromkeys(map(room, own)) if with_rooms else ()
-    for label in ("", *rooms):
-        reads = [read for path, read in own.items() if label in {"", room(path)}]
+    folders = dict.fromkeys(map(folder, own)) if with_folders else ()
+    for label in ("", *folders):
+        reads = [read for path, read in own.items() if label in {"", folder(path)}]
         start = f"    {label:46}" if label else f"{name:44}{'full' if is_full else 'open':6}"
         yield f"{start}{len(reads):7}{sum(one.lines for one in reads):9,}{sum(one.to_read for one in reads):9,}"
 
@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("--operation", action="append", choices=OPERATIONS)
     parser.add_argument("--result", nargs=2, action="append", default=[], metavar=("JSON", "ELF"), type=Path)
     parser.add_argument("--source", action="append", default=[], metavar="DIR", type=Path, help="of own firmware")
-    parser.add_argument("--rooms", action="store_true", help="a row for each room")
+    parser.add_argument("--folders", action="store_true", help="a row for each folder")
     parser.add_argument("--write", metavar="FOLDER", type=Path, help="where what is left of the checker goes")
     asked = parser.parse_args()
     names: Sequence[str] = asked.allocators
@@ -154,7 +154,7 @@ def main() -> int:
 
 
 def _tell(name: str, found: Measured, asked: argparse.Namespace) -> None:
-    print("\n".join(rows(name, found, with_rooms=asked.rooms)), flush=True)
+    print("\n".join(rows(name, found, with_folders=asked.folders)), flush=True)
     if asked.write:
         write(found[1], asked.write)
 

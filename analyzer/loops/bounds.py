@@ -19,7 +19,7 @@ from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint,
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
 from wcet_probe.analyzer.loops.chosen_bounds import ChosenBound, chosen_bound, followed_count
 from wcet_probe.analyzer.loops.counting import counted_loops
-from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
 from wcet_probe.analyzer.loops.loop_claims import loop_claims, watched_name
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_address, header_point
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter
@@ -240,6 +240,8 @@ _Comparison = Literal[">", ">=", "!="]
 def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
     """The distance that shrinks: the comparison with 0 that goes on, least and greatest at first, and the step."""
     low, high, step = count.distance_low, count.distance_high, count.step
+    if count.relation == FOLLOWED:
+        return ">", low, high, 1
     match count.relation:
         case "!=":
             return "!=", low // step, high // step, 1
@@ -249,8 +251,6 @@ def _distance(count: Count) -> tuple[_Comparison, int, int, int]:
             return ">=", low, high, step
         case "==":
             return ">", 1, 1, 1
-        case "rounds":  # those that are left
-            return ">", low, high, 1
     return ">", 0, high.bit_length(), step  # a shift: the number of bits that are left
 
 

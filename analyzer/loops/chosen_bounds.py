@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.facts.binding import BoundFact
-from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
 from wcet_probe.model.proof import Origin
-
-FOLLOWED = "rounds"
-"""The relation of a count of rounds that were followed one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def chosen_bound(count: Count | None, facts: Sequence[BoundFact]) -> ChosenBound
         words = (
             f"{count.counter or 'a counter'} {count.relation}, steps of {count.step}, {count.distance_high} at entry"
             if count.relation != FOLLOWED
-            else "followed round by round from constants"
+            else count.counter
         )
         choices.append(ChosenBound(count.max_header, count, None, words, 0))
     for fact in facts:
@@ -69,4 +66,4 @@ def _offset(fact: BoundFact) -> int:
 
 def followed_count(rounds: int) -> Count:
     """The count of a loop that was followed to its end; the distance is what is left of its rounds."""
-    return Count(FOLLOWED, 1, 0, rounds - 1, rounds, None, "")
+    return Count(FOLLOWED, 1, 0, rounds - 1, rounds, None, "followed round by round from constants")

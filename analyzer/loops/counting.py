@@ -21,7 +21,7 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
-from wcet_probe.analyzer.loops.counts import Count
+from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
 from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
 from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
@@ -128,11 +128,11 @@ class _Counter:
             found += self._of_ends_in_turn()
         ways = () if found else [self._going_on(node) for node in self._passed]
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, self._invariant)
-        found += [] if few is None else [Count("<", 1, 0, few[0] - 1, few[0], None, few[1])]
+        found += [] if few is None else [Count(FOLLOWED, 1, 0, few[0] - 1, few[0], None, few[1])]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)
-        found += [] if most is None else [Count("<", 1, 0, most - 1, most, None, "rounds")]
+        found += [] if most is None else [Count(FOLLOWED, 1, 0, most - 1, most, None, "a number that always moves on")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best

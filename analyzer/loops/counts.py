@@ -11,13 +11,17 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.values.term_table import Term
 
+FOLLOWED = "rounds"
+"""The relation of a count of rounds that were followed; ``counter`` says how."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
     """Why a loop ends: the condition to go on is ``first relation second``; in iteration t their distance has shrunk.
 
     Attributes:
-        relation: ``!=``, ``<``, ``<=``, ``==``, or ``>> != 0`` for a value that loses bits until it is 0.
+        relation: ``!=``, ``<``, ``<=``, ``==``, ``>> != 0`` for a value that loses bits until it is 0,
+            or `FOLLOWED`: the distance is what is left of the rounds.
         step: by how much an iteration changes the distance (of ``>>``: by how many bits it shifts).
         distance_low, distance_high: least and greatest distance in the first iteration, unsigned.
         max_header: most executions of the header for each entry.

@@ -63,7 +63,7 @@ def most_rounds_of_few(
     *Soundness:* as said of the module, and of `dwindling`.
     """
     groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
-    for is_of_ranges, numbers in ((False, "few values"), (True, "dwindling numbers")):
+    for is_of_ranges, numbers in ((False, "few values, each followed"), (True, "ranges of numbers, followed")):
         search = _Search(values, shape, lost, is_fixed, is_of_ranges=is_of_ranges)
         together = search.most(groups)
         found = [search.most([ways]) for ways in groups] if together is None else [together]

@@ -72,7 +72,8 @@ REFUSED = {
 @pytest.mark.parametrize("name", BOUNDED)
 def test_the_range_of_a_number_is_followed_until_the_loop_ends(name):
     core, text, most, numbers = BOUNDED[name]
-    hold(core, text, most, [(number & 0xFFFFFFFF, 3) for number in numbers])
+    loop = hold(core, text, most, [(number & 0xFFFFFFFF, 3) for number in numbers])
+    assert loop.expression == "ranges of numbers, followed"
 
 
 @pytest.mark.parametrize("name", REFUSED)
