@@ -14,6 +14,7 @@ from pathlib import PurePath
 
 from wcet_probe.analyzer.facts.source_headers import LIBRARY_HEADERS
 from wcet_probe.analyzer.facts.source_loops import (
+    leaving_macros,
     loop_macros,
     macro_calls,
     macro_words,
@@ -135,9 +136,10 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     macros = loop_macros([text for _, text in texts])
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
+    leaving = leaving_macros([text for _, text in texts])
     moved = renumbered_files(dict(texts))
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
-    parsed = {file: parse_source(file, text, macros, words, values) for file, text in named}
+    parsed = {file: parse_source(file, text, macros, words, values, leaving=leaving) for file, text in named}
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)

@@ -106,6 +106,8 @@ def parse_source(
     macros: Mapping[str, int] = _NO_MACROS,
     macro_words: frozenset[str] = frozenset(),
     value_macros: frozenset[str] = frozenset(),
+    *,
+    leaving: frozenset[str] = frozenset(),
 ) -> SourceFile:
     """Functions, loops and named points of the C source ``text``.
 
@@ -115,6 +117,7 @@ def parse_source(
         macros: macros that hold loops, from `loop_macros` of this and all other sources.
         macro_words: what the texts of macros speak of, from `macro_words` of this and all other sources.
         value_macros: those that change none of their arguments, from `unchanging_macros` of the same.
+        leaving: those that may end a loop that they stand in, from `leaving_macros` of the same.
 
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
@@ -125,7 +128,7 @@ def parse_source(
     nodes = list(walk(root))
     defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node, blanked) for node in defined)
-    found = [_loop(file, node, functions) for node in nodes if _is_loop(node)]
+    found = [_loop(file, node, functions, leaving) for node in nodes if _is_loop(node)]
     counters = loop_counters(root, defined, macro_words, value_macros, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in defined:
@@ -232,6 +235,18 @@ def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(words) for name, words in found.items()}
 
 
+def leaving_macros(texts: Iterable[str]) -> frozenset[str]:
+    """The macros that may end a loop that they stand in: by a word in their text, or in that of one they speak of.
+
+    Soundness: as of `macro_words`.
+    """
+    words = macro_calls(texts)
+    found = set(_LEAVING_WORDS)
+    while more := {name for name, own in words.items() if name not in found and not own.isdisjoint(found)}:
+        found |= more
+    return frozenset(found - _LEAVING_WORDS)
+
+
 def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
     """How many loops the text of each macro of the sources holds, those of macros it uses included; 0 is left out.
 
@@ -327,16 +342,18 @@ def _has_test_in_front(node: Node) -> bool:
 
 
 _LEAVING = frozenset({"return_statement", "goto_statement"})
+_LEAVING_WORDS = frozenset({"break", "return", "goto"})
 
 
-def _may_be_left(node: Node) -> bool:
-    """Whether the body may end the loop: where nothing else does, or by a statement; in ``do``, not by a macro."""
+def _may_be_left(node: Node, leaving: frozenset[str]) -> bool:
+    """Whether the body may end the loop: where nothing else does, or by a statement or a macro that is ``leaving``."""
     if node.type not in LOOPS or (node.type != "do_statement" and not _has_test_in_front(node)):
         return node.type in LOOPS
     nodes = list(walk(node))
     nearer = [one for one in nodes if one != node and (one.type in LOOPS or one.type == "switch_statement")]
     breaks = (one for one in nodes if one.type == "break_statement" and not any(is_in(one, each) for each in nearer))
-    return node.has_error or any(one.type in _LEAVING for one in nodes) or any(breaks)
+    by_macro = any(one.type == "identifier" and text_of(one) in leaving for one in nodes)
+    return node.has_error or by_macro or any(one.type in _LEAVING for one in nodes) or any(breaks)
 
 
 _WITH_PARTS = LOOPS | {"if_statement", "switch_statement", "conditional_expression", "goto_statement"}
@@ -375,7 +392,7 @@ def _straight_functions(root: Node) -> set[str]:
     return found
 
 
-def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Found:
+def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...], leaving: frozenset[str]) -> _Found:
     condition = node.child_by_field_name("condition")
     if node.type == "for_statement":
         head_end = next((child for child in node.children if child.type == ")"), node)
@@ -394,7 +411,7 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...]) -> _Foun
         last_line(node),
         tuple(sorted(lines)),
         test_first=_has_test_in_front(node),
-        left_inside=_may_be_left(node),
+        left_inside=_may_be_left(node, leaving),
         has_parts=condition is not None and _has_parts(condition),
     )
     return _Found(loop, node.start_byte, head_end.end_byte)

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.facts.source_loops import loop_macros, parse_source
 from wcet_probe.analyzer.facts.source_parts import SourceFunction
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
@@ -51,6 +52,21 @@ def test_extent_head_and_test(body, extent, head, tested):
 )
 def test_loops_that_are_left_within_a_round(body, left):
     assert loop_of(body).left_inside == left
+
+
+@pytest.mark.parametrize(
+    ("macros", "left"),
+    [
+        ("#define CHECK(x) if (x) STOP\n#define STOP break", True),
+        ("#define CHECK(x) if (!(x)) return 7", True),
+        ("#define CHECK(x) x--", False),
+        ("#define other(x) return", False),
+    ],
+)
+@pytest.mark.parametrize("loop", ["do { CHECK(a); } while (a--);", "while (a--) { CHECK(a); }"])
+def test_loops_that_a_macro_may_leave(macros, left, loop):
+    index = index_sources({"a.c": f"int f(int a)\n{{\n{loop}\nreturn a;\n}}\n", "b.h": f"{macros}\n"})
+    assert [one.left_inside for one in index.loops("f")] == [left]
 
 
 def test_what_runs_once_or_jumps_down_is_no_loop():
