@@ -139,7 +139,7 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     leaving = leaving_macros([text for _, text in texts])
     moved = renumbered_files(dict(texts))
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
-    parsed = {file: parse_source(file, text, macros, words, values, leaving=leaving) for file, text in named}
+    parsed = {file: parse_source(file, text, macros, words, values, leaving_by=leaving) for file, text in named}
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)

@@ -22,7 +22,7 @@ Words: loop bound, marker, flow restriction (docs/explanation/glossary.md).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -35,7 +35,8 @@ from wcet_probe.analyzer.facts.source_macros import (
     definitions,
     in_macro,
     keywords,
-    loops_in,
+    leaving,
+    loops_of_macros,
     macro_uses,
     value_macros,
 )
@@ -107,7 +108,7 @@ def parse_source(
     macro_words: frozenset[str] = frozenset(),
     value_macros: frozenset[str] = frozenset(),
     *,
-    leaving: frozenset[str] = frozenset(),
+    leaving_by: frozenset[str] = frozenset(),
 ) -> SourceFile:
     """Functions, loops and named points of the C source ``text``.
 
@@ -117,7 +118,7 @@ def parse_source(
         macros: macros that hold loops, from `loop_macros` of this and all other sources.
         macro_words: what the texts of macros speak of, from `macro_words` of this and all other sources.
         value_macros: those that change none of their arguments, from `unchanging_macros` of the same.
-        leaving: those that may end a loop that they stand in, from `leaving_macros` of the same.
+        leaving_by: those that may end a loop that they stand in, from `leaving_macros` of the same.
 
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
@@ -128,7 +129,7 @@ def parse_source(
     nodes = list(walk(root))
     defined = [node for node in nodes if node.type == "function_definition" and not _is_nested(node)]
     functions = tuple(_function(file, node, blanked) for node in defined)
-    found = [_loop(file, node, functions, leaving) for node in nodes if _is_loop(node)]
+    found = [_loop(file, node, functions, leaving_by) for node in nodes if _is_loop(node)]
     counters = loop_counters(root, defined, macro_words, value_macros, macros.keys())
     found = [replace(each, loop=replace(each.loop, counters=counters.get(each.start, ()))) for each in found]
     for definition in defined:
@@ -236,15 +237,11 @@ def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
 
 
 def leaving_macros(texts: Iterable[str]) -> frozenset[str]:
-    """The macros that may end a loop that they stand in: by a word in their text, or in that of one they speak of.
+    """The macros that may end a loop that they stand in.
 
     Soundness: as of `macro_words`.
     """
-    words = macro_calls(texts)
-    found = set(_LEAVING_WORDS)
-    while more := {name for name, own in words.items() if name not in found and not own.isdisjoint(found)}:
-        found |= more
-    return frozenset(found - _LEAVING_WORDS)
+    return leaving(list(_macros(texts)))
 
 
 def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
@@ -253,22 +250,7 @@ def loop_macros(texts: Iterable[str]) -> Mapping[str, int]:
     Soundness: a macro's loop that is overlooked is taken for part of the loop around it; `match_loops` then finds two
     binary loops for one, and refuses.
     """
-    bodies: dict[str, list[bytes]] = {}
-    for name, body in _macros(texts):
-        bodies.setdefault(name, []).append(body)
-    counts = {name: _loops_in(name, bodies, frozenset()) for name in bodies}
-    return {name: count for name, count in counts.items() if count}
-
-
-def _loops_in(name: str, bodies: Mapping[str, Sequence[bytes]], open_names: frozenset[str]) -> int:
-    """Most loops in a text of the macro ``name``, expanded; as in C, a macro is not expanded within itself."""
-    if name not in bodies or name in open_names:
-        return 0
-    opened = open_names | {name}
-    return max(
-        loops_in(body) + sum(_loops_in(word.decode(), bodies, opened) for word in _WORD.findall(body))
-        for body in bodies[name]
-    )
+    return loops_of_macros(list(_macros(texts)))
 
 
 def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
@@ -342,17 +324,16 @@ def _has_test_in_front(node: Node) -> bool:
 
 
 _LEAVING = frozenset({"return_statement", "goto_statement"})
-_LEAVING_WORDS = frozenset({"break", "return", "goto"})
 
 
-def _may_be_left(node: Node, leaving: frozenset[str]) -> bool:
-    """Whether the body may end the loop: where nothing else does, or by a statement or a macro that is ``leaving``."""
+def _may_be_left(node: Node, macros: frozenset[str]) -> bool:
+    """Whether the body may end the loop: where nothing else does, or by a statement or one of ``macros``."""
     if node.type not in LOOPS or (node.type != "do_statement" and not _has_test_in_front(node)):
         return node.type in LOOPS
     nodes = list(walk(node))
     nearer = [one for one in nodes if one != node and (one.type in LOOPS or one.type == "switch_statement")]
     breaks = (one for one in nodes if one.type == "break_statement" and not any(is_in(one, each) for each in nearer))
-    by_macro = any(one.type == "identifier" and text_of(one) in leaving for one in nodes)
+    by_macro = any(one.type == "identifier" and text_of(one) in macros for one in nodes)
     return node.has_error or by_macro or any(one.type in _LEAVING for one in nodes) or any(breaks)
 
 
@@ -392,7 +373,7 @@ def _straight_functions(root: Node) -> set[str]:
     return found
 
 
-def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...], leaving: frozenset[str]) -> _Found:
+def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...], leaving_by: frozenset[str]) -> _Found:
     condition = node.child_by_field_name("condition")
     if node.type == "for_statement":
         head_end = next((child for child in node.children if child.type == ")"), node)
@@ -411,7 +392,7 @@ def _loop(file: str, node: Node, functions: tuple[SourceFunction, ...], leaving:
         last_line(node),
         tuple(sorted(lines)),
         test_first=_has_test_in_front(node),
-        left_inside=_may_be_left(node, leaving),
+        left_inside=_may_be_left(node, leaving_by),
         has_parts=condition is not None and _has_parts(condition),
     )
     return _Found(loop, node.start_byte, head_end.end_byte)

@@ -11,7 +11,7 @@ for compilers tell one line for both.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -29,6 +29,13 @@ _LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
 _PARAMETERS = re.compile(rb"\(([\w\s,]*)\)(.*)", re.DOTALL)
 _TOKEN = re.compile(rb"\w+|&&|&(?=[~(\s]*[0-9])|[<>!=]=|<<|>>|->|[-+*/%<>|^~!?:,.()\[\]]|\s+|\\\r?\n")
 """What an expression that changes nothing may hold; an ``&`` in front of a number takes no address."""
+
+
+_LEAVING = frozenset({"break", "return", "goto"})
+_MOST_LOOPS = 64
+"""Of a macro; those behind them are overlooked."""
+_Bodies = Mapping[str, Sequence[tuple[int, Sequence[str]]]]
+"""Of each text of a macro the loops that it holds itself, and its words."""
 
 
 class Pragma(NamedTuple):
@@ -105,6 +112,51 @@ def loops_in(text: bytes) -> int:
     return len(_LOOP.findall(text)) + may_go_back(text)
 
 
+def loops_of_macros(macros: Collection[tuple[str, bytes]]) -> Mapping[str, int]:
+    """How many loops the text of each of ``macros`` holds, those of macros it uses included; 0 is left out."""
+    bodies: dict[str, list[tuple[int, list[str]]]] = {}
+    users: dict[str, set[str]] = {}
+    for name, body in macros:
+        words = [word.decode() for word in _WORD.findall(body)]
+        bodies.setdefault(name, []).append((loops_in(body), words))
+        for word in words:
+            users.setdefault(word, set()).add(name)
+    counts: dict[str, int] = {}
+    todo = list(bodies)
+    while todo:
+        name = todo.pop()
+        if name in bodies and name not in counts and _spoken_of(bodies[name]).isdisjoint(bodies.keys() - counts.keys()):
+            counts[name] = _loops_of(name, bodies, frozenset(), counts)
+            todo += sorted(users.get(name, ()))
+    in_circles = {name: _loops_of(name, bodies, frozenset(), counts) for name in bodies.keys() - counts.keys()}
+    return {name: count for name, count in (counts | in_circles).items() if count}
+
+
+def _spoken_of(texts: Sequence[tuple[int, Sequence[str]]]) -> set[str]:
+    return {word for _, words in texts for word in words}
+
+
+def _loops_of(name: str, bodies: _Bodies, open_names: frozenset[str], counts: Mapping[str, int]) -> int:
+    """Most loops in a text of the macro ``name``, expanded; as in C, a macro is not expanded within itself.
+
+    ``counts`` are those of macros that do not speak of each other in a circle.
+    """
+    if name in counts or name not in bodies or name in open_names:
+        return counts.get(name, 0)
+    opened = open_names | {name}
+    most = max(own + sum(_loops_of(word, bodies, opened, counts) for word in words) for own, words in bodies[name])
+    return min(most, _MOST_LOOPS)
+
+
+def leaving(macros: Collection[tuple[str, bytes]]) -> frozenset[str]:
+    """Those of ``macros`` that may end a loop: by a word in their text, or in that of one that it speaks of."""
+    words = [(name, {word.decode() for word in _WORD.findall(body)}) for name, body in macros]
+    found = set(_LEAVING)
+    while more := {name for name, own in words if name not in found and not own.isdisjoint(found)}:
+        found |= more
+    return frozenset(found - _LEAVING)
+
+
 def macro_uses(code: bytes, macros: Mapping[str, int], pragmas: Collection[Pragma]) -> Iterator[MacroUse]:
     """The uses of macros that hold loops, outside the texts of macros.
 
@@ -136,11 +188,13 @@ class _Definitions:
         self._defined: dict[bytes, list[re.Match[bytes]]] = {}
         for one in _DEFINE.finditer(code):
             self._defined.setdefault(one[1], []).append(one)
+        self._counted: dict[tuple[bytes, int], int] = {}  # by name and use, where none that is open was met
+        self._is_cut = False
         self._ended = [(one[1], one.start()) for one in _UNDEFINE.finditer(code)]
 
     def may_hold_loops(self, name: bytes) -> bool:
         """Whether ``name`` is a macro that may hold loops."""
-        return name in self._defined or name.decode() in self._macros
+        return name.decode() in self._macros
 
     def of(self, name: bytes, use: int) -> list[re.Match[bytes]]:
         """The definitions that a use may mean, as far as they are in this text."""
@@ -150,8 +204,12 @@ class _Definitions:
 
     def loops(self, name: bytes, use: int, open_names: frozenset[bytes] = frozenset()) -> int:
         """Most loops that ``name`` may hold at a use, those of macros that it uses included."""
-        if name in open_names:
+        if name in open_names or name.decode() not in self._macros:  # no text of it, in any source, holds one
+            self._is_cut |= name in open_names
             return 0
+        if (name, use) in self._counted:
+            return self._counted[name, use]
+        is_cut, self._is_cut = self._is_cut, False
         own, opened = self.of(name, use), open_names | {name}
         counts = [
             loops_in(one[2]) + sum(self.loops(word, use, opened) for word in _WORD.findall(one[2])) for one in own
@@ -159,7 +217,11 @@ class _Definitions:
         is_one_of_own = own and _ELSE.search(self._code, own[0].start(), use)
         if not is_one_of_own and not any(_is_meant(one.start(), use, self._code) for one in own):
             counts.append(self._macros.get(name.decode(), 0))
-        return max(counts)
+        most = min(max(counts), _MOST_LOOPS)
+        if not self._is_cut:
+            self._counted[name, use] = most
+        self._is_cut |= is_cut
+        return most
 
 
 def _is_meant(definition: int, use: int, code: bytes) -> bool:

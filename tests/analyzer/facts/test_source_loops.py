@@ -271,3 +271,16 @@ def test_a_test_of_several_parts_is_told(condition, expected):
     """
     loops = parse_source("a.c", text.replace("CONDITION", condition)).loops
     assert [loop.has_parts for loop in loops] == [expected] * 3
+
+
+def test_macros_that_double_each_other_are_counted_at_once():
+    """A chain of some thirty did not come to an end, and one of a thousand would have been too deep."""
+    text = "#define M0 for (;;) f();\n" + "".join(f"#define M{one + 1} M{one} M{one}\n" for one in range(2000))
+    text += "#define ROUND AGAIN for (;;)\n#define AGAIN ROUND\n#define own(x) own(x + 1)\n"
+    found = loop_macros([text])
+    assert [found[f"M{one}"] for one in range(4)] == [1, 2, 4, 8]
+    assert (found["M2000"], found["ROUND"], found["AGAIN"]) == (64, 1, 1)
+    assert "own" not in found
+    used = "".join(f"#define M{one + 1} M{one} M{one}\n" for one in range(40))
+    used = f"#define M0 for (;;) f();\n{used}void g(void) {{ M3 M40 }}\n"
+    assert len(parse_source("a.c", used, loop_macros([used])).loops) == 8 + 64
