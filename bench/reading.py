@@ -130,7 +130,7 @@ def rows(name: str, measured_check: Measured, *, with_folders: bool) -> Iterator
 def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="python -m bench.reading", description=__doc__)
-    parser.add_argument("allocators", nargs="*", metavar="ALLOCATOR")
+    parser.add_argument("allocators", nargs="*", metavar="ALLOCATOR", type=_allocator)
     parser.add_argument("--heap", default="5000", metavar="SIZE")
     parser.add_argument("--target", action="append", choices=[*target_names()])
     parser.add_argument("--operation", action="append", choices=OPERATIONS)
@@ -144,13 +144,22 @@ def main() -> int:
         names = [name for name in allocator_names() if ":" not in name]
     print(f"{'check':50}{'modules':>7}{'lines':>9}{'to read':>9}")
     for question in questions(names, asked.target or TARGETS, parse_size(asked.heap)) if names else ():
-        found = of_question(question) if question.operation in (asked.operation or OPERATIONS) else None
-        if found is not None:
-            name = f"{question.operation} of {question.allocator}, {question.target}"
+        if question.operation not in (asked.operation or OPERATIONS):
+            continue
+        name, found = f"{question.operation} of {question.allocator}, {question.target}", of_question(question)
+        if found is None:
+            print(f"{name:50} no certificate is kept; python -m bench.checks makes one", flush=True)
+        else:
             _tell(name, found, asked)
     for result, image in asked.result:
         _tell(result.stem, of_result(result, image, asked.source), asked)
     return 0
+
+
+def _allocator(name: str) -> str:
+    if name not in allocator_names():
+        raise argparse.ArgumentTypeError(f"unknown allocator {name!r}: wcet-probe list allocators names them")
+    return name
 
 
 def _tell(name: str, found: Measured, asked: argparse.Namespace) -> None:
