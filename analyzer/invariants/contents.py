@@ -210,8 +210,3 @@ def met(one: Contents, other: Contents, way_bits: int) -> Contents:
         ),
         way_bits,
     )
-
-
-def may_be_null(contents: Contents) -> bool:
-    """Whether null is among ``contents``."""
-    return any(part.region is not Region.ARENA and 0 in part.value for part in contents)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -114,27 +113,6 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
     except DAMAGED as error:
         message = f"the file's variables cannot be read ({str(error) or type(error).__name__}); link it again with -g."
         raise ImageError(message) from error
-
-
-def source_copies(image: Image, functions: Collection[str]) -> Mapping[str, int]:
-    """How many copies of each source function are in ``functions`` of the binary: itself, clones, and inlined ones.
-
-    Raises:
-        ImageError: damaged debug information.
-    """
-    try:
-        file = ELFFile(io.BytesIO(image.elf))
-        counts: Counter[str] = Counter()
-        todo = list(live_functions(dwarf_of(file), image, functions)) if file.has_dwarf_info() else []
-        while todo:
-            entry = todo.pop()
-            if entry.tag in {"DW_TAG_subprogram", "DW_TAG_inlined_subroutine"}:
-                counts[name_of(entry)] += 1
-            todo += [child for child in entry.iter_children() if child.tag in _SCOPES]
-    except DAMAGED as error:
-        message = f"the file's functions cannot be read ({str(error) or type(error).__name__}); link it again with -g."
-        raise ImageError(message) from error
-    return counts
 
 
 def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall, ...]:

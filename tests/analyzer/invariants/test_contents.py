@@ -10,7 +10,6 @@ from wcet_probe.analyzer.invariants.contents import (
     anything,
     in_arena,
     is_anything,
-    may_be_null,
     met,
     number,
 )
@@ -49,12 +48,6 @@ def test_null_is_apart_from_numbers_and_from_small_ones():
     assert [part.is_null for part in found] == [True, False]
     moved = number(strided.constant(32, 4), WAY_BITS) + number(strided.constant(32, 4096), WAY_BITS)
     assert len({part.flags for part in moved}) == 2
-
-
-def test_null_may_be_among_numbers_that_run_over_it():
-    assert may_be_null(number(strided.between(32, -8, 8, 4), WAY_BITS))
-    assert not may_be_null(in_arena(strided.top(WAY_BITS)))
-    assert may_be_null(anything(WAY_BITS))
 
 
 def test_an_equal_word_may_be_in_the_arena_and_a_number_but_not_null():
