@@ -321,7 +321,7 @@ def effect_of(
         term = state.read(stack_pointer)
         if term is None or state.base(term) is not Base.STACK or state.value(term) != strided.constant(32, 0):
             raise AnalysisError("the stack pointer is not surely given back.")
-    stores = [access for access in accesses if access.is_store]
+    stores = [access for access in accesses if access.is_store and not access.offset.is_bottom]
     written = {_written(access) for access in stores if access.through is None}
     through = {_through(access.through, access.size_bytes) for access in stores if access.through is not None}
     above = {_written(access) for access in stores if access.base is Base.STACK and access.offset.is_constant}

@@ -346,6 +346,8 @@ class InstructionRun:
             for part, content in self._words(place, value) if size_bytes == _DOUBLE_BYTES else ((place, value),):
                 state.set_location(part, content)
             return
+        if offset.is_bottom:
+            return  # no execution comes here
         if base is not Base.NUMBER:
             low, high = offset.signed_range() if base is Base.STACK else (self._least(state, pointer), (1 << 31) - 1)
             state.forget_range("stack", low, high + size_bytes - 1)

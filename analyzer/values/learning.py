@@ -18,6 +18,7 @@ from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.terms import Terms
 from wcet_probe.analyzer.values.unknown_numbers import UNKNOWN_EXTENT
 
 _REFINEMENT_DEPTH = 4
@@ -239,22 +240,50 @@ def _refine(state: State, term: Term, value: StridedInterval, depth: int) -> boo
     _keep(state, term, after)
     if depth == 0:
         return True
-    node, operands = state.terms[term], state.terms.operands(term)
-    constant = state.terms.value(operands[1]) if len(operands) == 2 else None
+    is_possible = _refine_arithmetic(state, term, after, depth) and _refine_bits(state, term, after, depth)
+    return is_possible and not state.value(term).is_bottom
+
+
+def _second(terms: Terms, term: Term) -> int | None:
+    """The constant that is the second of two operands."""
+    operands = terms.operands(term)
+    return terms.value(operands[1]) if len(operands) == 2 else None
+
+
+def _refine_arithmetic(state: State, term: Term, after: StridedInterval, depth: int) -> bool:
+    """What follows for the parts of sums, differences and products, and of choices."""
+    node, operands, constant = state.terms[term], state.terms.operands(term), _second(state.terms, term)
     match node.opcode:
+        case "INT_ADD" | "INT_SUB" if not _refine_sum(state, term, after, depth):
+            return False
         case "INT_ADD" if constant is not None:
             shifted = _apply("INT_SUB", (after, strided.constant(node.bits, constant)), node.bits)
             return _refine(state, operands[0], shifted, depth - 1)
         case "INT_SUB":
             return _refine_difference(state, operands, after, depth)
+        case "INT_MULT" if constant and after.is_constant:
+            return _refine_factor(state, term, constant, after.value, depth)
+        case "INT_LEFT" if constant and constant < node.bits and after.is_constant:
+            return _refine_factor(state, term, 1 << constant, after.value, depth)
+        case "GAMMA":
+            return _refine_gamma(state, operands, after, depth)
+    return True
+
+
+def _refine_bits(state: State, term: Term, after: StridedInterval, depth: int) -> bool:
+    """What follows for a word of which ``term`` tells some bits."""
+    node, operands, constant = state.terms[term], state.terms.operands(term), _second(state.terms, term)
+    match node.opcode:
         case "INT_ZEXT":
             low, high = after.unsigned_range()
             bits = state.terms[operands[0]].bits
             if high < 1 << bits:
                 return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
-        case "GAMMA":
-            return _refine_gamma(state, operands, after, depth)
         case "INT_AND" if constant:
+            if after.is_constant and not constant & (constant + 1):
+                residues = strided.residue_class(node.bits, after.value, constant + 1)
+                if not _refine_low_bits(state, term, residues, depth):
+                    return False
             least, most = after.unsigned_range()
             lowest = constant & -constant
             if not most and constant == (1 << node.bits) - lowest:  # no upper bit is set
@@ -274,6 +303,46 @@ def _by_its_upper_bits(state: State, word: Term, shift: int | None, told: Stride
         least = 1 << bits - 1 - high if high < bits else 0
         return strided.between(bits, least, (1 << bits - low) - 1) if state.base(word) is Base.NUMBER else None
     return strided.between(bits, low << shift, (high << shift) + (1 << shift) - 1) if shift < bits else None
+
+
+def _refine_sum(state: State, total: Term, value: StridedInterval, depth: int) -> bool:
+    """The one part of a sum that is not known: a number, or the offset of an address of the stack."""
+    terms, form = state.terms, state.terms.linear(total)
+    parts = {part: state.value(part) for part in form.coefficients}
+    unknown = [part for part, known in parts.items() if not known.is_constant]
+    if len(unknown) != 1 or any(state.base(part) is Base.ANY for part in (total, *parts)):
+        return True
+    (own,) = unknown
+    factor, modulus = form.coefficients[own], 1 << form.bits
+    if factor not in (1, modulus - 1) or terms[own].bits != form.bits:
+        return True
+    rest = form.constant + sum(form.coefficients[part] * known.value for part, known in parts.items() if part != own)
+    known = strided.constant(form.bits, rest)
+    return _refine(
+        state, own, _apply("INT_SUB", (value, known) if factor == 1 else (known, value), form.bits), depth - 1
+    )
+
+
+def _refine_factor(state: State, product: Term, factor: int, value: int, depth: int) -> bool:
+    """What is multiplied by ``factor``, modulo what that leaves of it."""
+    bits, zeros = state.terms[product].bits, (factor & -factor).bit_length() - 1
+    if value & (1 << zeros) - 1:
+        return True
+    modulus = 1 << bits - zeros
+    residue = (value >> zeros) * pow(factor >> zeros, -1, modulus) % modulus
+    return _refine_low_bits(state, product, strided.residue_class(bits, residue, modulus), depth)
+
+
+def _refine_low_bits(state: State, told: Term, residues: StridedInterval, depth: int) -> bool:
+    """The operand whose low bits ``told`` is made of: among ``residues``.
+
+    *Soundness:* ``told`` is a number. Of an address of the stack it is made of no other bits than those that its offset
+    tells, see `address_low_bits.is_low_part`.
+    """
+    operand = state.terms.operands(told)[0]
+    if state.base(told) is not Base.NUMBER or state.base(operand) is Base.ANY:
+        return True
+    return _refine(state, operand, residues, depth - 1)
 
 
 def _refine_difference(state: State, operands: Sequence[Term], difference: StridedInterval, depth: int) -> bool:

@@ -277,3 +277,33 @@ def test_leading_zeros_of_an_address_tell_nothing_of_its_offset():
     count = terms.apply("LZCOUNT", (x,), 32)
     assert assume(state, terms.apply("INT_EQUAL", (count, terms.constant(3, 32)), 8), True)
     assert state.value(x).is_top
+
+
+@pytest.mark.parametrize(("opcode", "amount", "bits"), [("INT_LEFT", 30, 2), ("INT_AND", 3, 2)])
+def test_low_bits_of_a_stack_address_tell_its_offset_and_what_it_is_made_of(opcode, amount, bits):
+    """As where bytes are written until the pointer is aligned, and words then: how many were left is known, too."""
+    terms, state, (left, _) = plain()
+    stack = terms.symbol(("stack pointer",), 32)
+    state.set_base(stack, Base.STACK)
+    state.set_known(stack, strided.constant(32, 0))
+    learn(state, left, strided.between(32, 4, 4 + (1 << bits) - 1))
+    pointer = terms.apply(
+        "INT_ADD", (terms.apply("INT_SUB", (stack, left), 32), terms.constant(-50 & 0xFFFFFFFF, 32)), 32
+    )
+    told = terms.apply(opcode, (pointer, terms.constant(amount & 0xFFFFFFFF, 32)), 32)
+    assert assume(state, terms.apply("INT_EQUAL", (told, terms.constant(0, 32)), 8), holds=True)
+    (expected,) = (number for number in range(4, 4 + (1 << bits)) if (-50 - number) % (1 << bits) == 0)
+    assert state.value(left) == strided.constant(32, expected)
+    assert state.value(pointer) == strided.constant(32, -50 - expected)
+
+
+def test_bits_that_the_alignment_of_the_stack_does_not_tell_are_not_learnt():
+    terms, state, (left, _) = plain()
+    stack = terms.symbol(("stack pointer",), 32)
+    state.set_base(stack, Base.STACK)
+    state.set_known(stack, strided.constant(32, 0))
+    learn(state, left, strided.between(32, 0, 15))
+    pointer = terms.apply("INT_ADD", (stack, left), 32)
+    told = terms.apply("INT_AND", (pointer, terms.constant(15, 32)), 32)
+    assume(state, terms.apply("INT_EQUAL", (told, terms.constant(0, 32)), 8), holds=True)
+    assert state.value(left) == strided.between(32, 0, 15)
