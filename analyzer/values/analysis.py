@@ -8,6 +8,7 @@ checks in one pass, without trusting the iteration. An edge without state is nev
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -31,6 +32,7 @@ from wcet_probe.analyzer.values.call_effects import (
     seen_by_caller,
     stack_offset,
 )
+from wcet_probe.analyzer.values.counted_pointers import tell_pointers
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.instruction_run import Flow
 from wcet_probe.analyzer.values.joins import join
@@ -56,6 +58,7 @@ _ROUNDS_WITH_COMPARED = 4
 _ROUNDS_WITH_HELD = 5
 _ROUNDS_WITH_THRESHOLDS = 6
 _ROUNDS_BEFORE_SETTLING = 12
+_MOST_TOLD = 4
 _WITHOUT_LOW_BITS = (0xFFFF_FFFE, 0xFFFF_FFFC)
 """Masks of what is branched to: the bit of Thumb code, and an instruction's alignment."""
 
@@ -139,8 +142,8 @@ class _Analysis:
         self._left = most_visits
         self._ranges, self._rounds = ranges, rounds
         self._terms = Terms()
-        needed = needed_operations(graph, lifter)
-        self._transfer = Transfer(lifter, self._terms, memory, needed=needed)
+        self._needed = needed_operations(graph, lifter)
+        self._transfer = Transfer(lifter, self._terms, memory, needed=self._needed)
         self._memory, self._stack_escapes = memory, memory.stack_escapes
         self._registers = register_locations(lifter)
         self._stack_pointer = self._registers[lifter.isa.stack_pointer]
@@ -150,6 +153,7 @@ class _Analysis:
         self._is_called = called is not None
         self._entry = self._entry_state(arguments, called.pointers if called else ())
         self._thresholds = Thresholds(graph, self._order.loops)
+        self._told = Counter[int]()
 
     def values(self) -> Values:
         """The fixpoint, with the notes of its check."""
@@ -218,7 +222,11 @@ class _Analysis:
         if len(states) == 1 and former is None:
             return self._within_ranges(node, states[0])
         is_header = node in self._headers
-        return self._within_ranges(node, join(states, (node,), former, gated=not is_header, related=is_header)).freeze()
+        result = join(states, (node,), former, gated=not is_header, related=is_header)
+        if is_header and former is not None and self._told[node] < _MOST_TOLD:
+            self._told[node] += 1
+            tell_pointers(result, states, (node,), former, self._thresholds.registers(node, self._needed))
+        return self._within_ranges(node, result).freeze()
 
     def _within_ranges(self, node: int, state: State) -> State:
         ranges = self._ranges.get(node, ())

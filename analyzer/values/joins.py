@@ -15,6 +15,8 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.counted_pointers import with_constants
+from wcet_probe.analyzer.values.linear import combined
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
@@ -155,6 +157,8 @@ def _made_term(
 class _Sums:
     """Locations that are the sum of a symbol of the place and a constant: pointers and counters that advance together.
 
+    Those that are a multiple of one and what does not change are kept, too: see `counted_pointers`.
+
     *Soundness:* a location is told as such a sum where it is that in each of the states, by the laws of `linear`, and
     the symbol's own location holds the symbol again: what nobody holds would be a number, also of stack addresses.
     """
@@ -185,9 +189,10 @@ class _Sums:
     def kept(self, before: Term, parts: Sequence[Term]) -> Term | None:
         """``before``, where it is such a sum and ``parts`` are."""
         form = self._terms.linear(before)
-        symbol, factor = next(iter(form.coefficients.items()), (before, 0))
-        if len(form.coefficients) != 1 or factor != 1 or symbol not in self._own:
+        own = [symbol for symbol in form.coefficients if symbol in self._own]
+        if len(own) != 1:
             return None
+        (symbol,) = own
         match self._terms[symbol].arguments:
             case ("phi", _, Location() as location) if self._earlier.get(location) == symbol:
                 others = [state.read(location) for state in self._states]
@@ -195,11 +200,13 @@ class _Sums:
                 return None
         if not any(location in state.locations for state in self._states):
             return None  # a register that nobody has written now
-        for part, other in zip(parts, others, strict=True):
+        factor = form.coefficients[symbol]
+        rest = combined(form, self._terms.linear(symbol), -factor)
+        for state, part, other in zip(self._states, parts, others, strict=True):
             if other is None or self._terms[other].bits != form.bits:
                 return None
-            more = self._terms.difference(part, other)
-            if more.coefficients or more.constant != form.constant:
+            more = combined(self._terms.linear(part), self._terms.linear(other), -factor)
+            if more != rest and with_constants(state, more) != with_constants(state, rest):
                 return None
         return before
 

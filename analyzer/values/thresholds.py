@@ -7,7 +7,7 @@ Words: threshold, widening (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
@@ -15,7 +15,9 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.truths import RELATIONS
+from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.needed_operations import Needed
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.term_table import Term
 
@@ -35,6 +37,7 @@ class Thresholds:
         self._graph = graph
         self._nodes = {loop.header: loop.nodes for loop in loops}
         self._compared: dict[int, tuple[frozenset[int], frozenset[Varnode]]] = {}
+        self._registers: dict[int, Collection[Location]] = {}
 
     @cached_property
     def all(self) -> tuple[int, ...]:
@@ -49,14 +52,29 @@ class Thresholds:
         Among all constants of the code are the small ones, and a counter would stop at each of them.
         """
         constants, registers = self._of(header)
-        held = (state.read(Location("register", one.offset, one.size_bytes)) for one in registers)
-        values = (state.value(term) for term in held if term is not None)
-        return _with_neighbours(constants.union(value.low for value in values if value.is_constant))
+        read = (state.read(Location("register", one.offset, one.size_bytes)) for one in registers)
+        held = [term for term in read if term is not None]
+        stops = constants.union(value.low for value in map(state.value, held) if value.is_constant)
+        return _with_neighbours(stops.union(*(_told_by(state.terms.linear(term), stops) for term in held)))
 
     def held(self, header: int, state: State) -> tuple[int, ...]:
         """What a loop's code compares with, and what ``state`` holds of constants at its header."""
         held = {state.terms.value(term) for term in state.locations.values() if state.terms[term].bits == _BITS}
         return _with_neighbours(self._of(header)[0].union(value for value in held if value is not None))
+
+    def registers(self, header: int, needed: Mapping[int, Needed]) -> Collection[Location]:
+        """The registers that a loop's code compares, by what is ``needed`` of it: not by flags that nobody reads."""
+        if header not in self._registers:
+            self._registers[header] = {
+                Location("register", one.offset, one.size_bytes)
+                for node in self._nodes[header]
+                for instruction, numbers in zip(
+                    self._graph.points[node].block.instructions, needed[node].operations, strict=True
+                )
+                for one in _used([instruction.ops[number] for number in numbers], _compares)
+                if isinstance(one, Varnode)
+            }
+        return self._registers[header]
 
     def _of(self, header: int) -> tuple[frozenset[int], frozenset[Varnode]]:
         if header not in self._compared:
@@ -97,22 +115,25 @@ def _compares(op: PcodeOp) -> bool:
 def _used(ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]) -> Iterator[int | Varnode]:
     """The constants and registers that operations of one instruction use.
 
-    Constants are followed through copies: an immediate of Thumb is copied before it is used.
+    They are followed through copies: an immediate of Thumb and a register of PowerPC are copied before they are used.
     """
-    copied: dict[Varnode, int] = {}
+    copied: dict[Varnode, Varnode] = {}
     for op in ops:
-        constants = [one.offset if one.space == "const" else copied.get(one) for one in op.inputs]
-        if op.opcode == "COPY" and op.output is not None and constants[0] is not None:
-            copied[op.output] = constants[0]
+        inputs = [copied.get(one, one) for one in op.inputs]
+        if op.opcode == "COPY" and op.output is not None and op.output.space == "unique":
+            copied[op.output] = inputs[0]
         if not is_asked(op):
             continue
-        for one, value in zip(op.inputs, constants, strict=True):
-            if one.size_bytes != _BITS // 8:
-                continue
-            if value is not None:
-                yield value
-            elif one.space == "register":
-                yield one
+        for one in inputs:
+            if one.size_bytes == _BITS // 8 and one.space in ("const", "register"):
+                yield one.offset if one.space == "const" else one
+
+
+def _told_by(form: Linear, stops: Iterable[int]) -> Iterator[int]:
+    """Where the one symbol of a sum is when the sum is at one of ``stops``; the sum may be an offset in the stack."""
+    factors = [factor for factor in form.coefficients.values() if factor in (1, (1 << form.bits) - 1)]
+    if form.constant and factors:
+        yield from (factors[-1] * (stop - form.constant) & (1 << form.bits) - 1 for stop in stops)
 
 
 def _with_neighbours(constants: Iterable[int]) -> tuple[int, ...]:

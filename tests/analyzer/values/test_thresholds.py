@@ -2,6 +2,7 @@
 
 from tests.analyzer.small_functions import POWERPC, of_text
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
+from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.thresholds import Thresholds
 
 LOOPS = (
@@ -49,3 +50,31 @@ def test_a_place_of_the_stack_that_a_register_holds_is_where_a_pointer_is_likely
     assert (1 << 32) - 24 in Thresholds(values.graph, order.loops).compared(inner, values.states[inner])
     stores = [one.offset for one in values.accesses[inner] if one.is_store]
     assert [one.signed_range() for one in stores] == [(-40, -32), (-36, -28)]
+
+
+def test_what_a_pointer_is_told_by_stops_where_the_pointer_does():
+    """Two pointers advance together: the one that is compared is held as the other one and a constant."""
+    text = (
+        "sub sp, #64\nadd r0, sp, #48\nmov r1, sp\nadd r2, sp, #16\n1: ldr r3, [r1], #4\nstr r3, [r2], #4\n"
+        "cmp r2, r0\nbne 1b\nadd sp, #64\nbx lr"
+    )
+    _, values = of_text(text)
+    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
+    (header,) = (loop.header for loop in order.loops)
+    stops = Thresholds(values.graph, order.loops).compared(header, values.states[header])
+    assert {(1 << 32) - 16, (1 << 32) - 32} <= set(stops)
+    (store,) = (one.offset for one in values.accesses[header] if one.is_store)
+    assert store.signed_range() == (-48, -20)
+
+
+def test_registers_are_compared_by_flags_that_somebody_reads():
+    """``adds`` compares nothing where its carry is not asked for; PowerPC copies what it compares."""
+    for text, isa, name in (
+        ("movs r0, #0\n1: adds r1, #4\nadds r0, #1\ncmp r0, #77\nbne 1b\nbx lr", None, "r0"),
+        ("li 4, 9\n1: addi 4, 4, -1\naddi 5, 5, 4\ncmplwi 4, 7\nbgt 1b\nblr", POWERPC, "r4"),
+    ):
+        lifter, values = of_text(text, *([isa] if isa else []))
+        order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
+        (header,) = (loop.header for loop in order.loops)
+        needed = needed_operations(values.graph, lifter)
+        assert set(Thresholds(values.graph, order.loops).registers(header, needed)) == {values.registers[name]}
