@@ -275,8 +275,12 @@ def _point(where: str, place: Place, index: SourceIndex) -> int:
     return points[place.name]
 
 
-def _source_loop(where: str, place: Place, index: SourceIndex) -> SourceLoop:
-    """The one source loop that ``place`` names by label or line."""
+def source_loop(where: str, place: Place, index: SourceIndex) -> SourceLoop:
+    """The one source loop that ``place`` names by label or line, for a fact at ``where``.
+
+    Raises:
+        UsageError: there is none, or more than one.
+    """
     loops = index.loops(place.function, place.file)
     if place.line is not None:
         found = [loop for loop in loops if place.line in loop.header_lines]
@@ -300,7 +304,7 @@ def _bound(
     """What ``fact`` says of the sites that it speaks of."""
     place, sites = fact.place, analysed.sites
     compare_hash(fact.where, place, fact.sha256, index, analysed.image)
-    loop = None if place.offset is not None else _source_loop(fact.where, place, index)
+    loop = None if place.offset is not None else source_loop(fact.where, place, index)
     if loop is None:
         found = [site for site in sites if (site.function, site.offset) == (place.function, place.offset)]
         is_analysed = place.function in analysed.functions
@@ -353,7 +357,7 @@ def _within(
 ) -> tuple[int, ...]:
     function, _, label = str(fact.within).rpartition(":")
     place = Place(function or fact.place.function, None if function else fact.place.file, label)
-    outer = _source_loop(fact.where, place, index)
+    outer = source_loop(fact.where, place, index)
     found = [address for address, loop in matches.items() if loop == outer]
     if not found:
         raise UsageError(f"{fact.where}: no loop of the binary comes from {outer}; leave out within, or name another.")

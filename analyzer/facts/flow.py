@@ -9,17 +9,17 @@ line table decides which block a point is in.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed
+from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed, source_loop
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
-from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, restrictions
+from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, require_known_callers, restrictions
+from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.facts.source_match import ancestors, match_loops
+from wcet_probe.analyzer.facts.source_match import match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.facts.source_tests import unknown_names
 from wcet_probe.analyzer.graph.supergraph import Context, Edge
@@ -65,7 +65,15 @@ def flow_facts(
 
     *Soundness:* as said of the module.
     """
-    asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, values, index, analysed)]
+    code = _Code(
+        values,
+        index,
+        analysed,
+        match_loops(analysed.sites, index) if facts.flows else {},
+        *_said_of_loops(facts, parameters, index),
+        unexpanded or Unexpanded(),
+    )
+    asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, code)]
     sums = [each for each in asserted if isinstance(each, _Asserted)]
     # Sums are of one call of the entry: of a single call of a callee they say nothing.
     pragmas = list(restrictions(values, index, analysed, unexpanded)) if unexpanded is not None else []
@@ -123,20 +131,35 @@ def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Anal
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """Weights of binary blocks and of the entries of binary loops, each by its address."""
+    """Weights of binary blocks and of the entries of binary loops, each by its address.
+
+    ``by_source`` is what the source says of terms with a negative weight: the most that they take off the sum, in all.
+    """
 
     blocks: Mapping[int, int]
     entries: Mapping[int, int]
+    by_source: Mapping[FlowTerm, int]
+
+    @property
+    def taken_off(self) -> int:
+        return sum(self.by_source.values())
 
 
 @dataclass(frozen=True, slots=True)
 class _Code:
-    """The analysed code and its sources; ``matches`` is the source loop of each binary loop, by header address."""
+    """The analysed code and its sources.
+
+    ``matches`` is the source loop of each binary loop, by header address; ``most`` and ``totals`` are what facts say of
+    source loops (`SourceExecutions`), and ``unexpanded`` what is not in the graph.
+    """
 
     values: Values
     index: SourceIndex
     analysed: Analysed
     matches: Mapping[int, SourceLoop | None]
+    most: Mapping[SourceLoop, int]
+    totals: Mapping[SourceLoop, int]
+    unexpanded: Unexpanded
 
 
 class _UncountableError(UsageError):
@@ -147,10 +170,23 @@ class _UncountableError(UsageError):
         self.why = why
 
 
-def _flows(
-    facts: Facts, parameters: Mapping[str, int], values: Values, index: SourceIndex, analysed: Analysed
-) -> Iterator[_Asserted | IdleFact]:
-    code = _Code(values, index, analysed, match_loops(analysed.sites, index))
+def _said_of_loops(
+    facts: Facts, parameters: Mapping[str, int], index: SourceIndex
+) -> tuple[dict[SourceLoop, int], dict[SourceLoop, int]]:
+    """The least that facts say of the bodies of source loops: for each entry, and in all."""
+    most: dict[SourceLoop, int] = {}
+    totals: dict[SourceLoop, int] = {}
+    for fact in facts.loops if facts.flows else ():
+        told = [(most, fact.maximum), (totals, fact.total if fact.within is None else None)]
+        for known, said in told if fact.place.offset is None else ():
+            if said is not None:
+                loop, number = source_loop(fact.where, fact.place, index), evaluate(said, parameters)
+                known[loop] = min(number, known.get(loop, number))
+    return most, totals
+
+
+def _flows(facts: Facts, parameters: Mapping[str, int], code: _Code) -> Iterator[_Asserted | IdleFact]:
+    values, index, analysed = code.values, code.index, code.analysed
     for number, fact in enumerate(facts.flows):
         try:
             found = _sum(code, fact, parameters)
@@ -164,10 +200,12 @@ def _flows(
             if all(any(is_analysed(each, index, analysed) for each in places) for places in _places(fact)):
                 yield IdleFact(fact.where, _NO_CALL if found.blocks else "nothing that it sums has code of its own")
             continue
-        most = evaluate(fact.maximum, parameters)
+        most = evaluate(fact.maximum, parameters) + found.taken_off
         names = " + ".join(str(term) for term in fact.terms)
         scope = f"in each call of {fact.place.function}" if fact.for_each_call else f"for {fact.place.function}"
         statement = f"{scope}, {names} <= {fact.maximum}: {fact.because}"
+        for term, number_of in found.by_source.items():
+            statement += f"; {term} takes off {number_of:,} at most, by the source and what is said of its loops"
         constraints = [_limit(f"flow:{number}.{row}", values, found, most, call) for row, call in enumerate(calls)]
         yield _asserted(
             constraints, _claim(values, fact, found, calls, most=most, statement=statement), fact.where, statement
@@ -199,7 +237,7 @@ def _limit(name: str, values: Values, found: _Sum, most: int, call: tuple[int, .
         if weight and shape.loop.header in inside:
             entering = (*shape.entry_edges, None) if shape.loop.header == 0 else shape.entry_edges
             edges |= dict.fromkeys(entering, weight)
-    points = dict(_added(points, dict.fromkeys(call, -most)))
+    points = {i: weight for i, weight in _added(points, dict.fromkeys(call, -most)).items() if weight}
     return LinearConstraint(name, tuple(points.items()), tuple(edges.items()), 0 if call else most)
 
 
@@ -229,81 +267,66 @@ def _claim(
 def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
     """What a flow fact sums over; nothing where none of it is analysed.
 
-    *Soundness:* a loop's body runs at least as often as its header less its entries, and that is taken where the weight
-    is positive; with no test in front of it, as often as the header. It runs at most as often as the header where there
-    is a test in front, and that is taken where the weight is negative, for each iteration that a round may be
-    (`_iterations`). A block in which a point is executed on conditions is executed at least as often: where the weight
-    is positive, it is left out; where it is negative, the block counts for each copy of the point (`_copies`).
+    *Soundness:* a loop's body runs at least as often as its header less its entries; with no test in front of it, as
+    often as the header, unless several loops have become of it: one may be entered in an iteration that began in
+    another. A block in which a point is executed on conditions is executed at least as often: it is left out. Of what
+    takes off, the binary says nothing (`_by_source`).
     """
     blocks: dict[int, int] = {}
     entries: dict[int, int] = {}
-    for term in fact.terms:
-        weight = evaluate(term.weight, parameters)
+    weights = {term: evaluate(term.weight, parameters) for term in fact.terms}
+    for term, weight in weights.items():
+        if weight < 0 and term.kind in {"branch", "then"}:
+            raise UsageError(
+                f"{fact.where}: {term} has a negative weight, and only what the source counts may; give one to a point "
+                "or a loop instead."
+            )
+        if weight < 0:
+            continue
         if term.kind != "loop":
-            found = _executions(code, fact, term, weight)
+            found = _executions(code, fact, term)
         else:
             source = _loop_of(code, fact, term)
-            headers = [address for address, loop in code.matches.items() if loop == source]
-            found = {address: _iterations(code, address, source) if weight < 0 else 1 for address in headers}
-            if weight < 0 and not source.test_first:
-                raise UsageError(
-                    f"{fact.where}: {source} has no test in front, and its header may run less often than its body: "
-                    "give a negative weight to a point in it instead."
-                )
-            for address in found if weight > 0 else ():
-                if source.test_first or _is_part(code, address):
-                    entries[address] = entries.get(address, 0) - weight
-        if weight < 0 and not found and is_analysed(term.place, code.index, code.analysed):
-            raise UsageError(
-                f"{fact.where}: the {term.kind} {term.place} has no code of its own, and so no negative weight; "
-                "name another one."
-            )
+            found = dict.fromkeys((address for address, loop in code.matches.items() if loop == source), 1)
+            for address in found if source.test_first or len(found) > 1 else ():
+                entries[address] = entries.get(address, 0) - weight
         for address, times in found.items():
             blocks[address] = blocks.get(address, 0) + weight * times
-    return _Sum({a: w for a, w in blocks.items() if w}, {a: w for a, w in entries.items() if w})
+    blocks = {address: weight for address, weight in blocks.items() if weight}
+    less = {term: -weight for term, weight in weights.items() if weight < 0 and blocks}
+    by_source = {term: weight * _by_source(code, fact, term) for term, weight in less.items()}
+    return _Sum(blocks, {a: w for a, w in entries.items() if w}, by_source)
 
 
-def _executions(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mapping[int, int]:
+def _by_source(code: _Code, fact: FlowFact, term: FlowTerm) -> int:
+    """How often a term with a negative weight is executed at most, in the entry's call or in each of the function's.
+
+    *Soundness:* compilers leave out executions of any statement, in copies whose operands are constants, where another
+    store follows, or altogether; so they are counted by the source, as of the pragma ``flowrestriction``.
+    """
+    place, index = term.place, code.index
+    body = _loop_of(code, fact, term) if term.kind == "loop" else None
+    if body is not None:
+        file, line = body.file, body.first_line
+    else:
+        check_place(fact.where, place, term.sha256, index, code.analysed)
+        (point,) = (one for one in index.points(place.function, place.file) if one.name == place.name)
+        file, line = point.file, point.line
+    entry = fact.place.function if fact.for_each_call else code.values.graph.entry.name
+    try:
+        require_known_callers(code.values, index, code.analysed, code.unexpanded)
+        return SourceExecutions(index, entry, code.most, code.totals).at(file, line, body)
+    except UncountedError as error:
+        why = f"how often {place} is executed at most, which has a negative weight, is not clear: {error}"
+        raise _UncountableError(f"{fact.where}: {why}; leave it out, or say optional = true.", why) from error
+
+
+def _executions(code: _Code, fact: FlowFact, term: FlowTerm) -> Mapping[int, int]:
     """The blocks that count what is no loop, each with how often it counts."""
     if term.kind == "then":
-        return _outcomes(code, fact, term, weight)
-    found = _point_blocks(code, fact, term, weight)
-    if weight > 0:
-        return dict.fromkeys(found - _predicated(code, fact, term, found), 1)
-    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
-    starts = {_start(code.values, i): i for i in code.values.states}
-    return {address: 1 if term.kind == "branch" else _copies(code, starts[address], ranges) for address in found}
-
-
-def _copies(code: _Code, point: int, ranges: Sequence[MemoryRange]) -> int:
-    """How often one execution of a block executes a point of it at most, as far as the line table tells.
-
-    *Soundness:* each execution has an instruction of each kind that the code of the point has: loads, stores,
-    comparisons, and the branch of a test; of none of these, any instruction.
-    """
-    block = code.values.graph.points[point].block
-    own = [one for one in block.instructions if _inside(one.address, ranges)]
-    kinds = [sum(op.opcode == kind for one in own for op in one.ops) for kind in ("LOAD", "STORE")]
-    kinds.append(sum(_is_test(one) and not _computes(one) for one in own))
-    kinds.append(int(_branches(code.values, point) and _inside(block.last_address, ranges)))
-    return max(1, min((count for count in kinds if count), default=len(own)))
-
-
-def _iterations(code: _Code, header: int, source: SourceLoop) -> int:
-    """How many iterations of a source loop a round of the binary loop at ``header`` is at most, by the line table.
-
-    *Soundness:* each iteration has an instruction on each line of the body that has code; of a body without, on each
-    line of the head.
-    """
-    lines, most = code.analysed.image.lines, 1
-    for shape in loop_shapes(code.values):
-        if _start(code.values, shape.loop.header) == header:
-            own = {_start(code.values, i): i for i in shape.loop.nodes if i in code.values.states}
-            found = Counter(lines.find(at) for i in own.values() for at in _addresses(code.values, i))
-            counts = {at[1]: n for at, n in found.items() if at and at[0] == source.file and at[1] in source}
-            body = [n for line, n in counts.items() if line not in source.header_lines]
-            most = max(most, min(body or counts.values(), default=1))
-    return most
+        return _outcomes(code, fact, term)
+    found = _point_blocks(code, fact, term)
+    return dict.fromkeys(found - _predicated(code, fact, term, found), 1)
 
 
 def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
@@ -318,23 +341,17 @@ def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:
     return sources[0]
 
 
-def _is_part(code: _Code, address: int) -> bool:
-    """Whether the binary loop at ``address`` lies in another one that comes from the same source loop."""
-    outers = {site.header_address: site.outer for site in code.analysed.sites}
-    return any(code.matches[outer] == code.matches[address] for outer in ancestors(address, outers))
-
-
-def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> set[int]:
+def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm) -> set[int]:
     """The blocks that hold a point: one in each binary function, or copies of the test that it is; or all its branches.
 
     *Soundness:* what branches on the point's line tests its condition; of tests that do not follow each other, other
     than through a loop's header, each is a copy of the whole. What a compiler has split off a function is no copy, but
-    may be the rest of one elsewhere: where the weight is positive, it is left out then.
+    may be the rest of one elsewhere: it is left out then.
     """
     values = code.values
     ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
     points = [i for i in values.states if any(_inside(address, ranges) for address in _addresses(values, i))]
-    if term.kind == "point" and weight > 0 and len({_function(values, i) for i in points}) > 1:
+    if term.kind == "point" and len({_function(values, i) for i in points}) > 1:
         points = [i for i in points if not _SPLIT_OFF.search(_function(values, i))]
     tests = [i for i in points if _branches(values, i) and _inside(values.graph.points[i].block.last_address, ranges)]
     if term.kind == "branch":
@@ -351,18 +368,15 @@ def _point_blocks(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> s
     return {_start(values, i) for i in tests}
 
 
-def _outcomes(code: _Code, fact: FlowFact, term: FlowTerm, weight: int) -> Mapping[int, int]:
+def _outcomes(code: _Code, fact: FlowFact, term: FlowTerm) -> Mapping[int, int]:
     """Weights of blocks that count how often the condition of the point's ``if`` holds, see `outcomes`.
 
-    *Soundness:* where the compiler has made no branch of it, as of predicated code, it counts as nothing, and so a
-    negative weight is refused.
+    *Soundness:* where the compiler has made no branch of it, as of predicated code, it counts as nothing.
     """
     place, values, analysed = term.place, code.values, code.analysed
     ranges = check_place(fact.where, place, term.sha256, code.index, analysed)
     points = [one for one in code.index.points(place.function, place.file) if one.name == place.name]
     declared = code.index.function(place.function, place.file).variables
-    if weight < 0:
-        raise UsageError(f"{fact.where}: {term} has a negative weight; give one to a point or a loop instead.")
     if len(points) != 1 or points[0].test is None:
         raise UsageError(f"{fact.where}: {place} is no `if` with one comparison, alone on its line; name one that is.")
     functions = {one.name for source in code.index.files.values() for one in source.functions}
@@ -411,12 +425,6 @@ def _is_test(instruction: LiftedInstruction) -> bool:
     """Whether the instruction sets flags, which on ARM are registers of a byte."""
     outputs = (op.output for op in instruction.ops)
     return any(output and output.space == "register" and output.size_bytes == 1 for output in outputs)
-
-
-def _computes(instruction: LiftedInstruction) -> bool:
-    """Whether the instruction writes a register besides flags."""
-    outputs = (op.output for op in instruction.ops)
-    return any(output and output.space == "register" and output.size_bytes > 1 for output in outputs)
 
 
 def _branches(values: Values, point: int) -> bool:

@@ -160,6 +160,27 @@ def counted_calls(
     return most, Restricted((constraint,), (claim,), Assumption(f"rounds {where}", text, _CHECKED))
 
 
+def require_known_callers(values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded) -> None:
+    """Refuse to count by the source what code without a source may execute.
+
+    Args:
+        values: of the analysed code.
+        index: its sources.
+        analysed: the same code, and the image.
+        unexpanded: what is not in the graph.
+
+    Raises:
+        UncountedError: such code may call what has a source.
+        ImageError: damaged debug information.
+
+    *Soundness:* a function is of the sources or not, by its lines; one that is not may be a library's, which calls
+    nothing of the sources, as all its calls and jumps say.
+    """
+    why = _Places(values, index, analysed, unexpanded).without_source
+    if why:
+        raise UncountedError(why)
+
+
 def _lines(values: Values, analysed: Analysed) -> set[tuple[str, int]]:
     addresses = (one.address for i in values.states for one in values.graph.points[i].block.instructions)
     return {line for address in addresses if (line := analysed.image.lines.find(address))}
@@ -230,20 +251,16 @@ class _Places:
             _DroppedError: that is not clear.
         """
         marker = self._named(name)
-        if self._without_source:
-            raise _DroppedError(f"how often {name!r} is executed at most is not clear: {self._without_source}")
+        if self.without_source:
+            raise _DroppedError(f"how often {name!r} is executed at most is not clear: {self.without_source}")
         try:
             return self._source.at(marker.file, marker.line) if marker else self._source.of_function(name)
         except UncountedError as error:
             raise _DroppedError(f"how often {name!r} is executed at most is not clear: {error}") from error
 
     @cached_property
-    def _without_source(self) -> str:
-        """Why code whose source is not there may execute code whose source is; empty where none does.
-
-        *Soundness:* a function is of the sources or not, by its lines; one that is not may be a library's, which calls
-        nothing of the sources, as all its calls and jumps say.
-        """
+    def without_source(self) -> str:
+        """Why code whose source is not there may execute code whose source is; empty where none does."""
         symbols, image, points = self._image.symbols, self._image, self.values.graph.points
         kinds = {
             name: _is_of(self.index, image, symbols.get(name)) for name in self._analysed | self._unexpanded.functions

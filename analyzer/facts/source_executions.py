@@ -6,19 +6,20 @@ each execution of the places that call it.
 
 Words: flow fact, marker, loop bound (docs/explanation/glossary.md).
 
-*Soundness:* the counts of loops are those of pragmas, which are assumed. No number is told of a function that calls
-itself or whose address is taken, nor where code is not parsed, a loop has no pragma, calls are hidden in macros, or a
-header is not there; nor of one that a compiler may call where the source does not, as for a division or to copy. That
-no code without its source calls what has one is asked elsewhere (`restrictions`), as it is of the binary.
+*Soundness:* the counts of loops are those of pragmas and facts, which are assumed. No number is told of a function that
+calls itself or whose address is taken, nor where code is not parsed, a loop has no pragma, calls are hidden in macros,
+or a header is not there; nor of one that a compiler may call where the source does not, as for a division or to copy.
+That no code without its source calls what has one is asked elsewhere (`restrictions`), as it is of the binary.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_loops import PASTING
-from wcet_probe.analyzer.facts.source_parts import SourceFunction
+from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
 
 _HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})
 """Attributes and functions by which code is executed that no call names, or again."""
@@ -37,10 +38,18 @@ class UncountedError(Exception):
 
 @dataclass(slots=True)
 class SourceExecutions:
-    """The numbers for calls of the function ``entry`` of the sources ``index``."""
+    """The numbers for calls of the function ``entry`` of the sources ``index``.
+
+    Attributes:
+        index, entry: as said above.
+        most: executions of the body of a loop for each of its entries, beside what pragmas say.
+        totals: executions of the body of a loop in one call of the entry.
+    """
 
     index: SourceIndex
     entry: str
+    most: Mapping[SourceLoop, int] = field(default_factory=dict)
+    totals: Mapping[SourceLoop, int] = field(default_factory=dict)
     _open: list[str] = field(default_factory=list)
 
     def of_function(self, name: str) -> int:
@@ -68,8 +77,8 @@ class SourceExecutions:
         self._open.pop()
         return total
 
-    def at(self, file: str, line: int) -> int:
-        """How often the statement at a line is executed at most.
+    def at(self, file: str, line: int, body: SourceLoop | None = None) -> int:
+        """How often the statement at a line is executed at most; or the body of the loop ``body``, which begins there.
 
         Raises:
             UncountedError: that does not follow.
@@ -86,16 +95,24 @@ class SourceExecutions:
         }
         if not _HIDING.isdisjoint(names):
             raise UncountedError(f"{min(_HIDING & names)} may have code executed that no call names")
-        rounds = 1
-        for loop in source.loops:
+        executed = self.of_function(function.name)
+        for loop in source.loops:  # those around others first
             is_before = function.first_line <= loop.first_line <= line
             # Of a loop in a macro, or that is not parsed, only the line is known where it begins.
             if not is_before or (line not in loop and loop.first_line < loop.last_line):
                 continue
-            if loop.pragma is None or loop.first_line == loop.last_line:
+            limits = self._limits(loop, executed)
+            if executed and (not limits or loop.first_line == loop.last_line):
                 raise UncountedError(f"no pragma says how often the loop at {file}:{loop.first_line} is repeated")
-            rounds *= loop.pragma[1] + (line in loop.header_lines or loop.left_inside)
-        return rounds * self.of_function(function.name)
+            executed = min(limits, default=0) + executed * (line in loop.header_lines and loop != body)
+        return executed
+
+    def _limits(self, loop: SourceLoop, entries: int) -> list[int]:
+        """What is said of the executions of the body of ``loop``, if it is entered so often."""
+        said = [self.most[loop]] if loop in self.most else []
+        # Whether the round that a `break` ends is counted, pragmas do not say.
+        said += [loop.pragma[1] + loop.left_inside] if loop.pragma is not None else []
+        return [entries * most for most in said] + ([self.totals[loop]] if loop in self.totals else [])
 
     def _function(self, name: str) -> SourceFunction:
         found = [one for source in self.index.files.values() for one in source.functions if one.name == name]

@@ -68,18 +68,7 @@ def build(folder: Path) -> None:
         text = PROGRAMS[name].read_text("utf-8")
         file.write_bytes(image_of(text, load_target(target), ".c").elf)
         if name == TOLD:
-            _tell_facts(folder, text)
-
-
-def _tell_facts(folder: Path, text: str) -> None:
-    """The source as the line table calls it, and the facts about it with the digests of its functions."""
-    from wcet_probe.analyzer.facts.source_index import index_sources
-
-    index, facts = index_sources({"guest.c": text}), PROGRAMS[TOLD].with_suffix(".facts.toml").read_text("utf-8")
-    for name in re.findall(r'^function = "(\w+)"', facts, re.MULTILINE):
-        facts = facts.replace(f'"{name.upper()}"', f'"{index.function(name).sha256}"')
-    (folder / "guest.c").write_text(text, "utf-8")
-    (folder / "facts.toml").write_text(facts, "utf-8")
+            (folder / "guest.c").write_text(text, "utf-8")  # as the line table calls it
 
 
 def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[str, object]:
@@ -96,14 +85,14 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
     for target, program, file in _images(folder):
         entries = _ENTRY.findall(PROGRAMS[program].read_text("utf-8"))
         is_told = program == TOLD
-        facts, sources = ([folder / "facts.toml"], [folder]) if is_told else ([], [])
+        sources = [folder] if is_told else []
         assume = ("saved-registers",) if is_told else ()
         is_meant = name is None or (target == TARGET_OF[name] and is_told == (name in OF_TOLD))
         for entry in entries if is_meant else ():
             key = f"{target} {entry}"
             try:
                 core = load_target(target)
-                answer = bound_firmware(FirmwareRequest(file, entry, core, facts, sources, {}, assume=assume))
+                answer = bound_firmware(FirmwareRequest(file, entry, core, [], sources, {}, assume=assume))
             except WcetProbeError as error:
                 found[key] = f"no bound: {error}"[:160]
                 continue
@@ -118,7 +107,7 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
             document = json.loads(json.dumps(firmware_document(answer)))
             try:
                 data = json.dumps(document).encode(), file.read_bytes()
-                checked, _ = check_file_result(document, *data, facts=facts, source_dirs=sources)
+                checked, _ = check_file_result(document, *data, facts=[], source_dirs=sources)
             except VerificationError as error:
                 found[key] = f"refused: {error}"[:200]
                 continue

@@ -1,36 +1,6 @@
 volatile unsigned sink;
 volatile unsigned port;
 unsigned words[129];
-unsigned both(unsigned n)
-{
-    unsigned end = (n & 31) * 4;
-#pragma clang loop unroll_count(4)
-    for (unsigned i = 0; i != end; i++) { /* loop: first */
-        /* point: body */
-        sink = i;
-    }
-#pragma clang loop unroll(disable)
-    for (unsigned j = 0; j != end; j++) { /* loop: second */
-        /* point: other */
-        sink = words[j] * 3;
-    }
-    return end;
-}
-unsigned twice(unsigned n)
-{
-    unsigned end = (n & 31) * 4;
-#pragma clang loop unroll_count(4)
-    for (unsigned i = 0; i != end; i++) { /* loop: early */
-        /* point: inner */
-        sink = i;
-    }
-#pragma clang loop unroll(disable)
-    for (unsigned j = 0; j != end; j++) { /* loop: late */
-        /* point: outer */
-        sink = words[j] * 3;
-    }
-    return end;
-}
 struct node { struct node *next; int key; };
 int marked(const struct node *node)
 {

@@ -1,4 +1,4 @@
-"""Sums of counts: what a round, or a node, may do several times counts so often where it counts less."""
+"""Sums of counts: what a constraint may count that follows from a fact."""
 
 import json
 import re
@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.analyzer.facts.test_flow import SPLIT, UNROLLED
+from tests.analyzer.facts.test_flow import FOREVER, FOREVER_CODE, LEFT_OUT, SPLIT
+from tests.analyzer.loops.debug_unit import debug_unit
 from tests.certificate.forgeries import solved_again
 from tests.certificate.kernel.test_code import document_of
 from tests.resealed import reseal
@@ -19,51 +20,42 @@ from wcet_probe.certificate.facts.asserted import read_asserted
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.coverage import code_of, cover
-from wcet_probe.certificate.kernel.records import Graph, graph_of, invariants_of, loops_of, read_records
-from wcet_probe.certificate.values.numbers import LINK, Value
+from wcet_probe.certificate.kernel.records import graph_of, invariants_of, loops_of, read_records
 from wcet_probe.cli import main
 
 FACT = """[[flow]]
-function = "both"
-sum = {{ "point other" = 1, "{0}" = -1 }}
+function = "entry"
+sum = {{ "point told" = 1, "{0}" = -1 }}
 max = 0
-because = "both have as many iterations"
+because = "each loop has four iterations, or the second one none"
 sha256 = "{1}"
 """
 
 
-def as_if_once(problem, derivations, followed):
-    """Each node that counts less counts as one execution."""
+def with_more(problem, derivations, followed):
+    """The sum may be one more."""
     constraints = tuple(
-        replace(one, coefficients={name: max(factor, -1) for name, factor in one.coefficients.items()})
-        if one.name.startswith("flow:")
-        else one
-        for one in problem.constraints
+        replace(one, constant=one.constant + 1) if one.name.startswith("flow:") else one for one in problem.constraints
     )
     return replace(problem, constraints=constraints), derivations, followed
 
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("less", "is_followed"), [("loop first", False), ("point body", True)])
-def test_rounds_of_several_iterations_count_less_by_none_of_them_alone(
-    target, less, *, is_followed, tmp_path, monkeypatch, capsys
-):
-    """With one for each round the second loop had 31 rounds of 124: so much was accepted in full of a true fact."""
+@pytest.mark.parametrize("less", ["loop first", "point stored"])
+def test_what_takes_off_is_not_checked(target, less, tmp_path, monkeypatch, capsys):
+    """Of four stores the code has one: with that counted, one round of four was accepted in full of a true fact."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "guest.c").write_text(UNROLLED)
-    (tmp_path / "firmware.elf").write_bytes(image_of(UNROLLED, load_target(target), ".c").elf)
+    (tmp_path / "guest.c").write_text(LEFT_OUT)
+    (tmp_path / "firmware.elf").write_bytes(image_of(LEFT_OUT, load_target(target), ".c").elf)
     (tmp_path / "facts.toml").write_text(
-        FACT.format(less, index_sources({"guest.c": UNROLLED}).function("both").sha256)
+        FACT.format(less, index_sources({"guest.c": LEFT_OUT}).function("entry").sha256)
     )
     about = ["--facts", "facts.toml"]
-    assert main(["bound", "firmware.elf", "--entry", "both", "--target", target, *about, "--json", "-q"]) == 0
+    assert main(["bound", "firmware.elf", "--entry", "entry", "--target", target, *about, "--json", "-q"]) == 0
     document = json.loads(capsys.readouterr().out)
-    forged = solved_again(document, as_if_once)
-    assert forged["bound"]["instructions"] < document["bound"]["instructions"]
-
-    assert open_constraints(forged, about, tmp_path) == ["constraints in instructions", "constraints in cycles"]
-    assert (open_constraints(document, about, tmp_path) == []) == is_followed
+    for one in (document, solved_again(document, with_more)):
+        assert open_constraints(one, about, tmp_path) == ["constraints in instructions", "constraints in cycles"]
 
 
 def open_constraints(document, about, folder):
@@ -100,9 +92,9 @@ void f(volatile int *p, int n) {
 """
 TESTS = """[[flow]]
 function = "f"
-sum = {{ "branch three" = 1, "point next" = -2 }}
-max = 4
-because = "the last test is made four times"
+sum = {{ "branch three" = 1 }}
+max = 44
+because = "the last test is made four times, the others in each round"
 sha256 = "{0}"
 """
 
@@ -137,36 +129,27 @@ def test_all_branches_of_a_line_count_though_one_follows_the_other(target, tmp_p
         assert found == ["constraints in instructions", "constraints in cycles"]
 
 
-BACK_TO_BACK = """
-volatile int port;
-void f(int n) {
-    /* point: next */
-    port = n;
-    /* point: asked */
-    __asm__ volatile("cmp %0, #3\\n beq 1f\\n1: bne 2f\\n2:" : : "r"(n) : "cc");
-    port = 7;
-}
-"""
-TWICE = """[[flow]]
+ALL = """[[flow]]
 function = "f"
-sum = { "point next" = 2, "branch asked" = -1 }
-max = 0
-because = "two branches are executed behind each store"
+sum = { "loop all" = 1 }
+max = 4
+because = "n is 3 at most, and the last iteration is left"
 """
 
 
-def test_each_branch_of_a_node_counts_less():
-    """Branches to the next instruction end no node; with one of two counted, this function was never executed."""
-    core = load_target("cortex-m4")
-    on = guest_of(BACK_TO_BACK, core, ".c")
-    code, entry = code_of(on.image, on.instructions), on.image.symbols["f"].address
-    graph = Graph("f", {"f": (entry, 0)}, "f", (), {"f": 0}, {"f": []}, {})
-    known = {"f": {"r13": Value("stack", 0, 0, 0), "r14": LINK}}
+def test_of_several_loops_that_one_has_become_only_rounds_count():
+    """One of the two is entered in an iteration that began in the other."""
+    code = FOREVER_CODE.replace("ldr r3, =sink", "and r0, r0, #3\nldr r3, =sink")
+    on = guest_of(code + debug_unit("GNU C17 12.2.1"), load_target("cortex-m4"))
+    records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
+    graph, known, loops = graph_of(records), invariants_of(records), loops_of(records)
     covered = Covered(code, graph, known, cover(code, graph, known, {}))
-    assert sum(one.text.startswith("b") for one in covered.coverage.instructions["f"]) == 3
-    sums = Sums(covered, [], read_asserted([("facts.toml", TWICE)], {"guest.c": BACK_TO_BACK}), {})
-    assert sums.follows("flow", 0, {"enter": 1}, 0) is None
-    assert sums.follows("flow", 0, {}, 0) is not None
+    sums = Sums(covered, loops, read_asserted([("facts.toml", ALL)], {"guest.c": FOREVER}), {})
+    assert len(loops) == 2
+    back = dict.fromkeys((name for loop in loops for name in loop.back), 1)
+    assert sums.follows("flow", 0, back, 4) is not None
+    entering = dict.fromkeys((name for loop in loops for name in loop.entering), 1)
+    assert sums.follows("flow", 0, back | entering, 4) is None
 
 
 MARKED = """[[flow]]

@@ -2,9 +2,9 @@
 """What flow facts say of sums of executions, as constraints: does a constraint follow from a fact?
 
 A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
-at most those that are computed here: a place with a positive weight counts where a block surely executes it, once; one
-with a negative weight wherever code of it is, as often as it may stand there. Which code that is, the line table says.
-Of a condition the edges count on which it holds (`conditions`).
+at most those that are computed here: a place counts where a block surely executes it, once. Which code that is, the
+line table says. Of a condition the edges count on which it holds (`conditions`). From a fact with a negative weight
+nothing follows: how often that place is executed the source alone tells, as compilers leave out what they can.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ from wcet_probe.certificate.kernel.loops import value_of
 from wcet_probe.certificate.kernel.records import LoopRecord, demand
 from wcet_probe.certificate.kernel.shapes import natural_loop, reached
 from wcet_probe.model.image import VariableLocation
-from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.instruction import Control, Instruction
 
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
-_COMPARISONS = ("cmp", "cmn", "tst", "teq")
 _SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
 """In the name of what a compiler has split off a function: its code is no copy of a place, but the rest of it."""
 
@@ -184,51 +183,30 @@ class Sums:
     # ------------------------------------------------------------------------------------------------------------ sums
 
     def _sum(self, fact: Fact) -> _Weights | None:
-        """What a sum counts; None where a place is not found."""
+        """What a sum counts; None where a place is not found, or takes off."""
         nodes: dict[str, int] = {}
         entries: dict[str, int] = {}
-        edges = self._conditions(fact)
-        if edges is None:
+        if any(weight < 0 for *_, weight in self._terms(fact)):
             return None
         for kind, function, name, weight in self._terms(fact):
             if kind == "then":
                 continue
-            line = None
             if kind == "loop":
                 extent = loop_extent(self._asserted, fact, name, function)
-                if extent is None or weight < 0:  # nothing tells how many iterations a round is at most
+                if extent is None:
                     return None
                 own = self._headers(extent)
-                if extent.has_test:
+                # One of several may be entered in an iteration that began in another.
+                if extent.has_test or len({self._graph.nodes[header][0] for header in own}) > 1:
                     entries |= {header: entries.get(header, 0) - weight for header in own}
             else:
                 line = point_line(self._asserted, fact, name, function)
                 if line is None:
                     return None
-                own = self._surely(kind, line) if weight > 0 else set(self._nodes_at(line))
-                if weight < 0 and not own:
-                    return None
+                own = self._surely(kind, line)
             for node in own:
-                times = self._copies(kind, node, line) if line is not None and weight < 0 else 1
-                nodes[node] = nodes.get(node, 0) + weight * times
-        return _Weights(nodes, entries, edges)
-
-    def _copies(self, kind: str, node: str, line: tuple[str, int]) -> int:
-        """How often an execution of a node executes a place, or its branches, at most.
-
-        Each has an instruction of each kind that is there: load, store, comparison, and branch. A branch to the next
-        instruction does not end the node, so there may be several; of ``branch`` each counts.
-        """
-        own = [one for one in self._instructions[node] if self._line(one) == line]
-        accesses = [access for one in own for access in one.accesses]
-        kinds = [
-            sum(access.count for access in accesses if access.kind is not AccessKind.STORE),
-            sum(access.count for access in accesses if access.kind is not AccessKind.LOAD),
-            sum(one.text.startswith(_COMPARISONS) for one in own),
-            sum(one.control is Control.CONDITIONAL_BRANCH for one in own),
-        ]
-        least = min((count for count in kinds if count), default=len(own))
-        return max(least, kinds[-1]) if kind == "branch" else least
+                nodes[node] = nodes.get(node, 0) + weight
+        return _Weights(nodes, entries, self._conditions(fact))
 
     def _headers(self, extent: Extent) -> set[str]:
         """The loops with code of a source loop, of lines that are of none within it."""
@@ -242,13 +220,11 @@ class Sums:
             kind, function, name = term.groups() if term else ("", None, "")
             yield kind, function or str(fact.content.get("function")), name, value_of(str(asserted), self._parameters)
 
-    def _conditions(self, fact: Fact) -> Factors | None:
+    def _conditions(self, fact: Fact) -> Factors:
         """Weights of edges on which conditions hold; one whose edges are not found counts as nothing, if it may."""
         edges: Factors = {}
         for kind, function, name, weight in self._terms(fact):
             if kind == "then":
-                if weight < 0:
-                    return None
                 for edge in self._where_true(fact, name, function):
                     edges[edge] = edges.get(edge, 0) + weight
         return edges
