@@ -42,6 +42,7 @@ from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses
+from wcet_probe.analyzer.loops.abstract_execution import is_decided
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
 from wcet_probe.analyzer.loops.loop_sites import analysed_code
 from wcet_probe.analyzer.prepared import Bounded, Prepared, Solved, infeasible_constraint
@@ -108,7 +109,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     *Soundness:* as said of the module.
     """
     request = prepared.request
-    initial = request.initial.content if request.initial else ()
+    initial = request.initial.at_entry if request.initial else ()
     progress("solving the flow problem")
     stage = prepared.bounded(request.parameters)
     instructions, (charged, cycles) = stage.solved("instructions"), _solved_cycles(stage)
@@ -244,9 +245,14 @@ def prepare(
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
-    prepared = with_initial_data(request, lambda one: _prepared(one, progress, remembered))
+    prepared = with_initial_data(request, lambda one: _prepared(one, progress, remembered), _is_decided)
     refuse_constant_stores(request.image, prepared.values)
     return prepared
+
+
+def _is_decided(prepared: Prepared) -> bool | None:
+    """As `abstract_execution.is_decided`."""
+    return is_decided(prepared.values, prepared.constants, prepared.calls.effect)
 
 
 def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> Prepared:
@@ -264,7 +270,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             unbounded=own.open_callees if own.is_search else set(),
         ),
         cost_table(request.instructions, request.costs),
-        constants=ConstantExecution(Memory(image), own.lifter),
+        constants=ConstantExecution(Memory(image), own.lifter, (request.initial and request.initial.entry) or ()),
         may_summarise=request.summaries and may_summarise(request.facts),
         analyze=partial(analyze_values if own is not remembered else own.analyze, keeps_saved=request.keeps_saved),
     )
@@ -335,7 +341,8 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
         return with_unaligned_accesses(found, values, request.target, asserted, work.costs)
 
     data = with_unaligned_accesses(data, values, request.target, asserted, work.costs)
-    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, work.constants
+    execution = work.execution_of(called)
+    parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, execution
     return Prepared(*parts, is_callee=called is not None, hits=hits)
 
 

@@ -1,5 +1,7 @@
 """Memory that is known at entry: what the call does not write of it is as constant as read-only memory, for that long.
 
+What it writes is known until then: the function is followed from its entry (`loops.abstract_execution`).
+
 Words: assumption, stack separation (docs/explanation/glossary.md).
 
 *Soundness:* that memory holds this at entry is an assumption. What is taken to be constant is found by assuming it of
@@ -12,6 +14,7 @@ as everywhere in the analysis (assumption ``stack-separation``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from wcet_probe.analyzer.prepared import Prepared
@@ -38,8 +41,15 @@ def image_data(image: Image) -> Content:
     )
 
 
-def with_initial_data(request: BoundRequest, prepare: Callable[[BoundRequest], Prepared]) -> Prepared:
+def with_initial_data(
+    request: BoundRequest,
+    prepare: Callable[[BoundRequest], Prepared],
+    is_decided: Callable[[Prepared], bool | None] = lambda _: False,
+) -> Prepared:
     """What ``prepare`` makes of ``request``, with as much of its initial data as is not written in the call.
+
+    Nothing is taken to be constant where what memory holds at entry decides every step, as ``is_decided`` tells of what
+    is prepared. Where that is not told in time, the function is not followed from its entry.
 
     Raises:
         AnalysisError, UsageError: as ``prepare``.
@@ -49,8 +59,15 @@ def with_initial_data(request: BoundRequest, prepare: Callable[[BoundRequest], P
     told = request.initial
     if told is None:
         return prepare(request)
-    plain = replace(request, summaries=False)
-    known, is_least = told.content, False
+    plain = replace(request, summaries=False, initial=replace(told, entry=told.at_entry))
+    known, is_least, least = told.content, False, None
+    with suppress(AnalysisError):
+        least = prepare(_knowing(plain, ()))
+        decided = is_decided(least)
+        if decided:
+            return least
+        if decided is None:
+            plain = replace(plain, initial=told)
     while True:
         try:
             found = prepare(_knowing(plain, known))
@@ -58,7 +75,8 @@ def with_initial_data(request: BoundRequest, prepare: Callable[[BoundRequest], P
             if is_least or not known:
                 raise
             # What is assumed too much may leave nothing to analyse: what is written without it is taken back at once.
-            known, is_least = tuple(_unwritten(known, prepare(_knowing(plain, ())).values)), True
+            values = least.values if least is not None else prepare(_knowing(plain, ())).values
+            known, is_least = tuple(_unwritten(known, values)), True
             continue
         rest = tuple(_unwritten(known, found.values))
         if rest == known:
@@ -68,14 +86,18 @@ def with_initial_data(request: BoundRequest, prepare: Callable[[BoundRequest], P
 
 def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
     """What is assumed of memory at entry."""
-    if request.initial is None or not request.initial.content:
+    if request.initial is None or not request.initial.at_entry:
         return ()
-    total, count = sum(len(data) for _, data in request.initial.content), len(request.initial.content)
-    text = (
-        f"memory holds at entry what {request.initial.source}: {total} bytes in {count} range{'s' * (count > 1)}, "
-        "which the call is proved not to write"
-    )
+    kept, entry = request.initial.content, request.initial.at_entry
+    constant = "which" if kept == entry else f"of which {_bytes(kept)} are what"
+    proved = f", {constant} the call is proved not to write" if kept else ""
+    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}"
     return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
+
+
+def _bytes(content: Content) -> str:
+    total, count = sum(len(data) for _, data in content), len(content)
+    return f"{total} bytes in {count} range{'s' * (count != 1)}"
 
 
 def _knowing(request: BoundRequest, known: Content) -> BoundRequest:

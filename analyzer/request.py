@@ -37,10 +37,22 @@ class GivenBound:
 
 @dataclass(frozen=True, slots=True)
 class InitialData:
-    """What memory holds at entry, by address in order, without overlaps; and in words where that is from."""
+    """What memory holds at entry.
+
+    Attributes:
+        content: what is constant for the whole call, by address in order, without overlaps.
+        source: in words where that is from.
+        entry: all that is known of where the call begins, what it writes included; None where that is ``content``.
+    """
 
     content: tuple[tuple[int, bytes], ...]
     source: str
+    entry: tuple[tuple[int, bytes], ...] | None = None
+
+    @property
+    def at_entry(self) -> tuple[tuple[int, bytes], ...]:
+        """What is known of where the call begins."""
+        return self.content if self.entry is None else self.entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,10 @@ class ProofWork:
     may_summarise: bool
     analyze: Callable[..., Values]
 
+    def execution_of(self, called: CallKey | None) -> ConstantExecution:
+        """The execution of the analysed function, or of a callee, at whose entry memory holds something else."""
+        return self.constants if called is None else self.constants.without_memory()
+
 
 def resolved_values(work: ProofWork, entry: Symbol, called: CallKey | None, parameters: Mapping[str, int]) -> Values:
     """Values of the function ``entry``, with as few calls expanded as must be.
@@ -163,7 +167,7 @@ def _values_with(
         effect = work.calls.effect
         work.calls.points += len(graph.points) if called else 0
         few = partial(executed_nests, share=_FEWER, nests=_NESTS)
-        follow = partial(few, exact=(), execution=work.constants, effect=effect)
+        follow = partial(few, exact=(), execution=work.execution_of(called), effect=effect)
         analyze = work.analyze
         return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, analyze, follow)
 

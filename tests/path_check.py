@@ -26,7 +26,7 @@ from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.prepared import Bounded
-from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.answer.call_paths import check_call_path
 from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
@@ -61,11 +61,15 @@ def lifter_of(language: str, isa: Isa, segments: tuple[Segment, ...]) -> Lifter:
 
 
 def proved(
-    guest: Guest, entry: str, facts: Facts | None = None, sources: Mapping[str, str] = MappingProxyType({})
+    guest: Guest,
+    entry: str,
+    facts: Facts | None = None,
+    sources: Mapping[str, str] = MappingProxyType({}),
+    initial: InitialData | None = None,
 ) -> Proved:
     """Prove ``entry``; AnalysisError where that cannot be done."""
-    told = facts or Facts()
-    request = BoundRequest(guest.image, guest.target, guest.instructions, guest.costs, entry, told, sources, {})
+    told, question = facts or Facts(), (guest.image, guest.target, guest.instructions, guest.costs, entry)
+    request = BoundRequest(*question, told, sources, {}, initial=initial)
     prepared = prepare(request)
     with patch.object(bound_module, "prepare", return_value=prepared):
         bound = prove(request)

@@ -14,10 +14,10 @@ where its bound says so; a nest that takes too long, or whose loops have none, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.graph.loop_forest import Loop
+from wcet_probe.analyzer.graph.loop_forest import Loop, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect
@@ -27,6 +27,8 @@ from wcet_probe.analyzer.values.result import Values
 
 MOST_INSTRUCTIONS = 400_000
 """Most instructions that are followed in one nest: some 2 CPU seconds; in all of a function twice as many."""
+WHOLE = 5
+"""So many times more are followed of a whole function of which it is known what memory holds at its entry."""
 _UNLIKELY = 4
 """A nest whose first round is so many times longer than its bound has budget for is not followed further."""
 _TOLD_BY = 8
@@ -35,6 +37,8 @@ _TOO_FAR = 1.25
 """Such a nest is not followed further where it would take so many budgets, at the pace it has."""
 _MOST_UNDECIDED = 1_000
 """A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
+_NO_HEADER = -1
+_DECIDED, _TOO_LONG = "decided", "too long"
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -44,12 +48,21 @@ class ExecutedNest:
     """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
 
     ``rounds`` are most executions of the header of each loop in it that ended by itself, by header, for each entry of
-    that: where a loop was cut by its bound, that bound is not proved.
+    that: where a loop was cut by its bound, that bound is not proved. Where it ``is_whole``, the nest is the function,
+    which is entered once; it ``is_decided`` where there was one way to go at each step, and no bound was needed.
     """
 
     shape: LoopShape
     counts: Mapping[int, int]
     rounds: Mapping[int, int]
+    is_whole: bool = False
+    is_decided: bool = False
+
+
+def is_decided(values: Values, execution: ConstantExecution, effect: Callable[[CallKey], Effect]) -> bool | None:
+    """Whether what memory holds at entry decides every step of the function; None where that takes too long to tell."""
+    found = executed_nests(values, {}, (), execution=execution, effect=effect, nests=0)
+    return None if _TOO_LONG in values.executed else any(nest.is_decided for nest in found)
 
 
 class _LeftAloneError(Exception):
@@ -80,7 +93,9 @@ def executed_nests(
     *Soundness:* as said of the module. What was found before is found again where bounds and the effects of calls are
     those of then: of a function's values nothing else decides it.
     """
-    asked = frozenset(bounds.items()), frozenset(exact), MOST_INSTRUCTIONS // share, nests
+    if _DECIDED in values.executed and execution.knows_memory:
+        return (values.executed[_DECIDED],)
+    asked = frozenset(bounds.items()), frozenset(exact), MOST_INSTRUCTIONS // share, nests, execution.knows_memory
     known: list[tuple[dict[CallKey, Effect], tuple[ExecutedNest, ...]]] = values.executed.setdefault(asked, [])
     for effects, found in known:
         if all(effect(key) == one for key, one in effects.items()):
@@ -109,6 +124,17 @@ def _executed_nests(  # noqa: PLR0917  as of `executed_nests`
     inner = {shape.loop.header: [one for one in shapes if one.parent == shape.loop] for shape in shapes}
     most = MOST_INSTRUCTIONS // share
     following = _Following(values, bounds, exact, execution, effect, most=most, nests=nests)
+    if execution.knows_memory and _TOO_LONG not in values.executed:
+        whole = _Following(values, bounds, exact, execution, effect, most=WHOLE * most, nests=1)
+        try:
+            nest = whole.function()
+        except _LeftAloneError:
+            if whole.is_at_end and share == 1:
+                values.executed[_TOO_LONG] = True
+        else:
+            if nest.is_decided:
+                values.executed[_DECIDED] = nest
+            return (nest,)
     found: list[ExecutedNest] = []
     todo = [shape for shape in shapes if shape.parent is None][::-1]
     while todo and following.left > 0:
@@ -167,21 +193,57 @@ class _Following:
         # Where the function begins with the loop, nothing is known of the call's values.
         state = self._execution.at(entering) if entering and loop.header else Constants({}, {})
         pending = {loop.header: state}
+        self._begin(loop.walk())
+        self._header = loop.header
+        self._is_paced = all(one.header in self._exact and one.header in self._bounds for one in loop.walk())
+        counts = self._rounds(loop, loop.nodes, pending)
+        return ExecutedNest(shape, counts, self._ended())
+
+    def function(self) -> ExecutedNest:
+        """What following the whole function from its entry tells, with what memory holds there.
+
+        Raises:
+            _LeftAloneError: it takes too long, or has no end.
+
+        *Soundness:* as of a nest that is entered once, and whose only round is the call.
+        """
+        values = self._values
+        nodes = frozenset(values.states)
+        self._begin(loops_of(values.forest))
+        self._is_paced = False
+        # Where the function begins with a loop, the state there is not that of its entry.
+        state = self._execution.at_entry([] if values.arriving.get(0) else [values.states[0]])
+        pending = {0: state}
+        counts = self._round(values.forest, nodes, pending)
+        if pending:
+            raise _LeftAloneError  # control went against the order of the parts
+        shape = LoopShape(Loop(0, values.forest, nodes), None, (), ())
+        is_decided = not self._is_forked and not self._cut
+        return ExecutedNest(shape, counts, self._ended(), is_whole=True, is_decided=is_decided)
+
+    def _begin(self, loops: Iterable[Loop]) -> None:
         self._exits: dict[int, list[Loop]] = {}
-        for one in loop.walk():
+        for one in loops:
             for index in one.nodes:
                 if any(edge.target not in one.nodes for edge in self._values.leaving.get(index, ())):
                     self._exits.setdefault(index, []).append(one)
         self._decided: set[int] = set()
         self._most_rounds: dict[int, int] = {}
         self._cut: set[int] = set()
-        self._start, self._end, self._header = self.left, max(0, self.left - self._most), loop.header
+        self._start, self._end = self.left, max(0, self.left - self._most)
+        self._header = _NO_HEADER
+        self._is_forked = False
         # Of each loop that control is in, the rounds that are done, and how many there are.
         self._done: list[list[int]] = []
-        self._is_paced = all(one.header in self._exact and one.header in self._bounds for one in loop.walk())
-        counts = self._rounds(loop, loop.nodes, pending)
-        ended = {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
-        return ExecutedNest(shape, counts, ended)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether as much was followed as may be, and each step was decided."""
+        return self.left <= self._end and not self._is_forked and not self._cut
+
+    def _ended(self) -> dict[int, int]:
+        """The rounds of the loops that ended by themselves."""
+        return {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
         most = self._bounds.get(loop.header)
@@ -206,7 +268,7 @@ class _Following:
                 rounds = most
                 break
             self._decided.discard(loop.header)
-            former, last = state.copy(), self._round(loop, nodes, pending)
+            former, last = state.copy(), self._round(loop.parts, nodes, pending)
             undecided = 0 if loop.header in self._decided else undecided + 1
             if most is None and undecided >= _MOST_UNDECIDED:
                 raise _LeftAloneError
@@ -222,10 +284,12 @@ class _Following:
         self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
 
-    def _round(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
-        """How often each point is executed in the round that is ``pending``."""
+    def _round(
+        self, parts: Sequence[int | Loop], nodes: frozenset[int], pending: dict[int, Constants]
+    ) -> dict[int, int]:
+        """How often each point of ``parts`` is executed in the round that is ``pending``."""
         counts: dict[int, int] = {}
-        for part in loop.parts:
+        for part in parts:
             if isinstance(part, Loop):
                 if part.header in pending:
                     _add(counts, self._rounds(part, nodes, pending), 1)
@@ -263,6 +327,7 @@ class _Following:
         accesses, needed = values.accesses.get(index, ()), self._needed[index]
         leaving = self._execution.block(block.instructions, pending.pop(index), accesses, needed)
         taken = [list(self._edges(index, way)) for way in leaving]
+        self._is_forked |= sum(map(len, taken)) > 1
         for loop in self._exits.get(index, ()):
             if all(edge.target in loop.nodes for edges in taken for edge in edges):
                 self._decided.add(loop.header)
@@ -270,6 +335,7 @@ class _Following:
             edges = [edge for edge in all_edges if edge.target in nodes]
             for number, edge in enumerate(edges):
                 state = way.state if number == len(edges) - 1 else way.state.copy()
+                self._is_forked |= bool(values.edges[edge].calls)  # what those do may be found anew
                 for call in values.edges[edge].calls:
                     self._execution.after_call(state, self._effect(call.key), call)
                 other = pending.get(edge.target)
@@ -308,7 +374,8 @@ def executed_constraints(
     bounds = {loop.header: loop.max_header for loop in loops}
     for nest in nests:
         header, entries = nest.shape.loop.header, nest.shape.entry_edges
-        for index, product in _products(nest.shape.loop, bounds, leaving, 1):
+        products = _products_of if nest.is_whole else _products
+        for index, product in products(nest.shape.loop, bounds, leaving, 1):
             count = nest.counts.get(index, 0)
             before = arriving.get(index, ())
             is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
@@ -332,8 +399,16 @@ def _products(
     below = loop.nodes - {loop.header}
     is_left_below = any(edge.target not in loop.nodes for at in below for edge in leaving.get(at, ()))
     rest = product if product is None or is_left_below else product - (times or 0)
+    for index, most_of_part in _products_of(loop, bounds, leaving, rest):
+        yield index, product if index == loop.header else most_of_part
+
+
+def _products_of(
+    loop: Loop, bounds: Mapping[int, int], leaving: Mapping[int, Sequence[Edge]], times: int | None
+) -> Iterator[tuple[int, int | None]]:
+    """The same of the parts of ``loop``, each of which is come to so many times."""
     for part in loop.parts:
         if isinstance(part, Loop):
-            yield from _products(part, bounds, leaving, rest)
+            yield from _products(part, bounds, leaving, times)
         else:
-            yield part, product if part == loop.header else rest
+            yield part, times

@@ -16,16 +16,18 @@ all executions that reach it, under the value analysis' assumptions (``stack-sep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, UndefinedResultError, operation, signed
+from wcet_probe.analyzer.values import known_bytes
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect, Summarised
 from wcet_probe.analyzer.values.constant_arithmetic import Value, bits_known, computed, is_bits
+from wcet_probe.analyzer.values.known_bytes import Pages, pages_of
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.needed_operations import Needed, needed_operations
@@ -38,17 +40,24 @@ _MOST_WORDS = 512
 
 _Operand = Location | int | None
 _Cell = tuple[str, int]
+_NO_PAGES: Mapping[str, Pages] = {}
 
 
 class Constants(NamedTuple):
-    """What is known: registers by location, and memory by space and offset, with size and value."""
+    """What is known: registers by location, and memory by space and offset, with size and value.
+
+    Where it was known what memory held when execution began, ``pages`` hold numbers as bytes, by space; what is known
+    otherwise, such as a place in the stack, is in ``memory``.
+    """
 
     registers: dict[Location, Value]
     memory: dict[_Cell, tuple[int, Value]]
+    pages: Mapping[str, Pages] = _NO_PAGES
 
     def copy(self) -> Constants:
         """An independent state with the same content."""
-        return Constants(self.registers.copy(), self.memory.copy())
+        pages = {space: own.copy() for space, own in self.pages.items()} if self.pages else _NO_PAGES
+        return Constants(self.registers.copy(), self.memory.copy(), pages)
 
     def joined(self, other: Constants) -> Constants:
         """What both know."""
@@ -56,6 +65,7 @@ class Constants(NamedTuple):
         return Constants(
             {at: value for at, value in self.registers.items() if registers.get(at) == value},
             {at: held for at, held in self.memory.items() if memory.get(at) == held},
+            {space: known_bytes.joined(own, other.pages.get(space, {})) for space, own in self.pages.items()},
         )
 
 
@@ -116,13 +126,15 @@ class ConstantExecution:
     Args:
         memory: what the analysis knows of the image's memory.
         lifter: of the image.
+        content: what writable memory is assumed to hold where the analysed function is entered, by address.
     """
 
-    def __init__(self, memory: Memory, lifter: Lifter) -> None:
-        self._memory, self._lifter = memory, lifter
+    def __init__(self, memory: Memory, lifter: Lifter, content: Iterable[tuple[int, bytes]] = ()) -> None:
+        self._memory, self._lifter, self._pages = memory, lifter, pages_of(content)
         self._prepared: dict[tuple[int, tuple[int, ...] | None], _Prepared] = {}
         self._results: dict[int, tuple[Effect, tuple[tuple[Location, Value | None], ...]]] = {}
         self._overlaps = Overlaps()
+        self._order: Literal["big", "little"] = "big" if memory.image.big_endian else "little"
 
     def needed(self, graph: Supergraph) -> Mapping[int, Needed]:
         """Which operations of each point's block are to be executed."""
@@ -146,6 +158,22 @@ class ConstantExecution:
                     one.registers[location] = known
             found = one if found is None else found.joined(one)
         return found if found is not None else Constants({}, {})
+
+    def at_entry(self, states: Iterable[State]) -> Constants:
+        """The constants of ``states`` where the analysed function is entered, and what memory holds there.
+
+        *Soundness:* what it holds is assumed (``initial-data``).
+        """
+        return self.at(states)._replace(pages={"static": self._pages.copy(), "stack": {}})
+
+    def without_memory(self) -> ConstantExecution:
+        """The same where nothing is known of what writable memory holds."""
+        return ConstantExecution(self._memory, self._lifter) if self._pages else self
+
+    @property
+    def knows_memory(self) -> bool:
+        """Whether something is known of what writable memory holds at entry."""
+        return bool(self._pages)
 
     def after_call(self, state: Constants, effect: Effect, call: Summarised) -> None:
         """Make of ``state``, at ``call``, what holds behind it.
@@ -385,7 +413,11 @@ class ConstantExecution:
             content = self._memory.constant(address, size_bytes)
             if content is not None:
                 return content
-        held = state.memory.get(_cell(address))
+        space, offset = cell = _cell(address)
+        data = known_bytes.load(state.pages[space], offset, size_bytes) if state.pages else None
+        if data is not None:
+            return int.from_bytes(data, self._order)
+        held = state.memory.get(cell)
         return held[1] if held is not None and held[0] == size_bytes else None
 
     def _store(
@@ -393,8 +425,12 @@ class ConstantExecution:
     ) -> None:
         if address is not None and not is_bits(address):
             space, offset = cell = _cell(address)
-            _forget(state, space, offset, offset + size_bytes - 1)
             is_owned = space == "stack" or self._memory.is_static(offset)
+            if state.pages and type(value) is int and is_owned:
+                _forget_cells(state.memory, space, offset, offset + size_bytes - 1)
+                known_bytes.store(state.pages[space], offset, value.to_bytes(size_bytes, self._order))
+                return
+            _forget(state, space, offset, offset + size_bytes - 1)
             if value is not None and is_owned and size_bytes <= _WIDEST_BYTES and len(state.memory) < _MOST_WORDS:
                 state.memory[cell] = size_bytes, value
             return
@@ -402,6 +438,8 @@ class ConstantExecution:
         stores = [one for one in accesses if one.is_store and one.instruction_address == place]
         if not stores:
             state.memory.clear()
+            for pages in state.pages.values():
+                pages.clear()
         for one in stores:
             if one.base is not Base.NUMBER:
                 low, high = one.offset.signed_range() if one.base is Base.STACK else (-_WORD, _WORD)
@@ -430,7 +468,12 @@ def _cell(address: Value) -> _Cell:
 
 def _forget(state: Constants, space: str, low: int, high: int) -> None:
     """Forget what is held of the bytes from ``low`` to ``high``."""
-    memory = state.memory
+    if state.pages:
+        known_bytes.forget(state.pages[space], low, high)
+    _forget_cells(state.memory, space, low, high)
+
+
+def _forget_cells(memory: dict[_Cell, tuple[int, Value]], space: str, low: int, high: int) -> None:
     if high - low < _WIDEST_BYTES * 2:
         for offset in range(low - _WIDEST_BYTES + 1, high + 1):
             held = memory.get((space, offset))

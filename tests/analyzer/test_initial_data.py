@@ -129,7 +129,7 @@ def test_taking_back_goes_on_until_no_store_hits_what_is_left():
 
     prepare, asked = preparing(stores)
     found = with_initial_data(request_of(content), prepare)
-    assert asked == [{DATA, DATA + 8, DATA + 16}, {DATA + 8, DATA + 16}, {DATA + 16}]
+    assert asked == [set(), {DATA, DATA + 8, DATA + 16}, {DATA + 8, DATA + 16}, {DATA + 16}]
     assert found.request.initial.content == ((DATA + 16, b"ijkl"),)
 
 
@@ -137,11 +137,25 @@ def test_where_too_much_is_assumed_for_an_analysis_it_begins_with_what_is_least(
     content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
     prepare, asked = preparing(lambda _: [store(DATA, DATA)], fails=lambda told: DATA in told)
     found = with_initial_data(request_of(content), prepare)
-    assert asked == [{DATA, DATA + 8}, set(), {DATA + 8}]
+    assert asked == [set(), {DATA, DATA + 8}, {DATA + 8}]
     assert found.request.initial.content == ((DATA + 8, b"efgh"),)
+    assert found.request.initial.at_entry == content
     prepare, _ = preparing(lambda _: [], fails=lambda _: True)
     with pytest.raises(AnalysisError):
         with_initial_data(request_of(content), prepare)
+
+
+@pytest.mark.parametrize("decided", [True, False, None])
+def test_where_what_memory_holds_at_entry_decides_every_step_nothing_need_be_constant(decided):
+    content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
+    prepare, asked = preparing(lambda _: [store(DATA, DATA)])
+    found = with_initial_data(request_of(content), prepare, lambda prepared: decided if prepared else False)
+    told = found.request.initial
+    assert len(asked) == (1 if decided else 3)
+    assert told.content == (() if decided else content[1:])
+    # What takes too long to follow is not followed from its entry.
+    assert told.entry == (None if decided is None else content)
+    assert told.at_entry == (told.content if decided is None else content)
 
 
 def test_without_initial_data_the_question_is_asked_as_it_is():
@@ -155,4 +169,11 @@ def test_what_is_assumed_is_told_in_bytes_and_ranges():
     (assumed,) = assumed_data(request_of(((DATA, b"abcd"), (DATA + 8, b"ef"))))
     assert assumed.id == "initial-data"
     assert "6 bytes in 2 ranges, which the call is proved not to write" in assumed.statement
+    parts = (DATA, b"abcd"), (DATA + 8, b"ef")
+    written = replace(request_of(parts), initial=InitialData(parts[:1], "the file", parts))
+    assert "6 bytes in 2 ranges, of which 4 bytes in 1 range are what the call is proved not to write" in (
+        assumed_data(written)[0].statement
+    )
+    nothing = replace(written, initial=InitialData((), "the file", parts))
+    assert assumed_data(nothing)[0].statement.endswith("the file: 6 bytes in 2 ranges")
     assert "4 bytes in 1 range," in assumed_data(request_of(((DATA, b"abcd"),)))[0].statement

@@ -102,10 +102,19 @@ def test_what_the_call_does_not_write_bounds_its_loops_and_is_held_against_a_run
     assert re.match(r"memory holds at entry what the file says, .*: \d+ bytes in \d+ range", told["statement"])
 
 
-@pytest.mark.parametrize("entry", ["changed", "anywhere"])
-def test_what_the_call_may_write_is_not_known(ask, entry):
-    # `changed` leaves a thousand for its next call, and `anywhere` is given an address that may be that of count.
-    assert ask(entry, "--initial-data")[0] == 4
+def test_what_a_store_of_unknown_address_may_hit_is_not_known_behind_it(ask):
+    # It is given an address that may be that of count.
+    assert ask("anywhere", "--initial-data")[0] == 4
+
+
+def test_what_the_call_writes_is_known_until_then_and_a_later_call_contradicts(ask):
+    code, document, _ = ask("changed", "--initial-data", "--run", "changed()")
+    assert code == 0
+    assert document["observed"]["instructions"] == document["bound"]["instructions"]
+    # It leaves a thousand for its next call.
+    code, _, err = ask("changed", "--initial-data", "--run", "changed(); changed()")
+    assert code == 5
+    assert "written+" in err
 
 
 def test_a_store_through_a_known_pointer_takes_back_what_it_hits_and_no_more(ask):

@@ -13,6 +13,7 @@ from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import CallKey, Effect, Result, Summarised, Written, WrittenThrough
 from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants
+from wcet_probe.analyzer.values.known_bytes import load, pages_of, store
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.needed_operations import flag_bytes
@@ -338,3 +339,46 @@ def test_operations_that_are_not_needed_make_no_difference_on_any_way(name, part
             ]
             point = told[0].target if told else EXIT
     assert steps > 50
+
+
+PARTS = {
+    "thumb": "ldr r3, =place\nldr r0, [r3, #4]\nstr r1, [r3, #4]\nldrb r2, [r3, #5]\nldrh r5, [r3, #2]\nbx lr\n",
+    "powerpc": "lis 8, place@ha\nlwz 3, place@l+4(8)\nstw 4, place@l+4(8)\nlbz 5, place@l+5(8)\n"
+    "lhz 9, place@l+2(8)\nblr\n",
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_memory_held_at_entry_is_known_until_it_is_written_and_by_each_of_its_bytes(name):
+    target = TARGETS[name]
+    guest = small_guest(PARTS[name] + STORE, target)
+    lifter, order = lifter_of(guest), "big" if guest.image.big_endian else "little"
+    at = guest.address("place")
+    content = b"".join(word.to_bytes(4, order) for word in (0x01020304, 0x05060708, 9, 10))
+    known = ConstantExecution(Memory(guest.image), lifter, [(at, content)])
+    assert known.knows_memory
+    assert not known.without_memory().knows_memory
+    registers = {name: location(one) for name, one in lifter.registers.items()}
+    read, stored_word, byte, half = ("r3", "r4", "r5", "r9") if name == "powerpc" else ("r0", "r1", "r2", "r5")
+    instructions, address = [], guest.address("f")
+    for _ in range(5):
+        instructions.append(lifter.lift(address))
+        address += instructions[-1].size_bytes
+    for stored_value in (0x11223344, None):
+        state = known.at_entry([])
+        if stored_value is not None:
+            state.registers[registers[stored_word]] = stored_value
+        (left,) = known.block(instructions, state, ())
+        assert left.state.registers[registers[read]] == 0x05060708
+        second = None if stored_value is None else stored_value.to_bytes(4, order)[1]
+        assert left.state.registers.get(registers[byte]) == second
+        assert left.state.registers[registers[half]] == int.from_bytes(content[2:4], order)
+    # Another execution begins with what was there at entry.
+    assert known.at_entry([]).pages["static"] == pages_of([(at, content)])
+    both = left.state.joined(known.at_entry([]))
+    assert load(both.pages["static"], at, 4) == content[:4]
+    assert load(both.pages["static"], at + 4, 4) is None
+    copied = known.at_entry([])
+    changed = copied.copy()
+    store(changed.pages["static"], at, b"\xff")
+    assert copied.pages["static"] != changed.pages["static"]
