@@ -122,10 +122,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         word = at.halves[0] << 16 | at.halves[1] if at.isa is Isa.THUMB else at.word
         ops = exclusive(written_flags(word, ops, at.registers, is_thumb=at.isa is Isa.THUMB))
     if any(at.flags in (op.output, *op.inputs) for op in ops):
-        raise DecodeError(
-            f"the instruction at {at.address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
-            "keeps apart from the single flags: avoid it in measured code."
-        )
+        raise DecodeError(_of_all_flags(at))
     ops = list(map(_trap, ops))
     if at.isa is not Isa.POWERPC:
         if at.isa is Isa.ARM and at.word & 0x0F30_00F0 == _STRHT:
@@ -150,6 +147,20 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
     decrement_and_if_false = word >> 23 & 0b111 == 0
     return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+def _of_all_flags(at: Encoding) -> str:
+    """Why an instruction is refused that accesses the register of all flags."""
+    if at.isa is Isa.POWERPC:
+        return (
+            f"the instruction at {at.address:#010x} accesses the flags as a whole (mtxer, mfxer), which SLEIGH keeps "
+            "apart from the single flags: avoid it in measured code."
+        )
+    return (
+        f"the msr at {at.address:#010x} writes more than the flags N, Z, C, V and Q: the mode of the core, in which "
+        "the stack pointer is another, or GE. That is not followed: bound what stands before and behind it as "
+        "functions of their own."
+    )
 
 
 def _literal_pair(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:

@@ -24,6 +24,16 @@ from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varn
 INTERRUPT_MASK = "interrupt_mask"
 """User operation of an instruction that writes a mask of interrupts, and no more."""
 
+WRITES_STACK_OR_MODE = frozenset(
+    {
+        "isCurrentModePrivileged",
+        "setMainStackPointer",
+        "setProcessStackPointer",
+        "setStackMode",
+        "setThreadModePrivileged",
+    }
+)
+"""User operations that SLEIGH has for ``msr`` of MSP, PSP and CONTROL alone."""
 _MASKS = frozenset({0x10, 0x11, 0x12, 0x13})
 """Numbers of PRIMASK, BASEPRI, BASEPRI_MAX and FAULTMASK in ``msr`` and ``mrs`` of the M profile."""
 _POINTERS, _LIMITS = frozenset({0x08, 0x09}), frozenset({0x0A, 0x0B, 0x88, 0x89, 0x8A, 0x8B})

@@ -94,9 +94,9 @@ def test_flags_are_written_as_they_are_in_the_register(case, bits):
 
 
 def test_of_flags_and_more_nothing_is_written():
-    with pytest.raises(DecodeError, match="accesses the flags as a whole"):
+    with pytest.raises(DecodeError, match="writes more than the flags"):
         thumb(0xF383, 0x8C00).lift(BASE)  # msr apsr_nzcvqg, r3
-    with pytest.raises(DecodeError, match="accesses the flags as a whole"):
+    with pytest.raises(DecodeError, match="writes more than the flags"):
         lifter_of_v7(0xE121F003).lift(BASE)  # msr cpsr_c, r3
 
 
@@ -196,6 +196,17 @@ def test_a_critical_section_by_wrtee_is_bounded_on_the_core_that_has_it(tmp_path
     (tmp_path / "found.json").write_text(json.dumps(found), "utf-8")
     assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
     assert "covers the code of the image" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("register", ["psp", "msp", "control"])
+def test_a_stack_that_is_written_is_told_as_that(register, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    source = f'void f(unsigned to) {{ __asm volatile("msr {register}, %0" :: "r"(to)); }}'
+    (tmp_path / "guest.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "guest.elf", "--entry", "f", "--target", "cortex-m4", "-q"]) == ExitCode.NO_BOUND
+    told = capsys.readouterr().err
+    assert "writes a stack pointer or CONTROL" in told
+    assert "bound what stands before and behind it" in told
 
 
 OF_THE_SECURE_STATE = """
