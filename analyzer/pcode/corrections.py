@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
+from wcet_probe.analyzer.pcode.exclusives import conditional_store, exclusive
 from wcet_probe.analyzer.pcode.float_moves import FloatCode, arm_float, powerpc_float
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.saturations import saturation
 from wcet_probe.analyzer.pcode.semantics import WHERE_DEFINED
-from wcet_probe.analyzer.pcode.status_registers import masked, powerpc_status, thumb_status
+from wcet_probe.analyzer.pcode.status_registers import masked, powerpc_status, thumb_status, written_flags
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.target import Isa
 
@@ -27,6 +28,8 @@ _SEMIHOSTING = 0xAB
 """Of ``bkpt`` in Thumb code: Semihosting for AArch32 and AArch64, section 3."""
 _STM_OF_SP, _LDRD_BEHIND = 0xE8AD, 0xE95F
 """First halfwords in Thumb: ``stm sp!, {…}``, and ``ldrd`` from before the program counter."""
+_LAZY, _LAZY_REGISTERS = 0xEC20, 0x0A00
+"""In Thumb: both halfwords of ``vlstm`` and ``vlldm`` without their base (ARM DDI 0553B, C2.4)."""
 _STRHT = 0x0020_00B0
 """Of A32, but sign and kind of its offset, bits 27 to 20 and 7 to 4: SLEIGH stores elsewhere, or a word, or always."""
 _MOVE_SHIFTED, _LSR_32 = 0xEA4F, 0x0010
@@ -93,7 +96,7 @@ def demand_known_registers(at: Encoding) -> None:
 
     Raises:
         DecodeError: ``vldm``, ``vstm``, ``vpush`` or ``vpop`` of none or of more than there are, which is UNPREDICTABLE
-            (ARM DDI 0406C, A8.8.332 and A8.8.412).
+            (ARM DDI 0406C, A8.8.332 and A8.8.412), or ``vlstm`` or ``vlldm``, which are encoded so.
     """
     if at.isa is Isa.POWERPC:
         return
@@ -102,6 +105,11 @@ def demand_known_registers(at: Encoding) -> None:
     is_of_one, is_of_core_registers = first & 0x0120 == 0x0100, not first & 0x01A0
     if not is_transfer or is_of_one or is_of_core_registers:
         return
+    if at.isa is Isa.THUMB and first & 0xFFE0 == _LAZY and second == _LAZY_REGISTERS:
+        raise DecodeError(
+            f"the instruction at {at.address:#010x} saves or restores registers of floating point around a call of "
+            "non-secure code (vlstm, vlldm), which is not followed: bound what stands before and behind that call."
+        )
     high, low, is_double = second >> 12, first >> 6 & 1, second & 0x100
     begin, registers = (low << 4 | high, (second & 0xFF) >> 1) if is_double else (high << 1 | low, second & 0xFF)
     if not registers or begin + registers > 32:
@@ -110,11 +118,11 @@ def demand_known_registers(at: Encoding) -> None:
 
 def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     """The p-code of the instruction at ``address`` with SLEIGH's known errors put right, or refused."""
+    if at.isa is not Isa.POWERPC:
+        word = at.halves[0] << 16 | at.halves[1] if at.isa is Isa.THUMB else at.word
+        ops = exclusive(written_flags(word, ops, at.registers, is_thumb=at.isa is Isa.THUMB))
     if any(at.flags in (op.output, *op.inputs) for op in ops):
-        raise DecodeError(
-            f"the instruction at {at.address:#010x} accesses the flags as a whole (mtxer, mfxer, msr), which SLEIGH "
-            "keeps apart from the single flags: avoid it in measured code."
-        )
+        raise DecodeError(_of_all_flags(at))
     ops = list(map(_trap, ops))
     if at.isa is not Isa.POWERPC:
         if at.isa is Isa.ARM and at.word & 0x0F30_00F0 == _STRHT:
@@ -130,6 +138,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
     ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
+    ops = conditional_store(at.address, word, ops, at.registers)
     ops = powerpc_float(at.float_code, powerpc_status(word, ops, at.registers))
     if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
         raise DecodeError(f"the stswi of a part of a word at {at.address:#010x} is not known: store bytes.")
@@ -138,6 +147,20 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
     decrement_and_if_false = word >> 23 & 0b111 == 0
     return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+def _of_all_flags(at: Encoding) -> str:
+    """Why an instruction is refused that accesses the register of all flags."""
+    if at.isa is Isa.POWERPC:
+        return (
+            f"the instruction at {at.address:#010x} accesses the flags as a whole (mtxer, mfxer), which SLEIGH keeps "
+            "apart from the single flags: avoid it in measured code."
+        )
+    return (
+        f"the msr at {at.address:#010x} writes more than the flags N, Z, C, V and Q: the mode of the core, in which "
+        "the stack pointer is another, or GE. That is not followed: bound what stands before and behind it as "
+        "functions of their own."
+    )
 
 
 def _literal_pair(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:

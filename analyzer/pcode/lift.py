@@ -23,8 +23,10 @@ from typing import Literal
 import pypcode
 
 from wcet_probe.analyzer.pcode.corrections import Encoding, corrected, demand_known_registers
+from wcet_probe.analyzer.pcode.exclusives import ordered_access
 from wcet_probe.analyzer.pcode.float_moves import arm_transfer, unconditional_float
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.status_registers import stack_limit
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Isa
@@ -232,11 +234,14 @@ class Lifter:
         return [*computed, branch._replace(inputs=(target, *branch.inputs[1:])), *ops]
 
     def _known(self, address: int) -> tuple[PcodeOp, ...] | None:
-        """What an instruction does that SLEIGH is not asked for: transfers and what is of ARMv8; None of others."""
+        """What an instruction does that SLEIGH is not asked for: transfers, what is of ARMv8; None of others."""
         at = self._encoding(address)
         if self.isa is Isa.POWERPC or len(at.code) < 4:
             return None
         ops = unconditional_float(at.float_code)
+        if ops is None and self.isa is Isa.THUMB:
+            ops = stack_limit(at.halves, self.registers)
+            ops = ordered_access(address, at.float_code.word, self.registers) if ops is None else ops
         if ops is not None:
             return tuple(ops)
         ops = arm_transfer(at.float_code)

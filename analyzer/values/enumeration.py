@@ -21,17 +21,23 @@ from wcet_probe.analyzer.values.terms import Terms
 
 
 def enumerated(state: State, target: Term, memory: Memory, *, thumb: bool) -> tuple[int, ...]:
-    """The values of ``target``, where they follow from the few values of one term that it is made of."""
+    """The values of ``target``, where they follow from the few values of one term that it is made of.
+
+    What a table holds is known as a range, which may have fewer values than the index and more than the table, as of a
+    ``switch`` over characters with most of them in its default: so both are tried, and the fewer targets taken.
+    """
     terms = state.terms
     mask = ~1 if thumb else ~0
     known = {part: plain_number(state, part) for part in _parts(terms, target) if state.base(part) is not Base.STACK}
+    best: dict[bool, tuple[int, ...]] = {}
     for part, values in sorted(known.items(), key=lambda one: (one[1].size, one[0])):
-        if values.size > MOST_READ or _is_any(terms, part, values):
+        is_read = any(terms[one].opcode == "TABLE" for one in _parts(terms, part))
+        if is_read in best or values.size > MOST_READ or _is_any(terms, part, values):
             continue
         found = {_concrete(terms, target, {part: value}, memory) for value in values.values()}
         if None not in found:
-            return tuple(sorted(value & mask for value in found if value is not None))
-    return ()
+            best[is_read] = tuple(sorted({value & mask for value in found if value is not None}))
+    return min(best.values(), key=len, default=())
 
 
 def _parts(terms: Terms, term: Term) -> set[Term]:

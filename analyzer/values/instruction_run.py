@@ -20,7 +20,7 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
-from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, WRITES_STACK_OR_MODE
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.argument_pointers import least_on_stack, pointed_by
@@ -149,10 +149,16 @@ class InstructionRun:
             if op.output is not None:
                 self._write(state, op.output, self._unknown(state, op.output, index), index)
         elif op.user_op not in NO_EFFECT and op.user_op not in {INTERRUPT_MASK, "setISAMode"}:
+            where = self._memory.image.location(self._instruction.address)
+            if op.user_op in WRITES_STACK_OR_MODE:
+                raise AnalysisError(
+                    f"the instruction at {where} writes a stack pointer or CONTROL (msr), and whether that stack is "
+                    "the one in use is not known: bound what stands before and behind it as functions of their own."
+                )
             raise AnalysisError(
-                f"the effect of {op.user_op or 'an operation'} of the instruction at "
-                f"{self._memory.image.location(self._instruction.address)} is not known to the analysis: "
-                "system instructions are not analysed."
+                f"the effect of {op.user_op or 'an operation'} of the instruction at {where} is not known to the "
+                "analysis: system instructions are not analysed; bound what stands before and behind it as functions "
+                "of their own."
             )
 
     def _is_float(self, op: PcodeOp) -> bool:

@@ -431,6 +431,23 @@ def test_the_configuration_gives_a_name_that_every_command_knows(tmp_path, monke
     assert "allocators must be an array of folders" in capsys.readouterr().err
 
 
+def test_a_name_that_no_configuration_lists_is_told_what_to_do(tmp_path, monkeypatch, capsys):
+    """A folder of that name is there, as where a result of it is packed; or it is not."""
+    monkeypatch.chdir(tmp_path)
+    assert main([f"{EXAMPLE}/", "--heap", "2KiB", "--json", "-q"]) == ExitCode.OK
+    (tmp_path / "r.json").write_text(capsys.readouterr().out, "utf-8")
+    assert main(["pack", "r.json", "-o", "r.zip", "-q"]) == ExitCode.USAGE
+    assert "known by its name where wcet-probe.toml lists its folder" in capsys.readouterr().err
+    (tmp_path / "pool").symlink_to(EXAMPLE)
+    for asked in (["pack", "r.json", "-o", "r.zip", "-q"], ["pool"]):
+        assert main(asked) == ExitCode.USAGE
+        told = capsys.readouterr().err
+        assert "told by a slash, pool/" in told
+        assert 'allocators = ["pool"] into wcet-probe.toml' in told
+    (tmp_path / "wcet-probe.toml").write_text('allocators = ["pool"]\n', "utf-8")
+    assert main(["pack", "r.json", "-o", "r.zip", "-q"]) == ExitCode.OK
+
+
 def test_new_allocator_writes_a_manifest_that_the_tool_reads(tmp_path, capsys):
     home = tmp_path / "My Pool"
     home.mkdir()

@@ -18,7 +18,7 @@ A32_ONLY = {"alu_shift_by_register", "load_word_scaled", "load_narrow_scaled", "
             "multiply_long_flags", "swap", "swap_narrow"}  # fmt: skip
 AFTER_ARMV5 = {"barrier", "bit_field", "clear_exclusive", "compare_branch", "divide", "interrupt_mask", "it",
                "load_exclusive", "saturate", "simd", "store_exclusive", "table_branch"}  # fmt: skip
-REFUSED = {"supervisor_call", "breakpoint", "undefined", "wait", "coprocessor"}
+REFUSED = {"supervisor_call", "secure_gateway", "test_target", "breakpoint", "undefined", "wait", "coprocessor"}
 FLOAT = {name for name in TIMING_CLASSES[Isa.ARM] if name.startswith("float_")}
 DOUBLE_ARITHMETIC = {name for name in FLOAT if name.endswith("_double")} - {"float_load_double", "float_store_double"}
 DSP = {"multiply_halfword", "multiply_long_halfword", "saturating", "simd"}

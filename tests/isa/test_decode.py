@@ -139,6 +139,15 @@ THUMB_CASES = [
     ("dmb sy", "barrier", None),
     ("svc 0", "supervisor_call", None),
 ]
+ARMV8_M_CASES = [
+    ("lda r0, [r1]", "load_exclusive", load("r1")),
+    ("ldaexb r0, [r1]", "load_exclusive", load("r1", 0, 1)),
+    ("stlh r0, [r1]", "store_exclusive", store("r1", 0, 2)),
+    ("stlex r0, r1, [r2]", "store_exclusive", store("r2")),
+    ("sg", "secure_gateway", None),
+    ("tt r0, r1", "test_target", None),
+    ("bxns lr", "branch_indirect", None),
+]
 POWERPC_CASES = [
     ("lwz 3, -8(4)", "load", load("r4", -8)),
     ("lwz 3, 8(0)", "load", load(None, 8)),
@@ -179,6 +188,13 @@ def test_accesses_and_timing_classes(isa):
         multiple = access is not None and ("multiple" in timing_class or "string" in timing_class)
         expected = (access.count + 3) // 4 if "string" in timing_class else access.count if multiple else 0
         assert instruction.registers == expected, line
+
+
+def test_ordered_accesses_and_gateways_of_armv8_m():
+    found = decoded(Isa.THUMB, ".cpu cortex-m33\n" + "\n".join(line for line, _, _ in ARMV8_M_CASES))
+    for instruction, (line, timing_class, access) in zip(found, ARMV8_M_CASES, strict=True):
+        assert (instruction.problem, instruction.timing_class) == (None, timing_class), line
+        assert instruction.accesses == ((access,) if access else ()), line
 
 
 def test_literal_loads_have_absolute_addresses():

@@ -81,7 +81,7 @@ def test_conditions():
 def test_an_instruction_without_timing_class_is_refused_only_when_it_is_charged():
     svc, add = thumb(0xDF00, 0x1840)
     message = (
-        "0x00001000: svc #0: cortex-m4 has no timing class 'supervisor_call'; add [timing.supervisor_call] to targ"
+        "0x00001000: svc #0: control goes to the handler of the exception, which is not followed: bound the handler"
     )
     with pytest.raises(DecodeError, match=message.replace("[", r"\[")):
         executed_cycles(svc, M4)

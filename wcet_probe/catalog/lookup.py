@@ -51,7 +51,7 @@ def load_allocator(
     home = home or folder("allocators")
     outer, colon, inner = name.partition(":")
     if outer not in _folders(home) or (colon and not _is_over(outer, home)):
-        raise unknown_name("allocator", name, (*allocator_names(), *configured_names()))
+        raise _unknown_allocator(name)
     if _is_over(outer, home):
         return _load_over(outer, inner, values, preset, home)
     manifest = _manifest(name, home)
@@ -100,6 +100,30 @@ def allocator_files(name: str, home: Traversable | None = None) -> tuple[str, ..
         files |= {file for file, _ in _facts(part, home)}
         files |= {f"{part}/{FOUND}/{file}" for file, _ in found_states(home / part)}
     return tuple(sorted(files))
+
+
+def _unknown_allocator(name: str) -> UsageError:
+    """That there is no allocator ``name``, and how one of one's own is named."""
+    if own := folder_that_is_meant("allocator", name):
+        return own
+    found = unknown_name("allocator", name, (*allocator_names(), *configured_names()))
+    own_name = " One's own is known by its name where wcet-probe.toml lists its folder."
+    return found if "did you mean" in str(found) else UsageError(f"{found}{own_name}")
+
+
+def folder_that_is_meant(kind: str, name: str) -> UsageError | None:
+    """What to write for an allocator in a folder that is called ``name`` here; None where there is no such folder.
+
+    Parameters:
+        kind: what the unknown name was asked for, in the words of the error.
+        name: as it was given.
+    """
+    if is_path(name) or not Path(name, MANIFEST).is_file():
+        return None
+    return UsageError(
+        f"unknown {kind} {name!r}: the folder of that name is told by a slash, {name}/; where only the name will do, "
+        f'as of a result that is read again, put allocators = ["{name}"] into wcet-probe.toml here.'
+    )
 
 
 def allocator_content(name: str) -> dict[str, bytes]:

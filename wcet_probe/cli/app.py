@@ -85,7 +85,7 @@ class Commands(click.Group):
             module, _, function = place.partition(".")
             found: click.Command = getattr(import_module(f"wcet_probe.cli.{module}"), function or module)
             return found
-        from wcet_probe.catalog.lookup import allocator_names, configured_names, is_path
+        from wcet_probe.catalog.lookup import allocator_names, configured_names, folder_that_is_meant, is_path
         from wcet_probe.cli.run import run
 
         if is_path(cmd_name):
@@ -97,6 +97,8 @@ class Commands(click.Group):
             return run
         if ctx.resilient_parsing:
             return None
+        if meant := folder_that_is_meant("allocator or command", cmd_name):
+            raise meant
         raise unknown_name("allocator or command", cmd_name, names | own | {*_COMMANDS})
 
     def invoke(self, ctx: click.Context) -> object:

@@ -18,6 +18,9 @@ _NARROW_INDEXED = (
     *((_LOAD, 4), (_LOAD, 2), (_LOAD, 1), (_LOAD, 2)),
 )
 
+_BESIDE_STORES = frozenset({"sg", "tt", "tta", "ttat", "ttt"})
+"""Of ARMv8-M: encoded among stores, and none (ARM DDI 0553B, C2.4)."""
+
 
 def arm_accesses(record: Record) -> tuple[Access, ...]:
     """Accesses of the A32 instruction ``record``; empty where its encoding is none of a load or store."""
@@ -110,7 +113,7 @@ def thumb_accesses(record: Record) -> tuple[Access, ...]:
     if record.size_bytes == 2:
         access = _narrow(record)
         return (access,) if access else ()
-    if record.bits(31, 25) == 0b1110100:
+    if record.bits(31, 25) == 0b1110100 and record.name not in _BESIDE_STORES:
         return _wide_multiple_dual_exclusive(record)
     if record.bits(31, 25) == 0b1111100 and (record.bit(20) or not record.bit(24)):
         return _wide_single(record)
@@ -140,7 +143,7 @@ def _narrow(record: Record) -> Access | None:
 
 
 def _wide_multiple_dual_exclusive(record: Record) -> tuple[Access, ...]:
-    """32-bit LDM and STM, LDRD and STRD, exclusive accesses, TBB and TBH."""
+    """32-bit LDM and STM, LDRD and STRD, exclusive and ordered accesses, TBB and TBH."""
     before, up, load, base = record.bit(24), record.bit(23), record.bit(20), record.register(16)
     if not record.bit(22):
         return (_multiple(record),) if before != up else ()
@@ -154,6 +157,7 @@ def _wide_multiple_dual_exclusive(record: Record) -> tuple[Access, ...]:
     if load and operation < 2:
         return (_table(record, base, operation),)
     sizes = {0b0100: (1, 1), 0b0101: (2, 1), 0b0111: (4, 2)}
+    sizes |= {ordered | size: (1 << size, 1) for ordered in (0b1000, 0b1100) for size in (0, 1, 2)}
     return (Access(_kind(record), base, 0, *sizes[operation]),) if operation in sizes else ()
 
 

@@ -76,12 +76,26 @@ _PRELOADS = ("pld", "pli", "dcbt")
 """What the names of instructions begin with that ask for a line of a cache."""
 
 
+_APART = (
+    "bound what stands before and behind it as functions of their own, or tell by an [[infeasible]] fact, with offset, "
+    "that the call does not come here."
+)
+_ENDLESS = {
+    "wait": f"it waits until an interrupt or an event comes, and no table tells when that is: {_APART}",
+    "supervisor_call": "control goes to the handler of the exception, which is not followed: bound the handler as a "
+    f"function of its own; of the caller, {_APART}",
+}
+"""By timing class: what takes as long as something else than the core decides, and what to do about it."""
+
+
 def _timing_problem(instruction: Instruction, target: Target) -> str | None:
     if (target.icache or target.dcache) and instruction.text.startswith(_PRELOADS):
         where = f"{instruction.address:#010x}: {instruction.text}"
         return f"{where}: not supported: its effect on the caches is not modelled; leave it out."
     if instruction.timing_class in target.timing:
         return None
+    if instruction.timing_class in _ENDLESS:
+        return f"{instruction.address:#010x}: {instruction.text}: {_ENDLESS[instruction.timing_class]}"
     return (
         f"{instruction.address:#010x}: {instruction.text}: {target.name} has no timing class "
         f"{instruction.timing_class!r}; add [timing.{instruction.timing_class}] to targets/{target.name}.toml."

@@ -142,10 +142,26 @@ def test_decrement_and_branch_if_false(word, negated):  # bdnzf eq, bdzf eq, bdn
     assert (producers[-1] in ("BOOL_NEGATE", "INT_EQUAL")) == negated or producers[-1] == "INT_EQUAL"
 
 
-@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6), (arm, 0xE128F000)])
-def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3, msr cpsr_f, r0
+@pytest.mark.parametrize(("machine", "word"), [(powerpc, 0x7C6102A6), (powerpc, 0x7C6103A6)])
+def test_flags_as_a_whole_are_refused(machine, word):  # mfxer r3, mtxer r3
     with pytest.raises(DecodeError, match="0x00001000 accesses the flags as a whole"):
         machine(word).lift(BASE)
+
+
+@pytest.mark.parametrize("word", [0xE129F000, 0xE121F000, 0xE321F0D3])
+def test_another_mode_is_refused_as_that(word):  # msr cpsr_fc, r0; msr cpsr_c, r0; msr cpsr_c, #0xd3
+    with pytest.raises(DecodeError, match="msr at 0x00001000 writes more than the flags"):
+        arm(word).lift(BASE)
+
+
+def test_the_status_is_read():  # mrs r0, cpsr
+    assert [op.opcode for op in arm(0xE10F0000).lift(BASE).ops] == ["CALLOTHER"]
+
+
+@pytest.mark.parametrize("first", [0xEC2D, 0xEC3D])
+def test_a_call_of_non_secure_code_is_told_where_its_registers_are_saved(first):
+    with pytest.raises(DecodeError, match="call of non-secure code"):
+        thumb(first, 0x0A00).lift(BASE)  # vlstm sp, vlldm sp
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,21 @@ import pytest
 
 from tests.analyzer.pcode.machines import BASE, lifter_of_v7, powerpc, thumb
 from tests.support import image_of
+from wcet_probe.analyzer.pcode.interpreter import _Machine
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER
 from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli.app import main
-from wcet_probe.errors import ExitCode
+from wcet_probe.errors import DecodeError, ExitCode
 
 WRITTEN = {
     "msr primask, r3": (thumb, (0xF383, 0x8810)),
     "msr basepri, r3": (thumb, (0xF383, 0x8811)),
     "msr basepri_max, r3": (thumb, (0xF383, 0x8812)),
     "msr faultmask, r3": (thumb, (0xF383, 0x8813)),
+    "msr msplim, r3": (thumb, (0xF383, 0x880A)),
+    "msr psplim, r3": (thumb, (0xF383, 0x880B)),
+    "msr psp_ns, r3": (thumb, (0xF383, 0x8889)),
     "cpsid i": (thumb, (0xB672,)),
     "cpsie f": (thumb, (0xB661,)),
     "cpsid i of A32": (lifter_of_v7, (0xF10C0080,)),
@@ -29,10 +33,14 @@ READ = {
     "mrs r3, basepri": (thumb, (0xF3EF, 0x8311)),
     "mrs r3, faultmask": (thumb, (0xF3EF, 0x8313)),
     "mrs r3, control": (thumb, (0xF3EF, 0x8314)),
+    "mrs r3, msp": (thumb, (0xF3EF, 0x8308)),
+    "mrs r3, psp": (thumb, (0xF3EF, 0x8309)),
+    "mrs r3, psplim": (thumb, (0xF3EF, 0x830B)),
+    "mrs r3, msp_ns": (thumb, (0xF3EF, 0x8388)),
     "mfmsr r3": (powerpc, (0x7C6000A6,)),
 }
 NO_STATUS = {
-    "mrs r3, psp": (thumb, (0xF3EF, 0x8309)),
+    "msr msp, r3": (thumb, (0xF383, 0x8808)),
     "msr psp, r3": (thumb, (0xF383, 0x8809)),
     "msr control, r3": (thumb, (0xF383, 0x8814)),
     "cpsid i, #0x12": (lifter_of_v7, (0xF10E0092,)),
@@ -65,6 +73,60 @@ def test_in_an_it_block_the_condition_stays(halves):
     lifter.lift(BASE)
     opcodes = [op.opcode for op in lifter.lift(BASE + 2).ops]
     assert opcodes == ["INT_NOTEQUAL", "BOOL_NEGATE", "CBRANCH", "CALLOTHER"]
+
+
+FLAGS = ("ng", "zr", "cy", "ov")
+
+
+@pytest.mark.parametrize("bits", range(16))
+@pytest.mark.parametrize("case", [(thumb, (0xF383, 0x8800)), (lifter_of_v7, (0xE128F003,))])
+def test_flags_are_written_as_they_are_in_the_register(case, bits):
+    """Set and cleared: SLEIGH only sets them."""
+    machine, units = case
+    lifter = machine(*units)
+    interpreter = _Machine(lifter, {})
+    interpreter.write_register("r3", bits << 28 | 0x0123_4567)
+    for flag, before in zip(FLAGS, (1, 0, 1, 0), strict=True):
+        interpreter.write_register(flag, before)
+    interpreter.pc = BASE
+    interpreter.compile(lifter.lift(BASE))()
+    assert [interpreter.read_register(flag) for flag in FLAGS] == [bits >> place & 1 for place in (3, 2, 1, 0)]
+
+
+def test_of_flags_and_more_nothing_is_written():
+    with pytest.raises(DecodeError, match="writes more than the flags"):
+        thumb(0xF383, 0x8C00).lift(BASE)  # msr apsr_nzcvqg, r3
+    with pytest.raises(DecodeError, match="writes more than the flags"):
+        lifter_of_v7(0xE121F003).lift(BASE)  # msr cpsr_c, r3
+
+
+OF_THE_OTHER_STACK = """
+.syntax unified
+.thumb
+.global f
+.type f, %function
+f:
+ sub sp, #8
+ movs r1, #3
+ str r1, [sp]
+ mrs r0, msp
+ movs r2, #100
+ str r2, [r0]
+ ldr r1, [sp]
+1: subs r1, #1
+ bne 1b
+ add sp, #8
+ bx lr
+.size f, .-f
+"""
+
+
+def test_a_store_by_a_stack_pointer_that_is_read_may_hit_the_frame(tmp_path, monkeypatch, capsys):
+    """The loop runs 100 rounds, not 3."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(OF_THE_OTHER_STACK, load_target("cortex-m4")).elf)
+    assert main(["bound", "guest.elf", "--entry", "f", "--target", "cortex-m4", "-q"]) == ExitCode.NO_BOUND
+    assert "no bound for the loop" in capsys.readouterr().err
 
 
 SOURCE = """
@@ -134,3 +196,47 @@ def test_a_critical_section_by_wrtee_is_bounded_on_the_core_that_has_it(tmp_path
     (tmp_path / "found.json").write_text(json.dumps(found), "utf-8")
     assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
     assert "covers the code of the image" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("register", ["psp", "msp", "control"])
+def test_a_stack_that_is_written_is_told_as_that(register, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    source = f'void f(unsigned to) {{ __asm volatile("msr {register}, %0" :: "r"(to)); }}'
+    (tmp_path / "guest.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
+    assert main(["bound", "guest.elf", "--entry", "f", "--target", "cortex-m4", "-q"]) == ExitCode.NO_BOUND
+    told = capsys.readouterr().err
+    assert "writes a stack pointer or CONTROL" in told
+    assert "bound what stands before and behind it" in told
+
+
+OF_THE_SECURE_STATE = """
+.syntax unified
+.thumb
+.global entry
+.type entry, %function
+entry:
+ cmp r0, #16
+ bhs 2f
+ movs r1, #5
+1: subs r1, #1
+ bne 1b
+2: mov ip, lr
+ msr apsr_nzcvq, lr
+ bxns lr
+.size entry, .-entry
+"""
+
+
+def test_a_function_for_the_non_secure_state_is_bounded_checked_and_run(tmp_path, monkeypatch, capsys):
+    """As GCC ends it: what is in registers and flags is cleared, then it goes back by ``bxns``."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(OF_THE_SECURE_STATE, load_target("cortex-m33")).elf)
+    command = ["bound", "guest.elf", "--entry", "entry", "--target", "cortex-m33", "-q", "--json"]
+    assert main([*command, "--run", "entry(3); entry(20)"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert json.loads(text)["bound"]["instructions"] == 3 + 2 * 5 + 3
+    (tmp_path / "found.json").write_text(text, "utf-8")
+    assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
+    told = capsys.readouterr().out
+    assert "covers the code of the image" in told
+    assert "not checked  where" not in told

@@ -18,9 +18,9 @@ TABLE = 0x9000
 OFFSETS = (12, 4, 40, 4)
 
 
-def setting():
+def setting(offsets=OFFSETS):
     terms = Terms()
-    data = b"".join(one.to_bytes(2, "little") for one in OFFSETS)
+    data = b"".join(one.to_bytes(2, "little") for one in offsets)
     segment = Segment(TABLE, data, len(data), writable=False, executable=False)
     return terms, State(terms, big_endian=False), Memory(SimpleNamespace(segments=(segment,), big_endian=False))
 
@@ -87,3 +87,14 @@ def test_the_place_of_the_stack_is_no_number():
     terms, state, memory = setting()
     pointer = state.define(("stack pointer",), 32, strided.constant(32, 0), Base.STACK)
     assert enumerated(state, plus(terms, pointer, 8), memory, thumb=False) == ()
+
+
+def test_a_table_with_most_entries_alike_is_read_at_each_index_too():
+    """Its entries span four values, and six indices read but three of them."""
+    offsets = (1, 1, 2, 1, 4, 1)
+    terms, state, memory = setting(offsets)
+    index = state.define((0, 0, 0), 32, strided.between(32, 0, len(offsets) - 1))
+    entry = terms.apply("TABLE", (plus(terms, plus(terms, index, 2, "INT_MULT"), TABLE),), 16)
+    state.set_known(entry, strided.between(16, min(offsets), max(offsets)))
+    target = plus(terms, plus(terms, terms.apply("INT_ZEXT", (entry,), 32), 2, "INT_MULT"), 0x8000)
+    assert enumerated(state, target, memory, thumb=True) == (0x8002, 0x8004, 0x8008)

@@ -57,7 +57,8 @@ _UNARY: Mapping[str, Callable[[Value], Value]] = {
     "sxth": lambda a: numbers.extended(a, 16, is_signed=True),
     "clz": numbers.leading_zeros,
 }
-_OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "blx", "cbz", "cbnz"}
+_OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "bxns", "blx", "cbz",
+           "cbnz"}  # fmt: skip
 _FLAGLESS = {"str", "strb", "strh", "strd", "push", "stm", "stmdb", "stmib", "stmda", "ldr", "ldrb", "ldrh", "ldrsb",
              "ldrsh", "ldrd", "pop", "ldm", "ldmdb", "ldmib", "ldmda", "tbb", "tbh"}  # fmt: skip
 _KEEPS_FLAGS = {"mla", "mls", "umull", "smull", "umlal", "smlal", "sdiv", "rev", "rev16", "rbit"}
@@ -90,7 +91,7 @@ def _mnemonic(text: str, predicated: bool, branches: bool) -> tuple[str, bool, s
         return "it", False, None
     condition = None
     is_conditional = predicated or branches
-    if is_conditional and (name not in {"bl", "b", "blx", "bx"} or predicated) and name[-2:] in _CONDITIONS:
+    if is_conditional and (name not in {"bl", "b", "blx", "bx", "bxns"} or predicated) and name[-2:] in _CONDITIONS:
         name, condition = name[:-2], name[-2:]
     if predicated and condition is None:
         return name, False, "?"
@@ -193,7 +194,7 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     operands = operands_in(instruction)
     if name in {"tbb", "tbh"}:
         return _table(machine, instruction, state, way="jump", halfwords_from=instruction.address + 4)
-    if name in {"bx", "blx"}:
+    if name in {"bx", "bxns", "blx"}:
         target = _read(state, register_of(operands[0]), instruction, thumb=thumb)
     elif name == "mov":
         target = _second_operand(state, operands[1:], instruction, thumb=thumb)[0]
