@@ -75,7 +75,7 @@ def left_of(
                     heappush(waiting, place[edge.target])
     first = caches.touched_from(constraint, annotations)
     said = sorted(wanting & states.keys(), key=flow.ranks.__getitem__)
-    return {node: states[node] for node in said if states[node] is not None and caches.stages.get(node, first) >= first}
+    return {node: states[node] for node in said if states[node] is not None and caches.parts.get(node, first) >= first}
 
 
 def _nearest(

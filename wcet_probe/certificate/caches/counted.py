@@ -41,8 +41,11 @@ class Counting:
 
     @cached_property
     def once(self) -> frozenset[str]:
-        """See `_executed_once`."""
-        return _executed_once(self.caches)
+        """Nodes that a call executes once at most: from which no edges that are taken lead back to them."""
+        parts, sizes = self.caches.parts, Counter(self.caches.parts.values())
+        edges = (edge for edge in self.caches.graph.edges if edge.name in self.caches.passages)
+        again = {edge.source for edge in edges if edge.source == edge.target}
+        return frozenset(node for node, part in parts.items() if sizes[part] == 1 and node not in again)
 
     @cached_property
     def loops(self) -> Sequence[_Loop]:
@@ -149,21 +152,6 @@ def _fullest_set(counting: Counting, side: Side) -> int | None:
                 return None
     known = Counter(number % side.residents.config.sets for number in numbers)
     return max(known.values(), default=0) + len(bases) + sum(per_set for _, per_set in counted)
-
-
-def _executed_once(caches: Caches) -> frozenset[str]:
-    """Nodes that are executed once in a call at most: those behind no loop's header, or before all."""
-    waiting = Counter(edge.target for edge in caches.graph.edges if edge.name in caches.passages)
-    ready, found = [node for node in caches.graph.nodes if not waiting[node]], set[str]()
-    while ready:
-        node = ready.pop()
-        found.add(node)
-        for edge in caches.graph.leading[node]:
-            if edge.name in caches.passages:
-                waiting[edge.target] -= 1
-                if not waiting[edge.target]:
-                    ready.append(edge.target)
-    return frozenset(found)
 
 
 def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
