@@ -46,7 +46,7 @@ def left_of(
     side = caches.side_of(constraint, annotations)
     if side is None:
         return {}
-    by_lines = caches.is_by_lines(side, constraint, annotations)
+    by_lines = caches.is_by_lines(constraint, annotations)
     wanting = taking(constraint, annotations, flow)
     near = _nearest(caches, side, constraint, annotations, wanting)
     place = flow.places

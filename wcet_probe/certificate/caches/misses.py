@@ -87,6 +87,10 @@ class Side:
     fill_cycles: int
 
 
+Counted = Sequence[tuple[Side, str, Step, int]]
+"""Steps whose misses a limit counts: their cache, node, and the factor of their event."""
+
+
 @dataclass(frozen=True, slots=True)
 class Needed:
     """The least that a node has to charge besides its instructions, where it is executed, or left elsewhere than on.
@@ -173,15 +177,21 @@ class Caches:
                 balance = side.residents.passed(balance, step)
         return balance, is_enough
 
-    @staticmethod
-    def is_by_lines(side: Side, limit: LinearConstraint, annotations: Annotations) -> bool:
+    def counted(self, limit: LinearConstraint, annotations: Annotations) -> Counted:
+        """The steps whose misses ``limit`` counts."""
+        return [
+            (side, node, step, limit.events[annotations.misses[node][step.key]])
+            for node in places_of(limit, annotations)
+            for side in self.sides
+            for step in side.steps[node]
+            if annotations.misses[node].get(step.key) in limit.events
+        ]
+
+    def is_by_lines(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
-        lines: set[int] = set()
-        for step in _limited_steps(side, limit, annotations):
-            if step.lines is None:
-                return False
-            lines |= step.lines
-        return len(lines) <= limit.least
+        lines = [step.lines for _, _, step, _ in self.counted(limit, annotations)]
+        known = [one for one in lines if one is not None]
+        return len(known) == len(lines) and len(frozenset().union(*known)) <= limit.least
 
     def along(
         self, side: Side, limit: LinearConstraint, edge: str, balance: Balance, wanted: Collection[str]
@@ -227,7 +237,7 @@ class Caches:
             balance_holds(side.residents, self.at_entry(limit), entry),
             f"what is said to be left of {limit.name} at {self.graph.entry} is not",
         )
-        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations)
+        is_limited, by_lines = True, self.is_by_lines(limit, annotations)
         # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
         before = (edge.source for node in said for edge in self.arriving.get(node, ()))
         for node in dict.fromkeys((*said, *places_of(limit, annotations), *before)):
@@ -252,9 +262,9 @@ class Caches:
         Raises:
             VerificationError: of two caches.
         """
-        found = [side for side in self.sides if any(_limited_steps(side, limit, annotations))]
+        found = {side.name: side for side, *_ in self.counted(limit, annotations)}
         demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
-        return found[0] if found else None
+        return next(iter(found.values()), None)
 
     # ------------------------------------------------------------------------------------------------------ costs
 
@@ -335,12 +345,6 @@ class Caches:
 def places_of(limit: LinearConstraint, annotations: Annotations) -> Iterator[str]:
     """The nodes with misses that ``limit`` counts."""
     return iter(dict.fromkeys(node for name in limit.events for node in annotations.places.get(name, ())))
-
-
-def _limited_steps(side: Side, limit: LinearConstraint, annotations: Annotations) -> Iterator[Step]:
-    for node in places_of(limit, annotations):
-        own = annotations.misses[node]
-        yield from (step for step in side.steps[node] if own.get(step.key) in limit.events)
 
 
 def caches_of(
