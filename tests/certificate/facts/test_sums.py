@@ -18,7 +18,7 @@ from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.facts.asserted import read_asserted
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.flow.walk import Covered
-from wcet_probe.certificate.kernel.coverage import code_of, cover
+from wcet_probe.certificate.kernel.coverage import Said, code_of, cover
 from wcet_probe.certificate.kernel.records import Graph, graph_of, invariants_of, loops_of, read_records
 from wcet_probe.certificate.values.numbers import LINK, Value
 from wcet_probe.cli import main
@@ -162,7 +162,7 @@ def test_each_branch_of_a_node_counts_less():
     code, entry = code_of(on.image, on.instructions), on.image.symbols["f"].address
     graph = Graph("f", {"f": (entry, 0)}, "f", (), {"f": 0}, {"f": []}, {})
     known = {"f": {"r13": Value("stack", 0, 0, 0), "r14": LINK}}
-    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    covered = Covered(code, graph, known, cover(code, graph, Said(known), {}))
     assert sum(one.text.startswith("b") for one in covered.coverage.instructions["f"]) == 3
     sums = Sums(covered, [], read_asserted([("facts.toml", TWICE)], {"guest.c": BACK_TO_BACK}), {})
     assert sums.follows("flow", 0, {"enter": 1}, 0) is None
@@ -183,7 +183,7 @@ def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
     on = guest_of(SPLIT, load_target(target), ".c")
     records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
     graph, known = graph_of(records), invariants_of(records)
-    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    covered = Covered(code, graph, known, cover(code, graph, Said(known), {}))
     sums = Sums(covered, loops_of(records), read_asserted([("facts.toml", MARKED)], {"guest.c": SPLIT}), {})
 
     def counted(*nodes):
