@@ -20,7 +20,7 @@ from wcet_probe.analyzer.ipet.followed_proof import FollowedPairs, followed_solu
 from wcet_probe.analyzer.ipet.record_lines import annotation_lines
 from wcet_probe.analyzer.prepared import Bounded, Solved
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.certificate.kernel.coverage import Code, cover
+from wcet_probe.certificate.kernel.coverage import Code, Said, cover
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.values.numbers import Value, number
 from wcet_probe.certificate.values.state import Place
@@ -60,8 +60,8 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     is_traced = bool(request.target.icache or request.target.dcache or request.target.unaligned)
     try:
         saving = saving_stores(code.image, code.instructions) if keeps else {}
-        separate = "stack-separation" in listed
-        coverage = cover(code, graph, found.invariants, arguments, *found.besides, is_separate=separate, saving=saving)
+        separate, said = "stack-separation" in listed, Said(found.invariants, *found.besides)
+        coverage = cover(code, graph, said, arguments, is_separate=separate, saving=saving)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)

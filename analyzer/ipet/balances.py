@@ -46,7 +46,7 @@ def left_of(
     side = caches.side_of(constraint, annotations)
     if side is None:
         return {}
-    by_lines = caches.is_by_lines(side, constraint, annotations)
+    by_lines = caches.is_by_lines(constraint, annotations)
     wanting = taking(constraint, annotations, flow)
     near = _nearest(caches, side, constraint, annotations, wanting)
     place = flow.places
@@ -75,7 +75,7 @@ def left_of(
                     heappush(waiting, place[edge.target])
     first = caches.touched_from(constraint, annotations)
     said = sorted(wanting & states.keys(), key=flow.ranks.__getitem__)
-    return {node: states[node] for node in said if states[node] is not None and caches.stages.get(node, first) >= first}
+    return {node: states[node] for node in said if states[node] is not None and caches.parts.get(node, first) >= first}
 
 
 def _nearest(

@@ -154,10 +154,7 @@ class _Search:
             AnalysisError: the checker's rules do not follow a graph, or where a store goes.
         """
         try:
-            self.covered = [
-                cover(self.code, one.graph, one.invariants, {}, one.flags, one.equal, one.cases)
-                for one in self.operations
-            ]
+            self.covered = [cover(self.code, one.graph, one.said, {}) for one in self.operations]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         seen = set[int]()

@@ -24,9 +24,7 @@ from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
-from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded
-from wcet_probe.certificate.kernel.equalities import cases_of, equalities_of
-from wcet_probe.certificate.kernel.flags import flags_of
+from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded, said_of
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import (
     Graph,
@@ -34,7 +32,6 @@ from wcet_probe.certificate.kernel.records import (
     demand,
     factors_of,
     graph_of,
-    invariants_of,
     loops_of,
     read_records,
 )
@@ -124,7 +121,8 @@ class _Check:
         self._code = code_of(binary.image, binary.instructions)
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(ALWAYS)
-        self._invariants: Mapping[str, Mapping[Place, Value]] = invariants_of(self._records[0])
+        self._said = said_of(self._records[0])
+        self._invariants = self._said.invariants
         self._parameters: Mapping[str, int] = {}
         self._coverage = Coverage()
         self._pairs, self._excluded = PairReader(graph), set[Pair]()
@@ -194,12 +192,12 @@ class _Check:
     # -------------------------------------------------------------------------------------------------------- coverage
 
     def _covered(self) -> Finding:
-        first, is_separate = self._records[0], "stack-separation" in self._listed
+        is_separate = "stack-separation" in self._listed
         is_said = any(is_saved(place) for values in self._invariants.values() for place in values)
         keeps = is_said or "saved-registers" in self._listed
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
-        told = self._arguments(), flags_of(first), equalities_of(first), cases_of(first)
-        self._coverage = cover(self._code, self._graph, self._invariants, *told, is_separate=is_separate, saving=saving)
+        told = self._said, self._arguments()
+        self._coverage = cover(self._code, self._graph, *told, is_separate=is_separate, saving=saving)
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
             # The analysis may know where a return goes that is not followed here, and assume nothing.

@@ -10,7 +10,7 @@ from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.caches.annotations import Annotations
 from wcet_probe.certificate.caches.misses import Caches, LinearConstraint, caches_of
-from wcet_probe.certificate.kernel.coverage import Code, Coverage, cover
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, cover
 from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.certificate.names.names import Names, PointerFact, Pointers
 from wcet_probe.certificate.names.symbols import Tracer
@@ -89,7 +89,7 @@ def hand_made(text=LOADED_FIRST, divisor=4):
 def covered(code, graph):
     """What holds where nodes begin, and the checker's walk of the graph."""
     invariants = at_entries(code, graph)
-    return invariants, cover(code, graph, invariants, {})
+    return invariants, cover(code, graph, Said(invariants), {})
 
 
 def at_most(count):

@@ -156,7 +156,7 @@ def test_a_premise_that_is_removed_is_not_checked():
 
 
 def test_a_node_that_is_called_unchecked_is_not_ok():
-    node = "unchecked first_fit_malloc+0x2c"
+    node = "unchecked first_fit_malloc+0x34"
     document = rewritten(proved("first-fit", "mpc603e", "malloc"), added(node))
     found = {one.check: one.verdict for one in check(document, "first-fit", "mpc603e").findings}
     assert found["costs in cycles"] == found["limits of misses in cycles"] == "not checked"

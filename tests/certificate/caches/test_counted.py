@@ -13,7 +13,7 @@ from tests.support import guest_of, images_dir
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.kernel.coverage import Code, Coverage, cover
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, cover
 from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.certificate.names.names import Names, PointerFact, Pointers
 from wcet_probe.certificate.names.symbols import Tracer
@@ -238,7 +238,7 @@ def test_facts_do_not_speak_of_a_number_that_the_last_instruction_made_small():
     invariants = {
         name: dict(code.isa.entry_state().values) | ({"r1": number(0, 7)} if name != "f" else {}) for name in nodes
     }
-    coverage = cover(code, graph, invariants, {})
+    coverage = cover(code, graph, Said(invariants), {})
     assert isinstance(coverage, Coverage)
     traced = Tracer(code, graph, invariants, coverage, Names({}, {}, Pointers((PointerFact((), (8,)),)))).trace("f")
     (state,) = traced.leaving["f>loop"]

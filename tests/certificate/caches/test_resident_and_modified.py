@@ -65,7 +65,7 @@ FORGERIES = {
     "a modified line that may not be there": (dropped(r"^must data f\+0x10 s3 "), "may not be there"),
     "a line that was only read": (added("modified f+0x38 s2 0 1"), "need not be"),
     "another granule of a modified line": (edited(r"^(modified f\+0x10 s3) 0 1$", r"\1 4 1"), "need not be"),
-    "a modified line twice": (added("modified f+0x10 s3 0 1"), "told of twice"),
+    "a modified line twice": (added("modified f+0x10 s3 0 1"), "told twice"),
     "a modified line of no node": (added("modified f+0x1 s3 0 1"), "of no node"),
     "a balance of no granule": (edited(r"^(held \S+ f\+0x2c s36 1) .*$", r"\1"), "is no record"),
     "a line that need not be there": (dropped(r"^must data f\+0x24 s2 "), "need not be|to be left of miss:2.0:scope"),

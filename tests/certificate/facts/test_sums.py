@@ -19,7 +19,7 @@ from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.facts.asserted import read_asserted
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.flow.walk import Covered
-from wcet_probe.certificate.kernel.coverage import code_of, cover
+from wcet_probe.certificate.kernel.coverage import code_of, cover, said_of
 from wcet_probe.certificate.kernel.records import graph_of, invariants_of, loops_of, read_records
 from wcet_probe.cli import main
 
@@ -143,7 +143,7 @@ def test_of_several_loops_that_one_has_become_only_rounds_count():
     on = guest_of(code + debug_unit("GNU C17 12.2.1"), load_target("cortex-m4"))
     records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
     graph, known, loops = graph_of(records), invariants_of(records), loops_of(records)
-    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    covered = Covered(code, graph, known, cover(code, graph, said_of(records), {}))
     sums = Sums(covered, loops, read_asserted([("facts.toml", ALL)], {"guest.c": FOREVER}), {})
     assert len(loops) == 2
     back = dict.fromkeys((name for loop in loops for name in loop.back), 1)
@@ -166,7 +166,7 @@ def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
     on = guest_of(SPLIT, load_target(target), ".c")
     records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
     graph, known = graph_of(records), invariants_of(records)
-    covered = Covered(code, graph, known, cover(code, graph, known, {}))
+    covered = Covered(code, graph, known, cover(code, graph, said_of(records), {}))
     sums = Sums(covered, loops_of(records), read_asserted([("facts.toml", MARKED)], {"guest.c": SPLIT}), {})
 
     def counted(*nodes):

@@ -14,7 +14,7 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.walk import Covered
-from wcet_probe.certificate.kernel.coverage import Code, cover
+from wcet_probe.certificate.kernel.coverage import Code, Said, cover
 from wcet_probe.certificate.kernel.records import graph_of, invariants_of, loops_of, read_records
 from wcet_probe.errors import VerificationError
 
@@ -49,7 +49,7 @@ def limits_of(name):
     problem, records = problem_of(text)[0], read_records(text)
     code = Code(binary.image, {one.address: one for one in binary.instructions})
     graph, invariants = graph_of(records), invariants_of(records)
-    followed = Followed(Covered(code, graph, invariants, cover(code, graph, invariants, {})), loops_of(records))
+    followed = Followed(Covered(code, graph, invariants, cover(code, graph, Said(invariants), {})), loops_of(records))
     return [one for one in problem.constraints if one.name.startswith("executed:")], followed, problem
 
 

@@ -100,7 +100,7 @@ FORGED = {
     "told twice": (lambda h, _, f: [*f, f"case {h} 1 r1 number 0 0 0"], "told twice"),
     "equal twice": (lambda h, _, f: [*f, f"case-equal {h} 0 r2 r3"], "told twice"),
     "of itself": (instead("^(case-equal .*) r1", r"\1 r2"), "is equal to one that is equal"),
-    "of no node": (lambda *given: [*given[-1], "case nowhere 0 r1 number 0 0 0"], "is about no node"),
+    "of no node": (lambda *given: [*given[-1], "case nowhere 0 r1 number 0 0 0"], "is of no node"),
     "no value": (instead(r"^(case \S+ 1 r1 number 0 1) 2", r"\1 0"), "are none"),
 }  # fmt: skip
 

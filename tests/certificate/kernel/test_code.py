@@ -338,7 +338,7 @@ def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes()
     """Else what a fact says of the second loop could be told of the first."""
     from wcet_probe.certificate.facts.sums import Sums
     from wcet_probe.certificate.flow.walk import Covered
-    from wcet_probe.certificate.kernel.coverage import Code, cover
+    from wcet_probe.certificate.kernel.coverage import Code, Said, cover
     from wcet_probe.certificate.kernel.records import Edge, LoopRecord, graph_of, invariants_of, read_records
 
     on = guest_of(TWO_LOOPS, load_target("cortex-m4"), ".c", "-O1")
@@ -351,7 +351,7 @@ def test_code_of_one_loop_is_not_put_into_another_by_an_edge_that_nobody_takes()
     forged = replace(graph, edges=(*graph.edges, more), leading=leading)
     loops = [LoopRecord(name, name, int(most), entering.split(), [*back.split(), "more"])]
     invariants = invariants_of(records)
-    covered = Covered(code, forged, invariants, cover(code, forged, invariants, {}))
+    covered = Covered(code, forged, invariants, cover(code, forged, Said(invariants), {}))
     found = Sums(covered, loops, Asserted(), {}).lines[name]
     assert 3 in {line for _, line in found}
     assert not {4, 5, 6} & {line for _, line in found}

@@ -119,8 +119,8 @@ FORGED = {
     "another register": (instead("r2 r3"), "does not follow"),
     "another first one": (instead("r4 r1"), "does not follow"),
     "a word of the stack": (instead("r2 stack:-4"), "does not follow"),
-    "told twice": (lambda _, f: [*f, *(one for one in f if one.startswith("equal "))], "is of no node, or twice"),
-    "of no node": (lambda _, f: [*f, "equal nowhere r2 r1"], "is of no node, or twice"),
+    "told twice": (lambda _, f: [*f, *(one for one in f if one.startswith("equal "))], "told twice"),
+    "of no node": (lambda _, f: [*f, "equal nowhere r2 r1"], "is of no node"),
     "of itself": (instead("r2 r2"), "is equal to one that is equal"),
     "of an equal one": (
         lambda _, f: [*f, *(re.sub(r"r2 r1", "r3 r2", one) for one in f if one.startswith("equal "))],

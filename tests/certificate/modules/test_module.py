@@ -282,13 +282,11 @@ def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypat
 
     def forgetful(role, records):
         found = known(role, records)
-        return replace(
-            found,
-            invariants={
-                node: {place: value for place, value in own.items() if not 0x400000 <= value.low < 0x401000}
-                for node, own in found.invariants.items()
-            },
-        )
+        invariants = {
+            node: {place: value for place, value in own.items() if not 0x400000 <= value.low < 0x401000}
+            for node, own in found.said.invariants.items()
+        }
+        return replace(found, said=found.said._replace(invariants=invariants))
 
     monkeypatch.setattr("wcet_probe.answer.module_certificate.operation_of", forgetful)
     with pytest.raises(AnalysisError, match="where the store at"):

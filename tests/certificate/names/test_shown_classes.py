@@ -81,7 +81,7 @@ FORGERIES = {
     "another residue": (with_field(4, lambda text: str(int(text) ^ 1)), "no access has shown"),
     "no power of two": (with_field(3, lambda _: "12"), "is none"),
     "of no symbol": (with_field(2, lambda _: "s999"), "of nothing"),
-    "of no node": (with_field(1, lambda _: "nowhere"), "of nothing"),
+    "of no node": (with_field(1, lambda _: "nowhere"), "of no node"),
     "told twice": (
         lambda lines: [*lines[: (at := lines.index(first(lines, "shown")))], lines[at], *lines[at:]],
         "twice",

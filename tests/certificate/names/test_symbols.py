@@ -15,7 +15,7 @@ from tests.certificate.specimens import specimen
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.kernel.coverage import Code, Coverage, cover
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, cover
 from wcet_probe.certificate.kernel.records import Graph
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine
@@ -42,7 +42,7 @@ def traced(body, core="cortex-m7", *, of_r0=ANY):
     graph = Graph("f", {NODE: (on.address("f") & ~1, 0)}, NODE, (), {NODE: 0}, {NODE: []}, {})
     pointer = "r1" if core == "mpc603e" else "r13"
     entry = dict(code.isa.entry_state().values)
-    coverage = cover(code, graph, {NODE: entry}, {})
+    coverage = cover(code, graph, Said({NODE: entry}), {})
     assert isinstance(coverage, Coverage)
     registers = {0: "r3", 1: "r4"} if core == "mpc603e" else {0: "r0", 1: "r1"}
     known = {**entry, registers[0]: of_r0, registers[1]: TOP, pointer: entry[pointer]}

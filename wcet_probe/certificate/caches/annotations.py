@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.caches.residents import FULL, Balance, Bound, Must, YoungerSet
@@ -16,7 +17,7 @@ from wcet_probe.certificate.values.state import Place
 from wcet_probe.certificate.values.terms import is_sum
 
 _MOST_CLASS = 1 << 12
-_ADDRESS = re.compile("0x(?:0|[1-9a-f][0-9a-f]*)")
+_LINE = re.compile("0x(?:0|[1-9a-f][0-9a-f]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Annotations:
     misses: Mapping[str, Mapping[tuple[int, int], str]] = field(default_factory=dict)
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     must: Mapping[str, Mapping[str, Must]] = field(default_factory=dict)
-    modified: Mapping[str, frozenset[Spot]] = field(default_factory=dict)
+    modified: Mapping[str, AbstractSet[Spot]] = field(default_factory=dict)
     held: Mapping[str, Mapping[str, Balance]] = field(default_factory=dict)
     unchecked: frozenset[str] = frozenset()
     places: dict[str, list[str]] = field(default_factory=dict, init=False)
@@ -53,45 +54,29 @@ def annotations_of(records: Records, asserted: Pointers) -> Annotations:
     """What ``records`` say of caches; ``asserted`` is what facts say of the parts of addresses.
 
     Raises:
-        VerificationError: they speak of what is not there, or twice of one thing.
+        VerificationError: they speak of what is not there.
     """
-    nodes = {name for name, _, _ in records["node"]}
-    homes: dict[str, tuple[str, str, Congruence]] = {}
-    for symbol, way, node, modulus_text, residue_text in records["symbol"]:
-        demand(node in nodes and symbol not in homes, f"the symbol {symbol} is none")
-        homes[symbol] = (way, node, _class(symbol, modulus_text, residue_text))
-    claims: dict[str, dict[Place, Claim]] = {node: {} for node in nodes}
+    homes = {symbol: (way, node, _class(symbol, *numbers)) for symbol, way, node, *numbers in records["symbol"]}
+    claims: dict[str, dict[Place, Claim]] = {name: {} for name, _, _ in records["node"]}
     sums: dict[str, None] = {}
     for node, place_text, symbol, offset in records["name"]:
-        place = place_of(place_text)
-        is_new = node in nodes and (symbol in homes or is_sum(symbol, homes)) and place not in claims[node]
-        demand(is_new, f"the name of {place_text} at {node} is none")
+        demand(symbol in homes or is_sum(symbol, homes), f"the name of {place_text} at {node} is none")
         sums |= {} if symbol in homes else {symbol: None}
-        claims[node][place] = Claim(symbol, int(offset))
+        claims[node][place_of(place_text)] = Claim(symbol, int(offset))
     shown: dict[str, dict[str, Congruence]] = {}
-    for node, symbol, modulus_text, residue_text in records["shown"]:
-        is_new = node in nodes and symbol in homes and symbol not in shown.get(node, {})
-        demand(is_new, f"what is shown of {symbol} at {node} is told of twice, or of nothing")
-        shown.setdefault(node, {})[symbol] = _class(symbol, modulus_text, residue_text)
+    for node, symbol, *numbers in records["shown"]:
+        demand(symbol in homes, f"what is shown of {symbol} at {node} is told of nothing")
+        shown.setdefault(node, {})[symbol] = _class(symbol, *numbers)
     misses: dict[str, dict[tuple[int, int], str]] = {}
     for node, address, number, name in records["miss"]:
-        found = misses.setdefault(node, {})
-        key = int(address, 16), int(number)
-        demand(node in nodes and key not in found, f"a miss at {node} is told of twice, or of no node")
-        found[key] = name
+        misses.setdefault(node, {})[int(address, 16), int(number)] = name
     must: dict[str, dict[str, dict[Spot, YoungerSet]]] = {"fetch": {}, "data": {}}
-    for cache, node, base, offset, size, others, younger in records["must"]:
-        found_must = must[cache].setdefault(node, {})
-        spot = Spot(base, int(offset), _granule_bytes(size))
-        demand(node in nodes and spot not in found_must, f"a line at {node} is told of twice, or of no node")
-        found_must[spot] = _younger(younger.split(), others)
-    modified: dict[str, frozenset[Spot]] = {}
-    for node, base, offset, size in records["modified"]:
-        spot = Spot(base, int(offset), _granule_bytes(size))
-        is_new = node in nodes and spot not in modified.get(node, ())
-        demand(is_new, f"a modified line at {node} is told of twice, or of no node")
-        modified[node] = modified.get(node, frozenset()) | {spot}
-    held = _held(records, nodes)
+    for cache, node, *spot, others, younger in records["must"]:
+        must[cache].setdefault(node, {})[_spot(*spot)] = _younger(younger.split(), others)
+    modified: dict[str, set[Spot]] = {}
+    for node, *spot in records["modified"]:
+        modified.setdefault(node, set()).add(_spot(*spot))
+    held = _held(records)
     return Annotations(
         Names(claims, homes, asserted, shown, (*sums, *_sums(must, held))),
         misses,
@@ -122,6 +107,10 @@ def _class(symbol: str, modulus_text: str, residue_text: str) -> Congruence:
     return Congruence(modulus, residue)
 
 
+def _spot(base: str, offset: str, size: str) -> Spot:
+    return Spot(base, int(offset), _granule_bytes(size))
+
+
 def _granule_bytes(text: str) -> int:
     size = int(text)
     demand(0 < size <= _MOST_CLASS and size & (size - 1) == 0, f"no granule has {text} bytes")
@@ -130,16 +119,15 @@ def _granule_bytes(text: str) -> int:
 
 def _younger(names: Sequence[str], others: str) -> YoungerSet:
     for name in names:
-        is_line = _ADDRESS.fullmatch(name) if name.startswith("0x") else True
+        is_line = _LINE.fullmatch(name) if name.startswith("0x") else True
         demand(is_line, f"the younger line {name} is none: a line is called by its address, 0x and hexadecimal digits")
     return YoungerSet(frozenset(names), int(others))
 
 
-def _held(records: Records, nodes: set[str]) -> dict[str, dict[str, Balance]]:
+def _held(records: Records) -> dict[str, dict[str, Balance]]:
     held: dict[str, dict[str, Balance]] = {}
     for name, node, text, *_ in records["held"]:
         found = held.setdefault(name, {})
-        demand(node in nodes and node not in found, f"what is left of {name} at {node} is told twice, or of no node")
         if text == FULL:
             found[node] = FULL
             continue

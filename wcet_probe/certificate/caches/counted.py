@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from wcet_probe.certificate.caches.annotations import Annotations
-from wcet_probe.certificate.caches.misses import ENTER, Caches, LinearConstraint, Side, places_of
+from wcet_probe.certificate.caches.misses import ENTER, Caches, Counted, LinearConstraint, Side
 from wcet_probe.certificate.caches.residents import NOTHING, YoungerSet, lasting_ways, union
-from wcet_probe.certificate.caches.steps import Spot, Step
+from wcet_probe.certificate.caches.steps import Spot
 from wcet_probe.certificate.kernel.records import LoopRecord
 from wcet_probe.certificate.kernel.shapes import natural_loop, reached
 from wcet_probe.certificate.values.numbers import WORD, signed
@@ -36,13 +36,16 @@ class Counting:
         """Whether ``limit`` holds by one of the rules of this module."""
         if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
             return False
-        own = attributed(self.caches, limit, annotations)
+        own = [one for one in self.caches.counted(limit, annotations) if one[-1] > 0]
         return _is_executed(self, limit, own) or _are_objects(self, limit, own) or _is_strided(self, limit, own)
 
     @cached_property
     def once(self) -> frozenset[str]:
-        """See `_executed_once`."""
-        return _executed_once(self.caches)
+        """Nodes that a call executes once at most: from which no edges that are taken lead back to them."""
+        parts, sizes = self.caches.parts, Counter(self.caches.parts.values())
+        edges = (edge for edge in self.caches.graph.edges if edge.name in self.caches.passages)
+        again = {edge.source for edge in edges if edge.source == edge.target}
+        return frozenset(node for node, part in parts.items() if sizes[part] == 1 and node not in again)
 
     @cached_property
     def loops(self) -> Sequence[_Loop]:
@@ -72,23 +75,7 @@ class Counting:
         return self._fullest[side.name]
 
 
-Attributed = Sequence[tuple[Side, str, Step, int]]
-"""Steps whose misses a limit counts: their cache, node, and the factor of their event."""
-
-
-def attributed(caches: Caches, limit: LinearConstraint, annotations: Annotations) -> Attributed:
-    """The steps whose misses ``limit`` counts; what it counts less than none is left out."""
-    return [
-        (side, node, step, factor)
-        for node in places_of(limit, annotations)
-        for side in caches.sides
-        for step in side.steps[node]
-        for factor in (limit.events.get(annotations.misses[node].get(step.key, ""), 0),)
-        if factor > 0
-    ]
-
-
-def _is_executed(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+def _is_executed(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted.
 
     Edges into the node give it, or the constant does, for a node that a call executes once at most.
@@ -110,7 +97,7 @@ def _is_executed(counting: Counting, limit: LinearConstraint, own: Attributed) -
 # ------------------------------------------------------------------------------------------------------------- objects
 
 
-def _are_objects(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+def _are_objects(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     """Whether each line that a fact counts is missed once at most, and there is a credit for each of them.
 
     That is so where all lines that the call may access in a set fit in it together: none is evicted by another.
@@ -151,21 +138,6 @@ def _fullest_set(counting: Counting, side: Side) -> int | None:
     return max(known.values(), default=0) + len(bases) + sum(per_set for _, per_set in counted)
 
 
-def _executed_once(caches: Caches) -> frozenset[str]:
-    """Nodes that are executed once in a call at most: those behind no loop's header, or before all."""
-    waiting = Counter(edge.target for edge in caches.graph.edges if edge.name in caches.passages)
-    ready, found = [node for node in caches.graph.nodes if not waiting[node]], set[str]()
-    while ready:
-        node = ready.pop()
-        found.add(node)
-        for edge in caches.graph.leading[node]:
-            if edge.name in caches.passages:
-                waiting[edge.target] -= 1
-                if not waiting[edge.target]:
-                    ready.append(edge.target)
-    return frozenset(found)
-
-
 def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
     """Whether a base is the same address in the whole call: it is computed from symbols that begin once."""
     own, homes = base.partition("^")[0], caches.tracer.names.homes
@@ -176,7 +148,7 @@ def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
 # ---------------------------------------------------------------------------------------------------------- traversals
 
 
-def _is_strided(counting: Counting, limit: LinearConstraint, own: Attributed) -> bool:
+def _is_strided(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     """Whether all misses are of one access in a loop that moves in one direction, and pay for the lines it comes to."""
     spots = {step.spot for _, _, step, _ in own}
     spot = next(iter(spots), None)
@@ -242,7 +214,7 @@ def _step_bytes(caches: Caches, spot: Spot, loop: _Loop) -> int | None:
     return max(-min(lows), *highs) if ends and not min(lows) < 0 < max(highs) else None
 
 
-def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
+def _pays(caches: Caches, limit: LinearConstraint, own: Counted, step_bytes: int, loop: _Loop) -> bool:
     """Whether each entry of the loop pays for two lines but for a byte, and each round for what it moves besides.
 
     In n rounds an address moves by (n - 1) steps, and so comes to at most that / line bytes + 2 - 1 / line bytes lines.
@@ -270,7 +242,7 @@ def _pays(caches: Caches, limit: LinearConstraint, own: Attributed, step_bytes: 
     return False
 
 
-def _pays_lines(limit: LinearConstraint, own: Attributed, step_bytes: int, loop: _Loop) -> bool:
+def _pays_lines(limit: LinearConstraint, own: Counted, step_bytes: int, loop: _Loop) -> bool:
     """Whether each entry of the loop pays for all lines that a fact counts of the accesses, which it leaves but once.
 
     To come back to a line that was left an address has to go around the words, and so comes to more lines than that.
@@ -306,7 +278,7 @@ Last = YoungerSet | None
 """What may have been accessed since the traversal's last access; None: so much that its line may be gone."""
 
 
-def _stays(caches: Caches, own: Attributed, spot: Spot, inside: Iterable[str]) -> bool:
+def _stays(caches: Caches, own: Counted, spot: Spot, inside: Iterable[str]) -> bool:
     """Whether the line of the traversal's last access is in the cache where its next is that may miss.
 
     ``_LAST`` is the name of that line: the name of the access has another line in each round. A state is missing where

@@ -25,7 +25,7 @@ from wcet_probe.certificate.caches.steps import Step, data_steps, fetch_steps, m
 from wcet_probe.certificate.caches.unaligned import region_cycles, unaligned_accesses
 from wcet_probe.certificate.kernel.coverage import Coverage
 from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, factors_of
-from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
+from wcet_probe.certificate.kernel.shapes import arriving_edges, parts_of
 from wcet_probe.certificate.names.names import Passage, Traced
 from wcet_probe.certificate.names.symbols import Tracer
 from wcet_probe.model.target import Target
@@ -87,6 +87,10 @@ class Side:
     fill_cycles: int
 
 
+Counted = Sequence[tuple[Side, str, Step, int]]
+"""Steps whose misses a limit counts: their cache, node, and the factor of their event."""
+
+
 @dataclass(frozen=True, slots=True)
 class Needed:
     """The least that a node has to charge besides its instructions, where it is executed, or left elsewhere than on.
@@ -105,14 +109,14 @@ class Needed:
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The accesses of a graph to the caches of a target; control comes back to no earlier one of its ``stages``."""
+    """The accesses of a graph to the caches of a target; its nodes are in ``parts``, as `shapes.parts_of` has them."""
 
     target: Target
     graph: Graph
     sides: tuple[Side, ...]
     passages: Mapping[str, Passage]
     arriving: Mapping[str, Sequence[Edge]]
-    stages: Mapping[str, int]
+    parts: Mapping[str, int]
     traced: Mapping[str, Traced]
     tracer: Tracer = field(repr=False)
 
@@ -173,15 +177,21 @@ class Caches:
                 balance = side.residents.passed(balance, step)
         return balance, is_enough
 
-    @staticmethod
-    def is_by_lines(side: Side, limit: LinearConstraint, annotations: Annotations) -> bool:
+    def counted(self, limit: LinearConstraint, annotations: Annotations) -> Counted:
+        """The steps whose misses ``limit`` counts."""
+        return [
+            (side, node, step, limit.events[annotations.misses[node][step.key]])
+            for node in places_of(limit, annotations)
+            for side in self.sides
+            for step in side.steps[node]
+            if annotations.misses[node].get(step.key) in limit.events
+        ]
+
+    def is_by_lines(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
-        lines: set[int] = set()
-        for step in _limited_steps(side, limit, annotations):
-            if step.lines is None:
-                return False
-            lines |= step.lines
-        return len(lines) <= limit.least
+        lines = [step.lines for _, _, step, _ in self.counted(limit, annotations)]
+        known = [one for one in lines if one is not None]
+        return len(known) == len(lines) and len(frozenset().union(*known)) <= limit.least
 
     def along(
         self, side: Side, limit: LinearConstraint, edge: str, balance: Balance, wanted: Collection[str]
@@ -201,8 +211,8 @@ class Caches:
         return FULL if limit.constant > 0 or limit.credited.get(ENTER, 0) > 0 else None
 
     def touched_from(self, limit: LinearConstraint, annotations: Annotations) -> int:
-        """The first stage in which anything of ``limit`` may be taken; 0 if it gives nothing where the call begins."""
-        places = [self.stages.get(node, 0) for node in places_of(limit, annotations)]
+        """The first part in which anything of ``limit`` may be taken; 0 if it gives nothing where the call begins."""
+        places = [self.parts.get(node, 0) for node in places_of(limit, annotations)]
         return min(places, default=0) if self.at_entry(limit) == FULL else 0
 
     def is_limited(self, limit: LinearConstraint, annotations: Annotations) -> bool:
@@ -227,11 +237,11 @@ class Caches:
             balance_holds(side.residents, self.at_entry(limit), entry),
             f"what is said to be left of {limit.name} at {self.graph.entry} is not",
         )
-        is_limited, by_lines = True, self.is_by_lines(side, limit, annotations)
+        is_limited, by_lines = True, self.is_by_lines(limit, annotations)
         # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
         before = (edge.source for node in said for edge in self.arriving.get(node, ()))
         for node in dict.fromkeys((*said, *places_of(limit, annotations), *before)):
-            left = FULL if self.stages.get(node, touched) < touched else said.get(node)
+            left = FULL if self.parts.get(node, touched) < touched else said.get(node)
             balance, is_enough = self.left_behind(side, limit, node, left, annotations.misses, by_lines=by_lines)
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
@@ -252,9 +262,9 @@ class Caches:
         Raises:
             VerificationError: of two caches.
         """
-        found = [side for side in self.sides if any(_limited_steps(side, limit, annotations))]
+        found = {side.name: side for side, *_ in self.counted(limit, annotations)}
         demand(len(found) <= 1, f"{limit.name} limits misses of two caches")
-        return found[0] if found else None
+        return next(iter(found.values()), None)
 
     # ------------------------------------------------------------------------------------------------------ costs
 
@@ -332,34 +342,9 @@ class Caches:
         )  # fmt: skip
 
 
-def stages_of(graph: Graph, passages: Mapping[str, Passage]) -> Mapping[str, int]:
-    """The nodes that control comes to, in as many stages as can be told apart in one order of them."""
-    taken = {node: [edge.target for edge in graph.leading[node] if edge.name in passages] for node in graph.nodes}
-    order = postorder(taken, graph.entry)[::-1]
-    place = {node: number for number, node in enumerate(order)}
-    going_back = [0] * (len(order) + 1)
-    for node in order:
-        for target in taken[node]:
-            if place[target] < place[node]:
-                going_back[place[target] + 1] += 1
-                going_back[place[node] + 1] -= 1
-    stages, stage, around = dict[str, int](), 0, 0
-    for number, node in enumerate(order):
-        around += going_back[number]
-        stage += around == 0
-        stages[node] = stage
-    return stages
-
-
 def places_of(limit: LinearConstraint, annotations: Annotations) -> Iterator[str]:
     """The nodes with misses that ``limit`` counts."""
     return iter(dict.fromkeys(node for name in limit.events for node in annotations.places.get(name, ())))
-
-
-def _limited_steps(side: Side, limit: LinearConstraint, annotations: Annotations) -> Iterator[Step]:
-    for node in places_of(limit, annotations):
-        own = annotations.misses[node]
-        yield from (step for step in side.steps[node] if own.get(step.key) in limit.events)
 
 
 def caches_of(
@@ -398,6 +383,6 @@ def caches_of(
         }
         fill = target.memory.line_cycles(target.dcache.line_bytes)
         sides.append(Side(DATA, Residents(target.dcache, classes, tracer.terms.symbols_of), data, fill))
-    return Caches(
-        target, graph, tuple(sides), passages, arriving_edges(graph), stages_of(graph, passages), traced, tracer
-    )
+    leading = {node: [edge.target for edge in graph.leading[node] if edge.name in passages] for node in graph.nodes}
+    parts = parts_of(leading, graph.entry)
+    return Caches(target, graph, tuple(sides), passages, arriving_edges(graph), parts, traced, tracer)

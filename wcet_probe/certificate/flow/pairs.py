@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 
 from wcet_probe.certificate.flow.walk import Covered, follow
 from wcet_probe.certificate.kernel.records import LEAVE, Graph
-from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
+from wcet_probe.certificate.kernel.shapes import arriving_edges, parts_of, reaching
 
 Pair = tuple[str, str, str | None]
 """Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
@@ -74,8 +74,7 @@ class _Pairs:
         self._left = _MOST_STEPS + _STEPS_EACH * (len(graph.nodes) + len(pairs))
         self._edges = {edge.name: edge for edge in graph.edges}
         targets = {node: [edge.target for edge in edges] for node, edges in graph.leading.items()}
-        self._order = {node: place for place, node in enumerate(postorder(targets, graph.entry)[::-1])}
-        self._part = self._parts()
+        self._part = parts_of(targets, graph.entry)
         self._before: dict[tuple[str, str], set[str]] = {}
         self._regions: dict[str, set[str]] = {}
         self._taken: dict[tuple[str, str | None], Collection[str] | None] = {}
@@ -92,27 +91,17 @@ class _Pairs:
         self._left -= steps
         return self._left >= 0
 
-    def _parts(self) -> dict[str, int]:
-        """The strongly connected part of each node that is reached; none leads to one of a lower number."""
-        found: dict[str, int] = {}
-        for number, root in enumerate(self._order):
-            waiting = [root]
-            while waiting:
-                node = waiting.pop()
-                if node in self._order and node not in found:
-                    found[node] = number
-                    waiting += [edge.source for edge in self._arriving.get(node, ())]
-        return found
-
     def _source(self, name: str) -> str | None:
         node = self._edges[name].source if name in self._edges else name.removeprefix(LEAVE)
-        return node if node in self._order and (name in self._edges or name.startswith(LEAVE)) else None
+        return node if node in self._part and (name in self._edges or name.startswith(LEAVE)) else None
 
     def _sources(self, names: Collection[str]) -> set[str]:
         return {source for source in map(self._source, names) if source is not None}
 
     def exclude(self, first: str, second: str, header: str | None) -> bool:
         """Whether no round of the loop with ``header`` (None: no call) takes both edges, or one of them twice."""
+        if not self._go():
+            return False
         names = list(dict.fromkeys((first, second)))
         for one in names:
             source = self._source(one)
@@ -137,13 +126,8 @@ class _Pairs:
         return self._before[key]
 
     def _reaching(self, nodes: Collection[str], header: str) -> set[str]:
-        found: set[str] = set()
-        waiting = list(nodes)
-        while waiting:
-            one = waiting.pop()
-            if one != header and one not in found and self._go():
-                found.add(one)
-                waiting += [edge.source for edge in self._arriving.get(one, ())]
+        found = reaching(nodes, header, self._arriving)
+        self._go(len(found))
         return found
 
     def _takes(self, name: str, other: str, header: str | None) -> bool:

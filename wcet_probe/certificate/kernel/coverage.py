@@ -19,9 +19,9 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
-from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, differing
-from wcet_probe.certificate.kernel.flags import Flags, lacking
-from wcet_probe.certificate.kernel.records import Edge, Graph, demand
+from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
+from wcet_probe.certificate.kernel.flags import Flags, flags_of, lacking
+from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, invariants_of
 from wcet_probe.certificate.kernel.return_addresses import SparingMachine, returning_to_caller
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine, Outcome
@@ -92,15 +92,24 @@ class Said(NamedTuple):
     """What is said to hold where nodes begin: of values, of flags, which places are equal, and what in each case."""
 
     invariants: Mapping[str, Mapping[Place, Value]]
-    flags: Flags
-    equal: Equalities
-    cases: Cases
+    flags: Flags = MappingProxyType({})
+    equal: Equalities = MappingProxyType({})
+    cases: Cases = MappingProxyType({})
 
     def states(self, node: str) -> list[State]:
         """What holds where ``node`` begins, in each case; equal are then those places that the case says."""
         values, flags = self.invariants[node], self.flags.get(node, {})
         found = [beginning({**values, **case.values}, flags, case.equal) for case in self.cases.get(node, ())]
         return found or [beginning(values, flags, self.equal.get(node, {}))]
+
+
+def said_of(records: Records) -> Said:
+    """What is said in ``records``.
+
+    Raises:
+        VerificationError: it is of no value, or says of a place what cannot be.
+    """
+    return Said(invariants_of(records), flags_of(records), equalities_of(records), cases_of(records))
 
 
 @dataclass(slots=True)
@@ -165,16 +174,13 @@ def _falls(instruction: Instruction, following: int) -> bool:
 def cover(
     code: Code,
     graph: Graph,
-    invariants: Mapping[str, Mapping[Place, Value]],
+    said: Said,
     arguments: Mapping[Place, Value],
-    flags: Flags = MappingProxyType({}),
-    equal: Equalities = MappingProxyType({}),
-    cases: Cases = MappingProxyType({}),
     *,
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
 ) -> Coverage:
-    """Check that ``graph`` covers the code and that ``invariants`` hold, and what is said besides where nodes begin.
+    """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
     It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
 
@@ -185,7 +191,6 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    said = Said(invariants, flags, equal, cases)
     found = _covered(code, machine, graph, said)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
@@ -196,11 +201,10 @@ def cover(
     found.escapes, found.saving = machine.escapes, saving
     state = code.isa.entry_state()
     state.values |= arguments
-    asserted = outside(state, invariants[graph.entry])
+    asserted = outside(state, said.invariants[graph.entry])
     demand(asserted is None, f"what is said of {asserted} at the entry is not known of the caller")
-    demand(not flags.get(graph.entry), "what flags tell at the entry is not known of the caller")
-    demand(graph.entry not in cases, "no case is known of the caller at the entry")
-    demand(not equal.get(graph.entry), "what places are equal at the entry is not known of the caller")
+    for what, besides in (("flags", said.flags), ("equal places", said.equal), ("cases", said.cases)):
+        demand(not besides.get(graph.entry), f"what is said of {what} at the entry is not known of the caller")
     return found
 
 

@@ -22,17 +22,18 @@ def equalities_of(records: Records) -> Equalities:
     """What places are said to hold one value where nodes begin.
 
     Raises:
-        VerificationError: it is said of no node, of one place twice, or of a place in two roles.
+        VerificationError: it is said of a place in two roles.
     """
-    nodes = {name for name, _, _ in records["node"]}
     found: dict[str, dict[Place, Place]] = {}
-    for node, text, other in records["equal"]:
-        own = found.setdefault(node, {})
-        demand(node in nodes and place_of(text) not in own, f"an equality of {text} at {node} is of no node, or twice")
-        own[place_of(text)] = place_of(other)
+    for node, place, other in records["equal"]:
+        found.setdefault(node, {})[place_of(place)] = place_of(other)
     for node, own in found.items():
-        demand(not own.keys() & set(own.values()), f"a place at {node} is equal to one that is equal to another")
+        _check_roles(node, own)
     return found
+
+
+def _check_roles(node: str, equal: Mapping[Place, Place]) -> None:
+    demand(equal.keys().isdisjoint(equal.values()), f"a place at {node} is equal to one that is equal to another")
 
 
 class Case(NamedTuple):
@@ -55,24 +56,19 @@ def cases_of(records: Records) -> Cases:
     """The cases of nodes.
 
     Raises:
-        VerificationError: they are of no node, or say something twice or of a place in two roles.
+        VerificationError: they say something of no value, or of a place in two roles.
     """
-    found: dict[str, dict[str, Case]] = {name: {} for name, _, _ in records["node"]}
-    for node, number, *fields in (*records["case"], *records["case-equal"]):
-        demand(node in found, f"a case of {fields[0]} is about no node")
-        case, place = found[node].setdefault(number, Case({}, {})), place_of(fields[0])
-        is_equality = len(fields) == 2
-        demand(
-            place not in (case.equal if is_equality else case.values), f"a case of {fields[0]} at {node} is told twice"
-        )
-        if is_equality:
-            case.equal[place] = place_of(fields[1])
-        else:
-            case.values[place] = value_of_text(node, fields[0], fields[1:])
-    for node, own in found.items():
-        for case in own.values():
-            demand(not case.equal.keys() & set(case.equal.values()), f"a place at {node} is equal to one that is equal")
-    return {node: tuple(own.values()) for node, own in found.items() if own}
+    numbered = dict.fromkeys(fields[:2] for kind in ("case", "case-equal") for fields in records[kind])
+    found = {key: Case({}, {}) for key in numbered}
+    for node, number, place, *value in records["case"]:
+        found[node, number].values[place_of(place)] = value_of_text(node, place, value)
+    for node, number, place, other in records["case-equal"]:
+        found[node, number].equal[place_of(place)] = place_of(other)
+    cases: dict[str, tuple[Case, ...]] = {}
+    for (node, _), case in found.items():
+        _check_roles(node, case.equal)
+        cases[node] = (*cases.get(node, ()), case)
+    return cases
 
 
 def beginning(values: Mapping[Place, Value], flags: Mapping[str, Comparison], equal: Mapping[Place, Place]) -> State:

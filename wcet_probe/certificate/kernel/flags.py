@@ -22,18 +22,14 @@ def flags_of(records: Records) -> Flags:
     """What is said of flags where nodes begin.
 
     Raises:
-        VerificationError: it is said of no node, or twice.
+        VerificationError: it is said of no number.
     """
-    nodes = {name for name, _, _ in records["node"]}
     found: dict[str, dict[str, Comparison]] = {}
     for node, name, sign, kind, *numbers, relations in records["flags"]:
-        own = found.setdefault(node, {})
-        demand(node in nodes and name not in own, f"what flags tell at {node} is told twice, or of no node")
         left, right = (_range(node, *map(int, one)) for one in (numbers[:3], numbers[3:]))
         holding = frozenset((one[:-1], one[-1] == "s") for one in relations.split(",") if one != "-")
-        own[name] = Comparison(
-            object(), left, object(), right, SIGNS[sign], kind == "result", holding=holding
-        )  # fmt: skip
+        told = Comparison(object(), left, object(), right, SIGNS[sign], kind == "result", holding=holding)
+        found.setdefault(node, {})[name] = told
     return found
 
 

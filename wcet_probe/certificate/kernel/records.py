@@ -28,47 +28,64 @@ _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00
 _NUMBER, _RELATION = f" {_NATURAL}", "(?:[<>=!]=|[<>])[su]"
 _RELATIONS = f"(-|{_RELATION}(?:,{_RELATION})*)"
 _VALUE = "(number|stack|link|any)" + 3 * f" {_NATURAL}"
-_PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,9})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
-_PLACE_OR_SAVED = f"{_PLACE[:-1]}|saved:(?:0|-?[1-9][0-9]{{0,9}}))"
-_RECORDS = {
-    kind: re.compile(f"{kind} {pattern}")
-    for kind, pattern in {
-        "wcet-probe": "(certificate) 1",
-        "image": "([0-9a-f]{64})",
-        "entry-function": _NAME,
-        "target": _NAME,
-        "unit": "(instructions|cycles)",
-        "bound": _INTEGER,
-        "optimum": "(none|0|-?[1-9][0-9]*)",
-        "node": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_INTEGER}",
-        "entry": _NAME,
-        "exit": f"{_NAME} {_INTEGER}",
-        "edge": f"{_NAME} {_NAME} {_NAME} {_INTEGER}",
-        "event": f"{_NAME} {_NATURAL}",
-        "loop": rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)",
-        "constraint": rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)",
-        "dual": rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)",
-        "count": f"{_NAME} ([1-9][0-9]*)",
-        "derivation": r"(\{.*\})",
-        "invariant": f"{_NAME} {_PLACE_OR_SAVED} {_VALUE}",
-        "word": rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+-]+)+)",
-        "equal": f"{_NAME} {_PLACE} {_PLACE}",
-        "case": f"{_NAME} {_NATURAL} {_PLACE} {_VALUE}",
-        "case-equal": f"{_NAME} {_NATURAL} {_PLACE} {_PLACE}",
-        "excluded": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)|leave)",
-        "flags": f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}",
-        "symbol": f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}",
-        "name": f"{_NAME} {_PLACE} {_NAME} {_INTEGER}",
-        "shown": f"{_NAME} {_NAME} {_NATURAL} {_NATURAL}",
-        "miss": f"{_NAME} (0x(?:0|[1-9a-f][0-9a-f]*)) {_NATURAL} {_NAME}",
-        "paid": rf"{_NAME}((?: [^\s|]+)*)",
-        "must": rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)",
-        "modified": rf"{_NAME} {_NAME} {_INTEGER} {_NATURAL}",
-        "held": rf"{_NAME} {_NAME} (full|{_NAME} {_NATURAL}((?: -?[0-9]+:(?:gone|[0-9]+(?:,[^\s|,]+)*))+))",
-        "unchecked": _NAME,
-    }.items()
+_PLACE = "(r[0-9]+|lr|ctr|stack:(?:0|-?[1-9][0-9]{0,8})|static:0x(?:0|[1-9a-f][0-9a-f]{0,7}))"
+_PLACE_OR_SAVED = f"{_PLACE[:-1]}|saved:(?:0|-?[1-9][0-9]{{0,8}}))"
+_ADDRESS = "0x(?:0|[1-9a-f][0-9a-f]*)"
+
+
+class _Form(NamedTuple):
+    """How records of a kind are written, and what is asked of all of them.
+
+    Attributes:
+        pattern: of the fields.
+        key: no two records have the same first fields, so many; of 0 there is one record.
+        nodes: the fields that name nodes, which there are.
+    """
+
+    pattern: str
+    key: int | None
+    nodes: tuple[int, ...] = ()
+
+
+_FORMS = {
+    "wcet-probe": _Form("(certificate) 1", 0),
+    "image": _Form("([0-9a-f]{64})", 0),
+    "entry-function": _Form(_NAME, 0),
+    "target": _Form(_NAME, 0),
+    "unit": _Form("(instructions|cycles)", 0),
+    "bound": _Form(_INTEGER, 0),
+    "optimum": _Form("(none|0|-?[1-9][0-9]*)", 0),
+    "node": _Form(f"{_NAME} ({_ADDRESS}) {_INTEGER}", 1),
+    "entry": _Form(_NAME, 0, (0,)),
+    "exit": _Form(f"{_NAME} {_INTEGER}", 1, (0,)),
+    "edge": _Form(f"{_NAME} {_NAME} {_NAME} {_INTEGER}", 1, (1, 2)),
+    "event": _Form(f"{_NAME} {_NATURAL}", 1),
+    "loop": _Form(rf"{_NAME} {_NATURAL}((?: [^\s|]+)+) \|((?: [^\s|]+)+)", 1),
+    "constraint": _Form(rf"{_NAME} (<=|=) {_INTEGER}((?: -?[1-9][0-9]* [^\s|]+)*)", 1),
+    "dual": _Form(rf"{_NAME} (-?[1-9][0-9]*(?:/[1-9][0-9]*)?)", 1),
+    "count": _Form(f"{_NAME} ([1-9][0-9]*)", 1),
+    "derivation": _Form(r"(\{.*\})", None),
+    "invariant": _Form(f"{_NAME} {_PLACE_OR_SAVED} {_VALUE}", 2, (0,)),
+    "word": _Form(rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+-]+)+)", 2, (0,)),
+    "equal": _Form(f"{_NAME} {_PLACE} {_PLACE}", 2, (0,)),
+    "case": _Form(f"{_NAME} {_NATURAL} {_PLACE} {_VALUE}", 3, (0,)),
+    "case-equal": _Form(f"{_NAME} {_NATURAL} {_PLACE} {_PLACE}", 3, (0,)),
+    "excluded": _Form(f"{_NAME} ({_ADDRESS}|leave)", 2, (0,)),
+    "flags": _Form(
+        f"{_NAME} (nzcv|cr[0-7]) (signed|unsigned|either) (numbers|result){6 * _NUMBER} {_RELATIONS}", 2, (0,)
+    ),
+    "symbol": _Form(f"(s(?:0|[1-9][0-9]*)) (at|behind) {_NAME} {_NATURAL} {_NATURAL}", 1, (2,)),
+    "name": _Form(f"{_NAME} {_PLACE} {_NAME} {_INTEGER}", 2, (0,)),
+    "shown": _Form(f"{_NAME} {_NAME} {_NATURAL} {_NATURAL}", 2, (0,)),
+    "miss": _Form(f"{_NAME} ({_ADDRESS}) {_NATURAL} {_NAME}", 3, (0,)),
+    "paid": _Form(rf"{_NAME}((?: [^\s|]+)*)", 1),
+    "must": _Form(rf"(fetch|data) {_NAME} {_NAME} {_INTEGER} {_NATURAL} {_NATURAL}((?: [^\s|]+)*)", 5, (1,)),
+    "modified": _Form(rf"{_NAME} {_NAME} {_INTEGER} {_NATURAL}", 4, (0,)),
+    "held": _Form(rf"{_NAME} {_NAME} (full|{_NAME} {_NATURAL}((?: -?[0-9]+:(?:gone|[0-9]+(?:,[^\s|,]+)*))+))", 2, (1,)),
+    "unchecked": _Form(_NAME, 1, (0,)),
 }
-ONCE = ("wcet-probe", "image", "entry-function", "target", "unit", "bound", "optimum", "entry")
+_PATTERNS = {kind: re.compile(f"{kind} {form.pattern}") for kind, form in _FORMS.items()}
+ONCE = tuple(kind for kind, form in _FORMS.items() if form.key == 0)
 LEAVE = "leave:"
 """What the names of the ways out of the function begin with, behind which the node's follows; of no edge."""
 _LONG = re.compile(rf"[0-9]{{{MOST_DIGITS}}}")
@@ -87,7 +104,8 @@ def read_records(text: str) -> Records:
     """The fields of each line by the kind of record.
 
     Raises:
-        VerificationError: a line is no record, or there is more of something than there can be.
+        VerificationError: a line is no record, or there is more of something than there can be; or something is told
+            twice, or of no node.
     """
     demand(len(text) <= MOST_CHARACTERS, f"the certificate has more than {MOST_CHARACTERS >> 20} MiB")
     demand(text.count("\n") <= MOST_RECORDS, f"the certificate has more than {MOST_RECORDS:,} records")
@@ -96,19 +114,22 @@ def read_records(text: str) -> Records:
         is_few = text.count(f"\n{kind} ") <= MOST_OF_A_KIND
         demand(is_few, f"the certificate has more than {MOST_OF_A_KIND:,} records of kind {kind}")
     demand(not _LONG.search(text), f"a number of the certificate has {MOST_DIGITS} digits or more")
-    records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _RECORDS}
+    records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FORMS}
     lines = text.split("\n")
     demand(lines.pop() == "" and len(lines) > 1, "the certificate is cut off")
     for number, line in enumerate(lines, 1):
         kind = line.split(" ", 1)[0]
-        match = _RECORDS[kind].fullmatch(line) if kind in _RECORDS else None
+        match = _PATTERNS[kind].fullmatch(line) if kind in _PATTERNS else None
         if match is None:
             raise VerificationError(f"not verified: line {number} of the certificate is no record: {line[:80]!r}.")
         records[kind].append(match.groups())
     demand(all(len(records[kind]) == 1 for kind in ONCE), "a record of the head is missing or there twice")
-    for kind in ("node", "exit", "dual", "count"):
-        names = [fields[0] for fields in records[kind]]
-        demand(len(set(names)) == len(names), f"two records of kind {kind} have one name")
+    nodes = {name for name, *_ in records["node"]}
+    for kind, (_, key, of_nodes) in _FORMS.items():
+        keys = [fields[:key] for fields in records[kind]] if key is not None else []
+        demand(len(set(keys)) == len(keys), f"a record of kind {kind} is told twice")
+        are_there = all(fields[one] in nodes for fields in records[kind] for one in of_nodes)
+        demand(are_there, f"a record of kind {kind} is of no node")
     return records
 
 
@@ -155,15 +176,12 @@ def graph_of(records: Records) -> Graph:
     """The flow graph in ``records``.
 
     Raises:
-        VerificationError: an edge leads to no node, or is called like a way out of the function.
+        VerificationError: an edge is called like a way out of the function.
     """
     nodes = {name: (int(address, 16), int(cost)) for name, address, cost in records["node"]}
     edges = tuple(Edge(name, source, target, int(cost)) for name, source, target, cost in records["edge"])
     leading: dict[str, list[Edge]] = {name: [] for name in nodes}
     (entry,) = records["entry"][0]
-    named = {entry, *(name for name, _ in records["exit"]), *(name for name, _ in records["excluded"])}
-    named |= {end for edge in edges for end in (edge.source, edge.target)}
-    demand(named <= nodes.keys(), "an edge leads to no node")
     demand(not any(edge.name.startswith(LEAVE) for edge in edges), "an edge has the name of a way out of the function")
     for edge in edges:
         leading[edge.source].append(edge)
@@ -211,14 +229,11 @@ def invariants_of(records: Records) -> dict[str, dict[Place, Value]]:
     """What is said of places where nodes begin.
 
     Raises:
-        VerificationError: it is said of no node, twice, or of no value.
+        VerificationError: it is said of no value.
     """
     found: dict[str, dict[Place, Value]] = {name: {} for name, _, _ in records["node"]}
     for node, text, *value_text in records["invariant"]:
-        place = place_of(text)
-        demand(node in found, f"an invariant of {text} is about no node")
-        demand(place not in found[node], f"two invariants at {node} are about {text}")
-        value = value_of_text(node, text, value_text)
+        place, value = place_of(text), value_of_text(node, text, value_text)
         # It would be taken for a saved word of which nothing is known, and be one of which nobody knows that it is one.
         demand(not (is_saved(place) and says_nothing(place, value)), f"nothing is said of {text} at {node}")
         found[node][place] = value

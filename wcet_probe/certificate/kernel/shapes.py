@@ -36,14 +36,19 @@ def reached_nodes(graph: Graph, taken: Collection[str]) -> list[str]:
     return [node for node in graph.nodes if node in reached]
 
 
-def natural_loop(header: str, back: Collection[str], arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
-    """The header and all nodes from which one of the edges ``back`` to it is reached without it."""
+def reaching(nodes: Iterable[str], header: str, arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
+    """The nodes from which one of ``nodes`` is reached without passing ``header``, of which neither is one."""
 
     def before(node: str) -> list[str]:
         return [edge.source for edge in arriving.get(node, ()) if edge.source != header]
 
+    return reached((one for one in nodes if one != header), before)
+
+
+def natural_loop(header: str, back: Collection[str], arriving: Mapping[str, Sequence[Edge]]) -> set[str]:
+    """The header and all nodes from which one of the edges ``back`` to it is reached without it."""
     sources = [edge.source for edge in arriving.get(header, ()) if edge.name in back]
-    return {header} | reached((one for one in sources if one != header), before)
+    return {header} | reaching(sources, header, arriving)
 
 
 def check_loops(graph: Graph, loops: Iterable[LoopRecord]) -> None:
@@ -82,3 +87,23 @@ def postorder(leading: Mapping[str, list[str]], entry: str) -> list[str]:
             order.append(node)
             stack.pop()
     return order
+
+
+def parts_of(leading: Mapping[str, list[str]], entry: str) -> dict[str, int]:
+    """The strongly connected part that each node is in which is reached, by number.
+
+    *Soundness:* no edge leads to a part of a lower number, so control comes back to no earlier one.
+    """
+    found, order = dict[str, int](), postorder(leading, entry)[::-1]
+    arriving: dict[str, list[str]] = {}
+    for node in order:
+        for target in leading[node]:
+            arriving.setdefault(target, []).append(node)
+
+    def before(node: str) -> list[str]:
+        return [one for one in arriving.get(node, ()) if one not in found]
+
+    for number, root in enumerate(order):
+        if root not in found:
+            found.update(dict.fromkeys(reached([root], before), number))
+    return found

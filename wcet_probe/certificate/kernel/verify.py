@@ -75,7 +75,7 @@ def check_certificate(text: str) -> CheckedBound:
     for name, cost in graph.exits.items():
         gain[f"leave:{name}"] += cost
     events = {name: int(cost) for name, cost in records["event"]}
-    demand(len(events) == len(records["event"]) and not events.keys() & ends.keys(), "two events have one name")
+    demand(events.keys().isdisjoint(ends), "an event has the name of an edge")
     gain |= events
     limits = {"enter": _Limit({"enter": 1}, 1, equal=True)}
     flows: dict[str, dict[str, int]] = {name: {} for name in ("", *costs)}

@@ -18,23 +18,48 @@ from wcet_probe.model.instruction import AccessKind, Instruction
 SP, LR = "r1", "lr"
 REGISTERS = (*(f"r{number}" for number in range(32)), "lr", "ctr")
 RELATIONS = ("<", ">", "==")
-_LOGICAL: Mapping[int, Callable[[Value, Value], Value]] = {
-    28: numbers.conjunction,
-    60: lambda a, b: numbers.conjunction(a, numbers.complement(b)),
-    316: numbers.exclusive,
-    444: numbers.disjunction,
-    412: lambda a, b: numbers.disjunction(a, numbers.complement(b)),
-    124: lambda a, b: numbers.complement(numbers.disjunction(a, b)),
-    476: lambda a, b: numbers.complement(numbers.conjunction(a, b)),
+
+
+def _reversed(a: Value, b: Value) -> Value:
+    return numbers.subtract(b, a)
+
+
+_COMPUTATIONS: Mapping[tuple[int, int], tuple[Callable[[Value, Value], Value], str, str]] = {
+    (7, 0): (numbers.multiply, "a", "signed"),
+    (8, 0): (_reversed, "a", "signed"),
+    (12, 0): (numbers.add, "a", "signed"),
+    (13, 0): (numbers.add, "a", "signed"),
+    (14, 0): (numbers.add, "a or 0", "signed"),
+    (15, 0): (numbers.add, "a or 0", "upper"),
+    (24, 0): (numbers.disjunction, "s", "lower"),
+    (25, 0): (numbers.disjunction, "s", "upper"),
+    (26, 0): (numbers.exclusive, "s", "lower"),
+    (27, 0): (numbers.exclusive, "s", "upper"),
+    (28, 0): (numbers.conjunction, "s", "lower"),
+    (29, 0): (numbers.conjunction, "s", "upper"),
+    (31, 8): (_reversed, "a", "b"),
+    (31, 10): (numbers.add, "a", "b"),
+    (31, 24): (numbers.shift_left, "s", "bits in b"),
+    (31, 26): (lambda a, _: numbers.leading_zeros(a), "s", "0"),
+    (31, 28): (numbers.conjunction, "s", "b"),
+    (31, 40): (_reversed, "a", "b"),
+    (31, 60): (lambda a, b: numbers.conjunction(a, numbers.complement(b)), "s", "b"),
+    (31, 104): (_reversed, "a", "0"),
+    (31, 124): (lambda a, b: numbers.complement(numbers.disjunction(a, b)), "s", "b"),
+    (31, 235): (numbers.multiply, "a", "b"),
+    (31, 266): (numbers.add, "a", "b"),
+    (31, 316): (numbers.exclusive, "s", "b"),
+    (31, 412): (lambda a, b: numbers.disjunction(a, numbers.complement(b)), "s", "b"),
+    (31, 444): (numbers.disjunction, "s", "b"),
+    (31, 459): (numbers.divide, "a", "b"),
+    (31, 476): (lambda a, b: numbers.complement(numbers.conjunction(a, b)), "s", "b"),
+    (31, 536): (numbers.shift_right, "s", "bits in b"),
+    (31, 824): (numbers.shift_right_signed, "s", "bits"),
+    (31, 922): (lambda a, _: numbers.extended(a, 16, is_signed=True), "s", "0"),
+    (31, 954): (lambda a, _: numbers.extended(a, 8, is_signed=True), "s", "0"),
 }
-_ARITHMETIC: Mapping[int, Callable[[Value, Value], Value]] = {
-    266: numbers.add,
-    10: numbers.add,
-    40: lambda a, b: numbers.subtract(b, a),
-    8: lambda a, b: numbers.subtract(b, a),
-    235: numbers.multiply,
-    459: numbers.divide,
-}
+"""What is computed of two operands, by primary and extended opcode: of ``a`` and what is told it is written to the
+register of the first field, of ``s``, which that is, to ``a``."""
 _OF_GENERAL_REGISTERS = range(32, 48)
 """Primary opcodes of loads and stores by a displacement; behind them are those of floating-point registers."""
 _INDEXED = range(23, 440, 32)
@@ -156,22 +181,16 @@ def _compute(machine: Machine, instruction: Instruction, word: int, state: State
     if primary in {19, 31} and (primary == 19 or extended in {19, 144}):
         machine.havoc(instruction, state)
         return
-    destination = f"r{word >> 21 & 31}" if primary in _TO_D or (primary == 31 and extended in _ARITHMETIC) else None
-    value, name = _result(word, state)
-    registers = instruction.writes - {"cr0"}
-    if value is None or len(registers) != 1:
+    value, name, destination = _result(word, state)
+    if value is None or instruction.writes - {"cr0"} != {destination}:
         kept = dict(state.flags)
         machine.havoc(instruction, state)
         if primary in {20, 31} and not word & 1 and instruction.writes:  # one that seems to do nothing may set a field
             state.flags = kept
         return
-    (written,) = registers
-    if destination is not None and destination != written:
-        machine.havoc(instruction, state)
-        return
-    state.write(written, value, name or machine.fresh())
+    state.write(destination, value, name or machine.fresh())
     if primary in {28, 29, 13} or (primary in {20, 21, 23, 31} and word & 1):
-        state.flags["cr0"] = Comparison(state.name(written), value, None, constant(0), is_signed=True)
+        state.flags["cr0"] = Comparison(state.name(destination), value, None, constant(0), is_signed=True)
 
 
 CONDITION_BITS: Mapping[int, Callable[[bool, bool], bool]] = {
@@ -185,7 +204,6 @@ CONDITION_BITS: Mapping[int, Callable[[bool, bool], bool]] = {
     449: lambda a, b: a or b,
 }
 """Instructions that compute one bit of the condition register from two: crnor to cror. No other field changes."""
-_TO_D = {7, 8, 12, 13, 14, 15}
 
 
 def _signed_half(word: int) -> int:
@@ -193,67 +211,39 @@ def _signed_half(word: int) -> int:
     return half - 0x10000 if half & 0x8000 else half
 
 
-def _result(word: int, state: State) -> tuple[Value | None, object]:
-    """The value that an instruction computes, and its name if another register holds it."""
+def _result(word: int, state: State) -> tuple[Value | None, object, str]:
+    """The value that an instruction computes, its name if that is known, and the register that it is written to."""
     primary, extended = word >> 26, word >> 1 & 0x3FF
     d, a, b = (f"r{word >> low & 31}" for low in (21, 16, 11))
-    immediate, unsigned = constant(_signed_half(word)), word & 0xFFFF
-    match primary:
-        case 14 | 15:
-            if primary == 15:
-                immediate = constant(_signed_half(word) << 16)
-            if a == "r0":
-                return immediate, None
-            name = state.name(a) if immediate.low == 0 else computed(numbers.add, state.name(a), immediate)
-            return numbers.add(state.read(a), immediate), name
-        case 12 | 13:
-            return numbers.add(state.read(a), immediate), None
-        case 8:
-            return numbers.subtract(immediate, state.read(a)), None
-        case 7:
-            return numbers.multiply(state.read(a), immediate), None
-        case 24 | 25:
-            name = state.name(d) if unsigned == 0 else None
-            return numbers.disjunction(state.read(d), constant(unsigned << 16 * (primary == 25))), name
-        case 26 | 27:
-            return numbers.exclusive(state.read(d), constant(unsigned << 16 * (primary == 27))), None
-        case 28 | 29:
-            return numbers.conjunction(state.read(d), constant(unsigned << 16 * (primary == 29))), None
-        case 21:
-            left, begin, end = (word >> low & 31 for low in (11, 6, 1))
-            is_shift = begin and left + begin == 32 and end == 31
-            name = computed(numbers.shift_right, state.name(d), constant(begin)) if is_shift else None
-            return _rotated(state.read(d), left, begin, end), name
-        case 31:
-            return _extended(word, extended, state, d, a, b)
-    return None, None
+    if primary == 21:
+        left, begin, end = (word >> low & 31 for low in (11, 6, 1))
+        is_shift = begin and left + begin == 32 and end == 31
+        name = computed(numbers.shift_right, state.name(d), constant(begin)) if is_shift else None
+        return _rotated(state.read(d), left, begin, end), name, a
+    found = _COMPUTATIONS.get((primary, extended if primary == 31 else 0))
+    if found is None:
+        return None, None, ""
+    compute, first, second = found
+    source, destination = (d, a) if first == "s" else (a, d)
+    half, lower = _signed_half(word), word & 0xFFFF
+    told = {"signed": half, "lower": lower, "upper": lower << 16, "bits": word >> 11 & 31, "0": 0}
+    other = constant(told[second]) if second in told else state.read(b)
+    if first == "a or 0" and a == "r0":
+        return other, None, destination
+    if second == "bits in b" and not (other.is_number and other.high < 32):
+        other = numbers.unknown(other)
+    own, name = state.read(source), state.name(source)
+    if compute is numbers.disjunction and second == "b" and source == b:  # a move
+        return own, name, destination
+    return compute(own, other), _name_of(compute, name, state.name(b), other), destination
 
 
-def _extended(word: int, extended: int, state: State, d: str, a: str, b: str) -> tuple[Value | None, object]:
-    if extended in _LOGICAL:
-        name = state.name(d) if extended == 444 and d == b else None
-        return (state.read(d) if name is not None else _LOGICAL[extended](state.read(d), state.read(b))), name
-    if extended in _ARITHMETIC:
-        name = sum_of(state.name(a), state.name(b)) if extended == 266 else None
-        return _ARITHMETIC[extended](state.read(a), state.read(b)), name
-    value, amount = state.read(d), state.read(b)
-    small = amount if amount.is_number and amount.high < 32 else numbers.unknown(amount)
-    match extended:
-        case 104:
-            return numbers.subtract(constant(0), state.read(a)), None
-        case 26:
-            return numbers.leading_zeros(value), None
-        case 24:
-            return numbers.shift_left(value, small), None
-        case 536:
-            return numbers.shift_right(value, small), None
-        case 824:
-            return numbers.shift_right_signed(value, constant(word >> 11 & 31)), None
-        case 922:
-            return numbers.extended(value, 16, is_signed=True), None
-        case 954:
-            return numbers.extended(value, 8, is_signed=True), None
-    return None, None
+def _name_of(compute: Callable[[Value, Value], Value], left: object, right: object, other: Value) -> object:
+    """The name of what is computed of a value and an ``other``, which is called ``right`` if it is no constant."""
+    if not (other.is_number and other.is_constant):
+        return sum_of(left, right) if compute is numbers.add else None
+    is_kept = other.low == 0 and compute in {numbers.add, numbers.disjunction, numbers.exclusive}
+    return left if is_kept else computed(compute, left, other)
 
 
 def _rotated(value: Value, left: int, begin: int, end: int) -> Value:

@@ -19,19 +19,9 @@ from typing import Any, NamedTuple
 from wcet_probe.certificate.facts.asserted import Asserted, Fact, lines_of, parameters_of
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
-from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover, edges_taken, run_block
-from wcet_probe.certificate.kernel.equalities import Cases, Equalities, cases_of, equalities_of
-from wcet_probe.certificate.kernel.flags import Flags, flags_of
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, code_of, cover, edges_taken, run_block, said_of
 from wcet_probe.certificate.kernel.loops import value_of
-from wcet_probe.certificate.kernel.records import (
-    Graph,
-    Records,
-    demand,
-    graph_of,
-    invariants_of,
-    place_of,
-    read_records,
-)
+from wcet_probe.certificate.kernel.records import Graph, Records, demand, graph_of, place_of, read_records
 from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
@@ -50,7 +40,6 @@ from wcet_probe.certificate.values.kinds import (
     word,
     word_of,
 )
-from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.residues import ALL, MODULUS, of_class, residue
 from wcet_probe.certificate.values.state import STATIC as STATIC_PLACES
 from wcet_probe.certificate.values.state import Place, State
@@ -73,19 +62,13 @@ class Operation:
     Attributes:
         role: ``init``, ``malloc`` or ``free``.
         graph: of its code.
-        invariants: what places hold where nodes begin, as numbers.
-        flags: what flags tell there.
-        equal: which places hold one value there.
-        cases: of which one holds there.
+        said: what holds where nodes begin, of numbers.
         words: what places are made of there; of one that is not told nothing is known.
     """
 
     role: str
     graph: Graph
-    invariants: Mapping[str, Mapping[Place, Value]]
-    flags: Flags
-    equal: Equalities = field(default_factory=dict)
-    cases: Cases = field(default_factory=dict)
+    said: Said
     words: Mapping[str, Mapping[Place, Word]] = field(default_factory=dict)
 
 
@@ -100,19 +83,14 @@ def operation_of(role: str, records: Records) -> Operation:
     """The operation ``role`` in ``records``.
 
     Raises:
-        VerificationError: something is said of no node, or twice.
+        VerificationError: something is said of no value, or of a place that is none.
     """
-    invariants = invariants_of(records)
     words: dict[str, dict[Place, Word]] = {}
     for node, text, parts in records["word"]:
         place, own = place_of(text), words.setdefault(node, {})
-        demand(node in invariants, f"a word of {text} is about no node")
-        demand(place not in own, f"two words at {node} are about {text}")
         demand(isinstance(place, str) or place < STATIC_PLACES // 2, f"{text} has a cell")
         own[place] = word_of(parts, demand)
-    return Operation(
-        role, graph_of(records), invariants, flags_of(records), equalities_of(records), cases_of(records), words
-    )
+    return Operation(role, graph_of(records), said_of(records), words)
 
 
 def registers(image: Image) -> tuple[str, str]:
@@ -154,9 +132,9 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         node: where to begin.
         taken: names of the edges that are taken at all.
     """
-    graph = operation.graph
-    flags, kinds = dict(operation.flags.get(node, {})), dict[object, Word](words.items())
-    state = State(dict(operation.invariants[node]), {}, flags, kinds)
+    graph, said = operation.graph, operation.said
+    kinds = dict[object, Word](words.items())
+    state = State(dict(said.invariants[node]), {}, dict(said.flags.get(node, {})), kinds)
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
@@ -294,10 +272,7 @@ class _Module:
 
     def findings(self) -> tuple[Finding, ...]:
         """All that is found, in order."""
-        covered = [
-            cover(self._code, one.graph, one.invariants, {}, one.flags, one.equal, one.cases)
-            for one in self._operations
-        ]
+        covered = [cover(self._code, one.graph, one.said, {}) for one in self._operations]
         left = [text for one in covered for text in one.open]
         found = [self._covered(covered, left)]
         self._check_initial()
