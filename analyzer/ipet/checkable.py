@@ -23,7 +23,7 @@ from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
 from wcet_probe.analyzer.ipet.record_lines import case_lines, equality_lines, flag_lines, invariant_lines
-from wcet_probe.certificate.kernel.coverage import Code, edges_of, edges_taken, run_block
+from wcet_probe.certificate.kernel.coverage import Code, edges_of, edges_taken, outside, run_block
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning
 from wcet_probe.certificate.kernel.flags import Flags
 from wcet_probe.certificate.kernel.records import Edge, Graph, says_nothing
@@ -86,6 +86,7 @@ def checkable(
     *,
     keeps_saved: bool = False,
     is_separate: bool = True,
+    apart: Mapping[str, Values] = MappingProxyType({}),
 ) -> Checkable:
     """What the checker can follow of ``problem``.
 
@@ -96,6 +97,7 @@ def checkable(
         arguments: what facts say of registers at entry.
         keeps_saved: whether registers are assumed to stay where they are saved.
         is_separate: whether *stack-separation* is among the assumptions of the bound, which the checker then takes.
+        apart: of copies of nodes what each is there for: what leads to several goes where it lies in that.
 
     *Soundness:* none is claimed.
     """
@@ -105,7 +107,7 @@ def checkable(
     machine_of = partial(Machine, image, is_separate=is_separate, saving=saving)
     found, is_escaping = Checkable({}, {}), False
     for escapes in (False, True):
-        search, is_escaping = _Search(code, graph, machine_of(escapes)), escapes
+        search, is_escaping = _Search(code, graph, machine_of(escapes), apart), escapes
         try:
             found = search.run_in_cases(arguments)
         except VerificationError:
@@ -135,8 +137,8 @@ def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]
 class _Search:
     """A fixpoint over the graph, of these equations (`fixpoint.Equations`)."""
 
-    def __init__(self, code: Code, graph: Graph, machine: Machine) -> None:
-        self._code, self._graph, self.machine = code, graph, machine
+    def __init__(self, code: Code, graph: Graph, machine: Machine, apart: Mapping[str, Values]) -> None:
+        self._code, self._graph, self.machine, self._apart = code, graph, machine, apart
         self._nodes = NodeFlow(graph, graph.edges)
         self._order = self._nodes.nodes
         self._thresholds: dict[int, frozenset[int]] = {}
@@ -236,10 +238,14 @@ class _Search:
                     self._excluded.setdefault(node, {})[None] = None
             else:
                 edges = edges_of(self._graph, node, outcome)
-                found += [(edge.target, outcome.state) for edge in edges]
+                fitting = [edge for edge in edges if self._fits(edge, outcome.state)] if len(edges) > 1 else ()
+                found += [(edge.target, outcome.state) for edge in fitting or edges]
                 if not edges:
                     self._excluded.setdefault(node, {})[outcome.address] = None
         return found
+
+    def _fits(self, edge: Edge, state: State) -> bool:
+        return edge.target in self._apart and outside(state, self._apart[edge.target]) is None
 
     def _outcomes(self, node: str, values: Values) -> list[Outcome]:
         # The checker reads no record of what says nothing, and learns nothing of such a place.

@@ -42,7 +42,7 @@ def hold(caller, done, cells, payload=range(0)):
     ("name", "target"),
     [
         pytest.param(name, target, marks=() if name == "first-fit" and target == "mpc603e" else pytest.mark.slow)
-        for name in ("first-fit", "best-fit", "kingsley", "tlsf")
+        for name in ("first-fit", "best-fit", "kingsley", "tlsf", "djgpp-sbrk", "djgpp-carve")
         for target in ("mpc603e", "cortex-m7")
     ],
 )

@@ -19,6 +19,8 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.ipet.certificate import graph_lines
 from wcet_probe.analyzer.ipet.checkable import checkable
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
+from wcet_probe.analyzer.ipet.flow_system import FlowProblem
+from wcet_probe.analyzer.ipet.rounds_apart import with_rounds_apart
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.answer.proving import fact_parameters, operation_request
 from wcet_probe.build.program import Program
@@ -89,27 +91,55 @@ def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] 
     others = sorted(set(program.allocator.entry_points) - {*ROLES, "check"})
     if others:
         raise AnalysisError(f"{', '.join(others)} would have to be analysed, too.")
-    texts, known = {}, dict[str, Assumption]()
+    problems, known = dict[str, FlowProblem](), dict[str, Assumption]()
     for role in ROLES:
         tell(f"analysing {role}")
         prepared = prepare(operation_request(program, role, heap_bytes))
-        texts[role] = _text(program, prepared)
+        problems[role] = _problem(program, prepared)
         found = assumptions(Facts(), program.image, program.target, prepared.values, None)
         known |= {one.id: one for one in found}
-    operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
+    statements = {name: one.statement for name, one in known.items()}
     tell("following what words are made of through all operations")
-    search = _Search(program.image, code_of(program.image, program.instructions), operations)
-    search.run()
-    document = _document(program, heap_bytes, texts, search, {name: one.statement for name, one in known.items()})
+    try:
+        document = _followed(program, heap_bytes, problems, statements, apart=False)
+    except AnalysisError:
+        tell("following them again, with the rounds of loops apart")
+        document = _followed(program, heap_bytes, problems, statements, apart=True)
     ids = {one["id"] for one in document["assumptions"]}
     return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
 
 
-def _text(program: Program, prepared: Prepared) -> str:
-    """The graph of an operation and what values hold in it, as records."""
+def _followed(
+    program: Program,
+    heap_bytes: int,
+    problems: Mapping[str, FlowProblem],
+    statements: Mapping[str, str],
+    *,
+    apart: bool,
+) -> Json:
+    """What holds in the graphs ``problems`` of the operations, where the rounds of loops may stand ``apart``.
+
+    Raises:
+        AnalysisError: the checker's rules do not follow an operation, or where a store goes.
+    """
+    texts = {role: _text(program, problem, apart=apart) for role, problem in problems.items()}
+    operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
+    search = _Search(program.image, code_of(program.image, program.instructions), operations)
+    search.run()
+    return _document(program, heap_bytes, texts, search, statements)
+
+
+def _problem(program: Program, prepared: Prepared) -> FlowProblem:
+    """The graph of an operation."""
     subject = Subject(program.image.sha256, program.target.name, "instructions")
-    problem = flow_problem(prepared.values, [], [], subject, cost=lambda _: 0, edge_cost=lambda _: 0)
-    lines = (*graph_lines(problem, 0, None), *checkable(problem, program.image, program.instructions, {}).lines())
+    return flow_problem(prepared.values, [], [], subject, cost=lambda _: 0, edge_cost=lambda _: 0)
+
+
+def _text(program: Program, problem: FlowProblem, *, apart: bool) -> str:
+    """The graph of an operation and what values hold in it, as records."""
+    image, instructions = program.image, program.instructions
+    problem, copies = with_rounds_apart(problem, image, instructions) if apart else (problem, {})
+    lines = (*graph_lines(problem, 0, None), *checkable(problem, image, instructions, {}, apart=copies).lines())
     return "".join(f"{line}\n" for line in lines)
 
 

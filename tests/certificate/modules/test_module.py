@@ -48,7 +48,7 @@ def with_records(role, change):
     ("name", "target"),
     [
         (name, target)
-        for name in ("kingsley", "first-fit", "best-fit", "tlsf")
+        for name in ("kingsley", "first-fit", "best-fit", "tlsf", "djgpp-sbrk", "djgpp-carve")
         for target in ("mpc603e", "cortex-m7", "arm926ej-s", "cortex-m4")
     ],
 )
@@ -246,7 +246,9 @@ def test_a_cell_is_written_in_one_way(name, text, why):
     refused(why, cells={**TRUE["cells"], name: text})
 
 
-@pytest.mark.parametrize("name", [name for name, (allocator, *_) in OTHERS.items() if allocator == "kingsley"])
+@pytest.mark.parametrize(
+    "name", [name for name, (one, *_) in OTHERS.items() if one in {"kingsley", "djgpp-sbrk", "djgpp-carve"}]
+)
 def test_a_broken_allocator_gets_no_certificate_of_its_alignment(name):
     allocator, *change = OTHERS[name]
     broken = program(allocator, change, multiple_of=4)

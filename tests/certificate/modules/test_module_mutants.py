@@ -196,7 +196,8 @@ def difference(document, forged):
 
 @pytest.mark.parametrize("count", [120, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
-    ("name", "target"), [("first-fit", "mpc603e"), ("kingsley", "cortex-m7"), ("tlsf", "arm926ej-s")]
+    ("name", "target"),
+    [("first-fit", "mpc603e"), ("kingsley", "cortex-m7"), ("tlsf", "arm926ej-s"), ("djgpp-sbrk", "cortex-m7")],
 )
 def test_no_changed_certificate_is_accepted_that_claims_less(name, target, count):
     count = count if name != "tlsf" else count // 8

@@ -390,9 +390,12 @@ class ModuleMachine(Machine):
         if found is None:
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
             by = _BY_REGISTER.fullmatch(unconditional(instruction, self.image.isa).text)
-            if by is not None and by[1] in BITWISE:
+            if by is not None:
                 one, other = (self.word_in(self._before, ALIASES.get(text, text)) for text in by.group(2, 3))
-                return bitwise(BITWISE[by[1]], one, self._shifted(other, by[4], ALIASES.get(by[5], by[5])))
+                other = self._shifted(other, by[4], ALIASES.get(by[5], by[5]))
+                made = summed(by[1], [(one, None), (other, None)])
+                if by[1] in BITWISE or made is not None:
+                    return bitwise(BITWISE[by[1]], one, other) if made is None else made
             return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
         return self._computed(found)
