@@ -218,8 +218,8 @@ def _result(word: int, state: State) -> tuple[Value | None, object, str]:
     if primary == 21:
         left, begin, end = (word >> low & 31 for low in (11, 6, 1))
         is_shift = begin and left + begin == 32 and end == 31
-        name = computed(numbers.shift_right, state.name(d), constant(begin)) if is_shift else None
-        return _rotated(state.read(d), left, begin, end), name, a
+        shifted = computed(numbers.shift_right, state.name(d), constant(begin)) if is_shift else None
+        return _rotated(state.read(d), left, begin, end), shifted, a
     found = _COMPUTATIONS.get((primary, extended if primary == 31 else 0))
     if found is None:
         return None, None, ""
