@@ -12,9 +12,11 @@ What is taken for granted is `model.induction.LEMMAS`:
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null. Of what is loaded from an
-  address that is a constant below 65,536 nothing is known: it need not be computed from null.
+  address that is a constant below 65,536 nothing is known: it need not be computed from null. What is added to a link
+  as it is was not stored as the index of a table in static data: the number of its list that a free block keeps looks
+  like a size by its place alone.
 * ``objects-apart``: what is added to an address leads out of no object, and none lies below 65,536, so that a store to
-  a constant there changes no word.
+  a constant there changes no word. Where in static data an index may lead follows from that (`table_places`).
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
 
 What an access follows has been followed behind it, too (`situations`).
@@ -54,7 +56,8 @@ from wcet_probe.analyzer.invariants.kinds import (
     residues_of,
     word,
 )
-from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
+from wcet_probe.analyzer.invariants.stored_addresses import Ends, Looks, is_copy, stored_addresses
+from wcet_probe.analyzer.invariants.table_places import TablePlaces
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
 from wcet_probe.analyzer.invariants.ways_taken import Conditions, ways_taken
 from wcet_probe.analyzer.invariants.words import Words
@@ -110,6 +113,10 @@ class Target(NamedTuple):
     table: tuple[int, ...] = ()
 
 
+_Stores = dict[tuple[Target, bool], Word]
+"""What is stored, by where and whether as the index of a table; or loaded, by where and whether as a distance."""
+
+
 def typed_memory(image: Image, operations: Sequence[TypedOperation], evaluator: Evaluator) -> TypedMemory:
     """What ``operations`` store and load, whenever any of them is called.
 
@@ -145,6 +152,7 @@ _NEVER: Mapping[Use, frozenset[Kind]] = {
     Use.OPEN: frozenset(),
     Use.LINK: frozenset({Kind.NUMBER, Kind.MIXED}),
     Use.NUMBER: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
+    Use.DISTANCE: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
 }
 """What a loaded word is not, by its use."""
 
@@ -222,7 +230,12 @@ class _Equations:
         self.lost: set[tuple[int, int]] = set()
         self.empty: set[Unknown] = set()
         self.rounds = 0
-        self._pointed: tuple[tuple[int, int], ...] | None = None
+        self._pointed: Ends | None = None
+        self._places: list[TablePlaces] = []
+        self._arriving = [{each.symbol: each.arriving for each in one.meetings} for one in operations]
+        self._data = tuple(
+            (one.address, one.address + one.size_bytes - 1) for one in image.segments if one.writable and one.size_bytes
+        )
 
     # ------------------------------------------------------------------------------------------------------- engine
 
@@ -255,17 +268,16 @@ class _Equations:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
         evaluator = self._evaluator
-        self._pointed = stored_addresses(
-            self._operations,
-            Looks(
-                lambda index, state, term: evaluator.word(index, state, term, found),
-                lambda index, state, term: evaluator.value(index, state, term, found),
-                evaluator.kind_of,
-                evaluator.constants.pointers(),
-            ),
+        looks = Looks(
+            lambda index, state, term: evaluator.word(index, state, term, found),
+            lambda index, state, term: evaluator.value(index, state, term, found),
+            evaluator.kind_of,
+            evaluator.constants.pointers(),
         )
+        self._pointed = stored_addresses(self._operations, looks)
+        self._places = [TablePlaces(index, looks, each, self._data) for index, each in enumerate(self._arriving)]
         new: dict[Unknown, Word] = {}
-        stores: dict[Target, Word] = {}
+        stores: _Stores = {}
         loads: list[tuple[Unknown, TypedAccess, tuple[Target, ...] | None]] = []
         for index, one in enumerate(self._operations):
             for place, access in enumerate(one.accesses):
@@ -280,9 +292,10 @@ class _Equations:
                 if targets is None:
                     self.lost.add((index, place))
                 for target in targets or ():
-                    stores[target] = joined(stores.get(target, NOTHING), stored)
+                    name = target, access.is_index
+                    stores[name] = joined(stores.get(name, NOTHING), stored)
             self._meet(new, index, one, found)
-        read: dict[Target, Word] = {}
+        read: _Stores = {}
         self.empty = set()
         for key, access, targets in loads:
             new[key] = ANYTHING if key in self._unstored else self._loaded(key[0], access, targets, stores, read)
@@ -348,6 +361,10 @@ class _Equations:
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
                 targets += _moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
                 continue
+            places = self._places[index].of(state, pointer, size) if part.kind is Kind.STATIC else None
+            if places is not None:
+                targets += _at(places, size, part.residues, table or _POINTED)
+                continue
             named = table if part.kind is Kind.STATIC else ()
             targets.append(Target(part.kind, 0, size, part.residues, 0, _LAST, named))
         return tuple(targets)
@@ -357,32 +374,35 @@ class _Equations:
         index: int,
         access: TypedAccess,
         targets: tuple[Target, ...] | None,
-        stores: Mapping[Target, Word],
-        read: dict[Target, Word],
+        stores: _Stores,
+        read: _Stores,
     ) -> Word:
         """What a load gives."""
         if targets is None or access.is_payload:
             return ANYTHING
         found = NOTHING
         for target in targets:
-            if target not in read:
-                read[target] = self._seen_by(target, stores)
-            found = joined(found, read[target])
+            name = target, access.use is Use.DISTANCE
+            if name not in read:
+                read[name] = self._seen_by(*name, stores)
+            found = joined(found, read[name])
             if not self._is_stored_by_init(index, target):
                 found = joined(found, self._before(target))
         return tuple(part for part in found if not (part.is_loaded and part.kind in _NEVER[access.use]))
 
-    def _seen_by(self, target: Target, stores: Mapping[Target, Word]) -> Word:
+    def _seen_by(self, target: Target, is_distance: bool, stores: _Stores) -> Word:  # noqa: FBT001  part of a key
+        """What a load of ``target`` may see; of a distance, nothing that was stored as the index of a table."""
         found = NOTHING
-        for store, stored in stores.items():
+        for (store, is_index), stored in stores.items():
             pair = target, store
             if pair not in self._seen:
                 self._seen[pair] = sees(target, store)
             seen = self._seen[pair]
             if seen is None:
                 return ANYTHING
-            if seen:
-                found = joined(found, _loaded(stored, is_told=_is_same_place(target, store)))
+            is_told = _is_same_place(target, store)
+            if seen and (is_told or not (is_distance and is_index)):
+                found = joined(found, _loaded(stored, is_told=is_told))
         return found
 
     def _is_stored_by_init(self, index: int, target: Target) -> bool:
@@ -445,6 +465,14 @@ def _moved_by(addresses: Sequence[tuple[int, int]], distance: int, size: int, re
     named = () if len(addresses) == 1 and addresses[0][0] == addresses[0][1] else _POINTED
     for ends in addresses:
         low, high = (max(0, one + distance) for one in ends)
+        own = residues & residue(low) if low == high else residues
+        if own:
+            yield Target(Kind.STATIC, 0, size, own, low, high, named)
+
+
+def _at(places: Ends, size: int, residues: int, named: tuple[int, ...]) -> Iterator[Target]:
+    """Static data at ``places``."""
+    for low, high in places:
         own = residues & residue(low) if low == high else residues
         if own:
             yield Target(Kind.STATIC, 0, size, own, low, high, named)

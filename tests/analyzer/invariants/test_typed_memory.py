@@ -120,3 +120,18 @@ def test_a_store_to_a_low_constant_is_not_lost_and_a_load_from_there_gives_anyth
 def test_an_operation_that_returns_no_block_is_refused():
     with pytest.raises(AnalysisError, match="what malloc returns is not known to be a block of the arena"):
         module_of(take="mr 3, 4\nblr")
+
+
+SIZED = HEAD + "rlwinm 5, 3, 0, 0, 28\nstw 5, 0(9)\nli 6, 8\nstw 6, 4(5)\nli 3, 0\nblr"
+BEHIND = HEAD + "lwz 3, 0(9)\ncmpwi 3, 0\nbeq 1f\nlwz 5, 4(3)\nadd 3, 3, 5\nlwz 6, 0(3)\n1: blr"
+KEPT = HEAD + "cmpwi 3, 0\nbeq 1f\nrlwinm 5, 4, 0, 31, 31\nslwi 6, 5, 2\nstwx 3, 9, 6\nstw 5, 4(3)\n1: blr"
+UNUSED = KEPT.replace("stwx 3, 9, 6", "stw 3, 0(9)")
+
+
+def test_a_distance_that_is_loaded_is_no_index_that_was_stored():
+    """The lemma speaks of numbers that the storing operation uses as the index of a table, and of no others."""
+    _, found, _ = module_of(SIZED, BEHIND, KEPT)
+    blocks = [part for part in found.found[1, RESULT] if part.kind is Kind.ARENA]
+    assert {one % 8 for part in blocks for one in members(part.residues)} == {0}
+    with pytest.raises(AnalysisError, match="what malloc returns"):
+        module_of(SIZED, BEHIND, UNUSED)
