@@ -9,16 +9,18 @@ solution of it is a bound. What is prepared is told by `bound`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from wcet_probe.analyzer.call_summaries import (
     CallSummaries,
+    has_summaries,
     open_loops,
 )
 from wcet_probe.analyzer.dcache.crowded_sets import relieved
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, crowding, kept_lines
+from wcet_probe.analyzer.dcache.kept_parts import KeptPart, kept_parts
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
 from wcet_probe.analyzer.facts.binding import Analysed, bound_facts, parameter_values
@@ -77,6 +79,7 @@ from wcet_probe.model.proof import (
     PathBlock,
     TypeBound,
 )
+from wcet_probe.model.target import CacheConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class Prepared:
 
     ``hits`` are data accesses that miss on no line that is kept, ``footprint`` is all lines of the call, and ``kept``
     are those of them that are not evicted, if their misses are counted for the whole call. ``counted`` is ``data`` with
-    misses counted for the whole call, where no calls are left unexpanded.
+    misses counted for the whole call and for ``parts`` of it, where no calls are left unexpanded.
     """
 
     request: BoundRequest
@@ -103,6 +106,7 @@ class Prepared:
     footprint: Footprint | None = None
     kept: Kept | None = None
     counted: DataMisses | None = None
+    parts: tuple[KeptPart, ...] = ()
 
     def keeping(self, kept: Kept) -> Prepared:
         """The same where lines are ``kept``, with their misses counted for the whole call, not where they take place.
@@ -166,11 +170,22 @@ class Prepared:
         )
         found = with_callees(own_footprint(values, target, extents.of), callees)
         counted, counting = None, self.data.counting
+        parts: tuple[KeptPart, ...] = ()
         if found is not None and target.dcache is not None and counting is not None:
             kept = kept_lines(found.data, target.dcache, self.stack_pointer, in_part=True)
-            if kept is not None and kept.number:
-                counted = counting(kept, found.strays, crowding(found.extents, kept, target.dcache), {})
-        return replace(self, footprint=found, counted=counted)
+            crowd = crowding(found.extents, kept, target.dcache) if kept is not None else frozenset()
+            whole = (KeptPart(kept, found.strays, crowd),) if kept is not None and kept.number else ()
+            parts = self._parts(found, target.dcache, whole)
+            counted = counting((*whole, *parts), {}) if whole or parts else None
+        return replace(self, footprint=found, counted=counted, parts=parts)
+
+    def _parts(self, found: Footprint, config: CacheConfig, whole: Sequence[KeptPart]) -> tuple[KeptPart, ...]:
+        """The parts of the call that keep what the ``whole`` does not, or not without strays; none of summaries."""
+        if has_summaries(self.values):
+            return ()
+        held = {one for each in whole if not found.data.has_strays for one in found.extents if one not in each.crowding}
+        call = found.data, found.strays, found.extents
+        return kept_parts(self.values, call, config, self.stack_pointer, frozenset(held))
 
     @property
     def stack_pointer(self) -> int | None:
@@ -321,7 +336,8 @@ class Bounded:
         if chosen is None or kept is None or not kept.number:
             return None
         left = {one: spans for one, spans in found.extents.items() if one not in chosen.strays}
-        data = counting(kept, chosen.strays, crowding(left, kept, config), chosen.reach)
+        whole = KeptPart(kept, chosen.strays, crowding(left, kept, config))
+        data = counting((whole, *prepared.parts), chosen.reach)
         return replace(self, prepared=replace(prepared, data=data))
 
     def solved(self, unit: Unit, *, counted: bool = True) -> Solved:

@@ -2,8 +2,8 @@
 
 Words: linear constraint, auxiliary variable, footprint (docs/explanation/glossary.md).
 
-*Soundness:* what is counted for the whole call is at most what was charged where it takes place, and at most what
-`footprints` says of all lines of the call; the accesses that may be anywhere stay charged.
+*Soundness:* what is counted for the whole call, or for parts of it (`kept_parts`), is at most what was charged where it
+takes place, and at most what `footprints` says of all lines of the part; what no part keeps stays charged.
 
 All of the table is in the cache once it was read, whatever is read: four misses, however often the loop goes round.
 
@@ -15,7 +15,8 @@ All of the table is in the cache once it was read, whatever is read: four misses
 ...     return sum;
 ... }''')
 >>> found, strays, _ = data_footprint(table.values, table.lines.places.config)
->>> counted = table.data.counting(kept_lines(found, table.lines.places.config), strays, frozenset(), {})
+>>> whole = KeptPart(kept_lines(found, table.lines.places.config), strays)
+>>> counted = table.data.counting((whole,), {})
 >>> [(one.constant, one.auxiliaries[-1]) for one in counted.constraints if one.name == KEPT]
 [(4, ('miss:kept', 1))]
 """
@@ -23,20 +24,35 @@ All of the table is in the cache once it was read, whatever is read: four misses
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.footprints import KeptLines, data_footprint, kept_lines  # the last two for the example
+from wcet_probe.analyzer.dcache.kept_parts import KeptPart
 from wcet_probe.analyzer.dcache.miss_constraints import Refills
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.model.target import CacheConfig
 
-__all__ = ["KEPT", "Charge", "KeptMisses", "data_footprint", "fills", "kept_constraints", "kept_lines", "kept_name"]
+__all__ = [
+    "KEPT",
+    "Charge",
+    "KeptCall",
+    "KeptMisses",
+    "KeptPart",
+    "data_footprint",
+    "fills",
+    "kept_constraints",
+    "kept_lines",
+    "kept_name",
+]
 
 KEPT = "miss:kept"
-"""Misses that nothing else counts, where no line of the footprint is evicted once it was accessed."""
+"""Misses that nothing else counts, where no line of the footprint is evicted once it was accessed.
+
+Of parts of the call their numbers follow: those of all parts that keep what is missed.
+"""
 
 
 @dataclass(slots=True)
@@ -59,16 +75,6 @@ class Charge:
         self.misses[point] += count
         self.by[point, frozenset(addresses)] += count
 
-    def without(self, strays: Collection[tuple[int, int]]) -> Counter[int]:
-        """The misses that are none of ``strays``, by point; without any, all."""
-        if not strays:
-            return Counter(self.misses)
-        found = Counter[int]()
-        for (point, addresses), count in self.by.items():
-            if all((point, address) not in strays for address in addresses):
-                found[point] += count
-        return found
-
     def copied(self) -> Charge:
         """A copy, as far as misses and cycles are concerned."""
         return replace(self, cycles=Counter(self.cycles), misses=Counter(self.misses))
@@ -82,19 +88,67 @@ class Charge:
 
 
 class KeptMisses(NamedTuple):
-    """Lines that are kept, and which misses are none of them.
+    """Lines that a part of the call keeps, or all of it, and how many each of its strays is."""
 
-    Attributes:
-        lines: those that are kept.
-        strays: accesses that may be anywhere, and how many each of them is.
-        names: variables that count misses of strays or of what goes to crowded sets.
-        crowding: accesses that may go to crowded sets.
-    """
-
-    lines: KeptLines
+    part: KeptPart
     strays: Mapping[tuple[int, int], int]
-    names: Collection[str | None]
-    crowding: Collection[tuple[int, int]] = ()
+
+    def has(self, access: tuple[int, int]) -> bool:
+        """Whether an access, by its point and the address of its instruction, goes to lines that are kept."""
+        is_inside = self.part.nodes is None or access[0] in self.part.nodes
+        return is_inside and access not in self.strays and access not in self.part.crowding
+
+    def counts(self, accesses: Collection[tuple[int, int]]) -> bool:
+        """Whether a variable that counts the misses of ``accesses`` counts none but those on lines that are kept.
+
+        Where no access is told of a variable, it is one of the call only.
+        """
+        return (self.part.nodes is None or bool(accesses)) and all(map(self.has, accesses))
+
+
+class KeptCall(NamedTuple):
+    """The lines that parts of the call keep, and the accesses whose misses auxiliary variables count, by their name."""
+
+    parts: Sequence[KeptMisses]
+    accesses: Mapping[str, Collection[tuple[int, int]]]
+
+    @classmethod
+    def of(
+        cls,
+        parts: Iterable[KeptPart],
+        told: Iterable[tuple[str | None, int, int | None]],
+        passing: Mapping[tuple[int, int], int],
+    ) -> KeptCall:
+        """Of variables points and addresses are ``told``; ``passing`` is how many accesses an instruction has."""
+        accesses: dict[str, set[tuple[int, int]]] = {}
+        for name, point, address in told:
+            if name is not None and address is not None:
+                accesses.setdefault(name, set()).add((point, address))
+        return cls([KeptMisses(one, {stray: passing[stray] for stray in one.strays}) for one in parts], accesses)
+
+    def variable(self, accesses: Iterable[tuple[int, int]]) -> str | None:
+        """The variable that counts the misses of ``accesses``, if there is one: by the parts that keep all of them."""
+        every = tuple(accesses)
+        holding = [number for number, one in enumerate(self.parts) if all(map(one.has, every))]
+        if not holding:
+            return None
+        is_whole = len(holding) == 1 and self.parts[holding[0]].part.nodes is None
+        return KEPT if is_whole else f"{KEPT}:{'.'.join(map(str, holding))}"
+
+    def variables(self, *places: Charge) -> Mapping[tuple[int, int | None], str | None]:
+        """The variables that count the misses which ``places`` charge, by point and address of the instruction."""
+        return {
+            (point, address): self.variable((point, one) for one in addresses)
+            for place in places
+            for point, addresses in place.by
+            for address in addresses
+        }
+
+    def holding(self, variable: str) -> Collection[int]:
+        """The numbers of the parts that keep what ``variable`` counts misses of."""
+        if variable == KEPT:
+            return [number for number, one in enumerate(self.parts) if one.part.nodes is None]
+        return [int(number) for number in variable.removeprefix(f"{KEPT}:").split(".")]
 
 
 def fills(
@@ -113,36 +167,56 @@ def fills(
     )
 
 
-def kept_name(lines: KeptLines) -> str:
+def kept_name(lines: KeptLines, part: int | None = None) -> str:
     """The name of the constraint of all misses on ``lines``: it tells the stack pointer that these rest on.
 
-    So the checker, which does not follow the constraint, knows that this is assumed.
+    So the checker, which does not follow the constraint, knows that this is assumed. ``part`` is the number of the part
+    of the call, if it is not the whole.
     """
-    return KEPT if lines.stack_pointer is None else f"{KEPT}:stack-pointer:{lines.stack_pointer:#x}"
+    name = KEPT if part is None else f"{KEPT}:{part}"
+    return name if lines.stack_pointer is None else f"{name}:stack-pointer:{lines.stack_pointer:#x}"
 
 
 def kept_constraints(
-    inside: Charge, leaving: Charge, edges: Iterable[Edge], names: Iterable[str], kept: KeptMisses
+    inside: Charge, leaving: Charge, edges: Iterable[Edge], names: Iterable[str], kept: KeptCall
 ) -> Iterator[LinearConstraint]:
     """All misses on lines that are kept: those that ``names`` count, and the others, which are taken from the charges.
 
-    *Soundness:* as said of `footprints`: each line that is kept misses once, and again for its part of strays.
+    *Soundness:* as said of `footprints`: each line that is kept misses once for each time that control comes into the
+    part of the call, and again for its share of strays. A miss is in the constraints of all parts that keep its line,
+    by the one variable that counts it.
     """
-    others = {*kept.strays, *kept.crowding}
-    counted = inside.without(others), leaving.without(others)
-    for place, own in zip((inside, leaving), counted, strict=True):
-        place.misses = place.misses - own
-    yield fills(f"{KEPT}:executed", *counted, edges, ((KEPT, 1),))
-    each, points = kept.lines.strays_for_each if kept.strays else 1, Counter[int]()
-    for (point, _), count in kept.strays.items():
-        points[point] -= kept.lines.in_a_set * count
-    limited = (*(name for name in names if name not in kept.names), KEPT)
-    yield LinearConstraint(
-        kept_name(kept.lines),
-        tuple(sorted(points.items())),
-        constant=each * kept.lines.number,
-        auxiliaries=tuple((name, each) for name in limited),
-    )
+    every = tuple(edges)
+    charged: dict[str, tuple[Counter[int], Counter[int]]] = {}
+    if any(one.part.nodes is None for one in kept.parts):
+        charged[KEPT] = Counter(), Counter()  # its constraint tells what stores that are followed rest on
+    for number, place in enumerate((inside, leaving)):
+        for (point, addresses), count in place.by.items():
+            variable = kept.variable((point, address) for address in addresses)
+            if variable is not None:
+                charged.setdefault(variable, (Counter(), Counter()))[number][point] += count
+                place.misses[point] -= count
+        place.misses = +place.misses
+    for variable, counted in sorted(charged.items()):
+        yield fills(f"{variable}:executed", *counted, every, ((variable, 1),))
+    known = {name: kept.accesses.get(name, ()) for name in names}
+    for number, one in enumerate(kept.parts):
+        lines, _, _, nodes, entries = one.part
+        each, points = lines.strays_for_each if one.strays else 1, Counter[int]()
+        for (point, _), count in one.strays.items():
+            points[point] += lines.in_a_set * count
+        limited = [name for name, accesses in known.items() if one.counts(accesses)]
+        limited += (name for name in sorted(charged) if number in kept.holding(name))
+        if not limited:
+            continue
+        most = each * lines.number
+        yield LinearConstraint(
+            kept_name(lines, None if nodes is None else number),
+            tuple((point, -count) for point, count in sorted(points.items()) if count),
+            tuple((edge, -most) for edge in entries if edge is not None),
+            constant=most if nodes is None or None in entries else 0,
+            auxiliaries=tuple((name, each) for name in limited),
+        )
 
 
 def refill_constraint(

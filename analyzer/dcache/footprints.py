@@ -22,6 +22,9 @@ times do not overlap; so each stray counts for at most m misses, each of which t
 Each set is for itself: in *crowded* ones, that have too many lines, nothing is kept, and what goes to them evicts no
 line of another set. So accesses that surely go to other sets miss once for each line there.
 
+Stores that fill nothing evict nothing, but where a hit makes its line younger (`cache_sets.stores_evict`). So lines
+that are only stored to do not count, and such strays take nothing away: no line is filled by them, nor evicted.
+
 Where the stack pointer at entry is known, by assumption ``stack-pointer``, so are the lines of the stack. Else each of
 its lines may be in any set: where others are too many, all that goes to the stack may go to a crowded set.
 
@@ -52,7 +55,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.pointer_extents import Extent
-from wcet_probe.analyzer.domains.cache_sets import effective_ways
+from wcet_probe.analyzer.domains.cache_sets import effective_ways, stores_evict
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
@@ -107,7 +110,8 @@ def data_footprint(
 ) -> tuple[DataFootprint, Strays, Extents]:
     """The lines that the points of ``values`` may access, their strays, and where all other accesses are.
 
-    Calls that are not expanded apart. An instruction with several accesses is a stray if one of them is.
+    Calls that are not expanded apart. An instruction with several accesses is a stray if one of them is. Stores that
+    evict nothing are told, but what they alone go to is no part of the footprint.
 
     Args:
         values: accesses by point.
@@ -118,7 +122,7 @@ def data_footprint(
     """
     most_bytes = config.sets * config.ways * config.line_bytes
     spans: dict[Base, set[tuple[int, int]]] = {Base.NUMBER: set(), Base.STACK: set()}
-    strays: set[tuple[int, int]] = set()
+    strays, has_strays = set[tuple[int, int]](), False
     extents: dict[tuple[int, int], tuple[tuple[Base, int, int], ...]] = {}
     for point, own in values.accesses.items():
         for access in own:
@@ -130,15 +134,25 @@ def data_footprint(
             key = point, access.instruction_address
             if found is None or found.high - found.low >= most_bytes:
                 strays.add(key)
+                has_strays |= evicts(access, config)
             else:
                 span = found.low, found.high + access.size_bytes
                 extents[key] = (*extents.get(key, ()), (found.base, *span))
-                spans[found.base].add(span)
+                if evicts(access, config):
+                    spans[found.base].add(span)
     numbers = {number for low, end in spans[Base.NUMBER] for number in numbers_between(low, end, config)}
     stack = [DataFootprint(frozenset(), span) for span in sorted(spans[Base.STACK])]
-    static = DataFootprint(frozenset(numbers), has_strays=bool(strays))
+    static = DataFootprint(frozenset(numbers), has_strays=has_strays)
     known = {one: own for one, own in extents.items() if one not in strays}
     return united([static, *stack]), frozenset(strays), known
+
+
+def evicts(access: Access, config: CacheConfig) -> bool:
+    """Whether ``access`` may make another line leave the cache.
+
+    *Soundness:* as said of `cache_sets.stores_evict`.
+    """
+    return not access.is_store or stores_evict(config)
 
 
 def of_stack(footprint: DataFootprint) -> DataFootprint:

@@ -48,9 +48,10 @@ from wcet_probe.analyzer.dcache.access_steps import AccessStep, is_sure, residen
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.allocated_before import Allocated, allocated_lines
 from wcet_probe.analyzer.dcache.analysis import analyze
-from wcet_probe.analyzer.dcache.charges import KEPT, Charge, KeptMisses, fills, kept_constraints, refill_constraint
-from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
+from wcet_probe.analyzer.dcache.charges import Charge, KeptCall, fills, kept_constraints, refill_constraint
+from wcet_probe.analyzer.dcache.footprints import evicts
 from wcet_probe.analyzer.dcache.kept_accesses import Evicting, Steps, kept_steps
+from wcet_probe.analyzer.dcache.kept_parts import KeptPart
 from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
 from wcet_probe.analyzer.dcache.miss_constraints import Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
@@ -82,9 +83,9 @@ class DataMisses:
         counted: of each access of a point, in order, the address of its instruction (None: a fetch), and the auxiliary
             variable that its misses are counted by; None where each is charged.
         classes: of addresses, where there is no cache and it costs that an access is unaligned; else None.
-        counting: the same where it is known that some lines are not evicted once they were accessed, but by strays, and
-            which accesses are strays, or go to crowded sets (`footprints`), and the sets that strays may go to, if that
-            is known (`crowded_sets`); None where that changes nothing.
+        counting: the same where it is known of parts of the call, or of all of it, that some lines are not evicted once
+            they were accessed, but by strays (`kept_parts`), and the sets that strays may go to, if that is known
+            (`crowded_sets`); None where that changes nothing.
     """
 
     points: Mapping[int, int]
@@ -94,7 +95,7 @@ class DataMisses:
     lines: SymbolicBlocks | None
     counted: Mapping[int, tuple[tuple[int | None, str | None], ...]] = field(default_factory=dict)
     classes: AddressClasses | None = None
-    counting: Callable[[KeptLines, Strays, Strays, Evicting], DataMisses] | None = field(
+    counting: Callable[[Sequence[KeptPart], Evicting], DataMisses] | None = field(
         default=None, compare=False, repr=False
     )
 
@@ -133,18 +134,23 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
 
     own = charged(steps, analysis.verdicts, scopes)
 
-    def counting(kept: KeptLines, strays: Strays, crowding: Strays, reach: Evicting) -> DataMisses:
-        if config.write_allocate or not config.write_back or kept.in_a_set > effective_ways(config).must:
-            return own.result(lines, kept, strays, crowding)
+    def counting(parts: Sequence[KeptPart], reach: Evicting) -> DataMisses:
+        whole = next((one for one in parts if one.nodes is None), None)
+        is_followed = not config.write_allocate and config.write_back
+        if whole is None or not is_followed or whole.lines.in_a_set > effective_ways(config).must:
+            return own.result(lines, parts)
         # Of what a store that misses does not fill, all lines of the call tell no number: it is followed once more.
-        stack_pointer = kept.stack_pointer if config.replacement is not Replacement.FIFO else None
+        stack_pointer = whole.lines.stack_pointer if config.replacement is not Replacement.FIFO else None
         everywhere = frozenset(range(config.sets))
-        evicting = {one: reach.get(one, everywhere) for one in strays}
+        loading = {
+            (point, one.instruction_address) for point in steps for one in lines.accesses(point) if evicts(one, config)
+        }
+        evicting = {one: reach.get(one, everywhere) for one in whole.strays & loading}
         again = kept_steps(steps, lines, values, evicting, stack_pointer)
         wide = analyze(values, lines, again.named(), config, traversals.found, keeps_all=True, at=again.at)
-        verdicts = again.verdicts(analysis.verdicts, wide.verdicts, strays | crowding)
+        verdicts = again.verdicts(analysis.verdicts, wide.verdicts, whole.strays | whole.crowding)
         scoped = Scopes(values, again.sure(), resident, again.departing())
-        return charged(again.charged, verdicts, scoped).result(lines, kept, strays, crowding)
+        return charged(again.charged, verdicts, scoped).result(lines, parts)
 
     return replace(own.result(lines), counting=None if target.unified_cache or own.costs.is_visited else counting)
 
@@ -196,36 +202,28 @@ class _Charged:
     sharing: Mapping[int, Sequence[_Found]]
     points: Sequence[int]
 
-    def result(
-        self,
-        lines: SymbolicBlocks,
-        kept: KeptLines | None = None,
-        strays: Strays = frozenset(),
-        crowding: Strays = frozenset(),
-    ) -> DataMisses:
-        """Cycles, variables and constraints; where lines are ``kept``, their misses are counted for the whole call.
+    def result(self, lines: SymbolicBlocks, parts: Sequence[KeptPart] = ()) -> DataMisses:
+        """Cycles, variables and constraints; where ``parts`` keep lines, misses on these are counted for each part.
 
         *Soundness:* as said of `charges`; a variable that counts misses of others as well is not limited.
         """
-        names, others = self.costs.variable_names(), strays | crowding
+        names = self.costs.variable_names()
         passing = Counter(
-            (point, access.instruction_address) for point in self.points for access in lines.accesses(point)
+            (point, access.instruction_address)
+            for point in self.points
+            for access in lines.accesses(point)
+            if evicts(access, self.costs.config)
         )
-        by_others = {
-            names.get(one.counted)
+        told = (
+            (names.get(one.counted) if one.counted is not None else None, point, one.address)
             for point, each in self.sharing.items()
             for one in each
-            if one.counted is not None and (point, one.address) in others
-        }
-        bounds = None
-        if kept is not None:
-            bounds = KeptMisses(kept, {one: passing[one] for one in strays}, by_others, crowding)
+        )
+        bounds = KeptCall.of(parts, told, passing) if parts else None
+        charged = {} if bounds is None else bounds.variables(self.costs.inside, self.costs.leaving)
 
         def variable(point: int, one: _Found) -> str | None:
-            if one.counted is not None:
-                return names.get(one.counted)
-            is_apart = kept is not None and one.is_charged and (point, one.address) not in others
-            return KEPT if is_apart else None
+            return names.get(one.counted) if one.counted is not None else charged.get((point, one.address))
 
         counted = {
             point: tuple((one.address, variable(point, one)) for one in each) for point, each in self.sharing.items()
@@ -244,7 +242,7 @@ class _Costs:
         pointers: what flow facts say.
         allocated: as `allocated_before` has it.
         refetches: fetches that may miss each time.
-        kept: the lines that are not evicted once they were accessed, but by strays (`footprints`); None for none.
+        kept: the lines that are not evicted once they were accessed, but by strays (`kept_parts`); None for none.
         inside: of each execution of a point.
         leaving: of those by which control goes elsewhere than to the next instruction.
         first_touches: how many there are in each execution of a point.
@@ -266,7 +264,7 @@ class _Costs:
     pointers: PointerFacts
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]]
     refetches: Refetches
-    kept: KeptMisses | None = None
+    kept: KeptCall | None = None
     inside: Charge = field(default_factory=Charge)
     leaving: Charge = field(default_factory=Charge)
     first_touches: Counter[int] = field(default_factory=Counter)
@@ -418,8 +416,9 @@ class _Costs:
         apart = shared.written.keys() | set(shared.modified)
         names = sorted({name for constraint in constraints for name, _ in constraint.auxiliaries} - apart)
         if self.kept is not None:
-            constraints += kept_constraints(self.inside, self.leaving, self.values.edges, names, self.kept)
-            names.append(KEPT)
+            counted = [*kept_constraints(self.inside, self.leaving, self.values.edges, names, self.kept)]
+            constraints += counted
+            names += sorted({name for one in counted for name, _ in one.auxiliaries} - set(names))
         refetched = list(self.refetches.names().values())
         evicting = [*names, *refetched]
         for one in shared.refills:
@@ -450,7 +449,7 @@ class _Costs:
         """Whether facts tell which accesses find lines as they were."""
         return bool(+self.asserted) or any(key.touch for key in self.shared)
 
-    def with_kept(self, kept: KeptMisses | None) -> _Costs:
+    def with_kept(self, kept: KeptCall | None) -> _Costs:
         """A copy, in which some lines may be accessed and none of them is evicted then."""
         inside, leaving = self.inside.copied(), self.leaving.copied()
         return replace(

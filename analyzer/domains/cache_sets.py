@@ -106,6 +106,15 @@ def effective_ways(config: CacheConfig) -> EffectiveWays:
             return EffectiveWays(1, None)
 
 
+def stores_evict(config: CacheConfig) -> bool:
+    """Whether a store may make a line leave the cache sooner.
+
+    *Soundness:* only fills evict, and a store that misses fills nothing without write-allocate. What is evicted then
+    does not depend on hits with first-in first-out, random replacement and a round robin.
+    """
+    return config.write_allocate or config.replacement in {Replacement.LRU, Replacement.PLRU}
+
+
 def initial_state(ways: EffectiveWays, *, is_cold: bool) -> SetState:
     """The set before the first access: empty where ``is_cold``, else with any content.
 

@@ -200,6 +200,17 @@ def test_many_stores_that_fill_nothing_stay_within_their_bounds(seed):
     search(seed, "arm926ej-s", 12, 4, storing, cache_of=filling_on_loads)
 
 
+@pytest.mark.covering(0)
+def test_loops_that_keep_what_the_call_does_not_stay_within_their_bounds():
+    assert search(5, "mpc603e", 3, 3, storing) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(540, 570))
+def test_many_loops_that_keep_what_the_call_does_not_stay_within_their_bounds(seed):
+    search(seed, "mpc603e", 12, 4, storing)
+
+
 UNALIGNED = ("mpc603e", "cortex-r5", "cortex-m7", "cortex-m4")
 """Cores for which compilers read a word at any address by one instruction."""
 

@@ -43,8 +43,10 @@ caches = st.builds(
 )
 
 
-def access(base, offset, size_bytes=4, address=0x100):
-    return SimpleNamespace(base=base, offset=offset, size_bytes=size_bytes, instruction_address=address)
+def access(base, offset, size_bytes=4, address=0x100, *, is_store=False):
+    return SimpleNamespace(
+        base=base, offset=offset, size_bytes=size_bytes, instruction_address=address, is_store=is_store
+    )
 
 
 def of(*accesses, extent_of=lambda _: None, config=None):
@@ -114,6 +116,23 @@ def test_each_set_is_for_itself_and_a_known_stack_is_where_it_is(config, footpri
     for initial in (InitialCache.COLD, InitialCache.DIRTY):
         missed, strayed = fills(config, initial, draw, footprint, strays=strays, accesses=150, kept=kept)
         assert kept.strays_for_each * (missed - kept.number) <= kept.in_a_set * strayed
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("allocates", [False, True])
+def test_stores_that_evict_nothing_are_told_but_their_lines_do_not_count(policy, allocates):
+    config = cache_config(4, 2, LINE, Replacement(policy), write_allocate=allocates)
+    own = (
+        access(Base.NUMBER, strided.constant(32, 0)),
+        access(Base.NUMBER, strided.constant(32, LINE), address=0x104, is_store=True),
+        access(Base.STACK, strided.constant(32, -4 % (1 << 32)), address=0x108, is_store=True),
+        access(Base.ANY, strided.top(32), address=0x10C, is_store=True),
+    )
+    found, strays, extents = data_footprint(SimpleNamespace(accesses={0: own}), config)
+    counts = allocates or policy in {"lru", "plru"}
+    assert (found.numbers, found.has_strays) == (frozenset({0, 1} if counts else {0}), counts)
+    assert (found.stack is None) == (not counts)
+    assert (strays, extents.keys()) == ({(0, 0x10C)}, {(0, 0x100), (0, 0x104), (0, 0x108)})
 
 
 def test_lines_that_crowd_a_set_are_told_by_the_accesses_that_may_go_there():

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from tests.analyzer.concrete_caches import EMPTY, config_of, contents, touches
+from tests.support import cache_config
 from wcet_probe.analyzer.domains.cache_sets import (
     EffectiveWays,
     SetAccess,
@@ -20,6 +21,7 @@ from wcet_probe.analyzer.domains.cache_sets import (
     join,
     leq,
     must_hold,
+    stores_evict,
 )
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import UsageError
@@ -202,3 +204,23 @@ def test_the_tiny_caches_are_the_simulated_ones(policy, write_allocate):
             hit = simulation.access(line * 32, is_write=is_write)
             sets = {new for old in sets for h, new in touches(policy, ways, old, line, fills=fills) if h == hit}
             assert sets
+
+
+@pytest.mark.parametrize("policy", list(Replacement))
+@pytest.mark.parametrize("allocates", [False, True])
+def test_stores_evict_as_the_simulation_has_them(policy, allocates):
+    """Two runs that differ in stores alone: whether a load of one misses that hits in the other."""
+    config, draw, differs = cache_config(1, 4, 16, policy, write_allocate=allocates), Random(3), False
+    for _ in range(300):
+        loads = [16 * draw.randrange(6) for _ in range(12)]
+        found = []
+        for stores in (False, True):
+            simulated, between = CacheSimulation(config, InitialCache.COLD), Random(5)
+            hits = []
+            for address in loads:
+                if stores:
+                    simulated.access(16 * between.randrange(6), is_write=True)
+                hits.append(simulated.access(address, is_write=False))
+            found.append(hits)
+        differs |= any(one and not other for one, other in zip(*found, strict=True))
+    assert differs == stores_evict(config)

@@ -82,6 +82,8 @@ def test_what_a_core_takes_for_granted_is_used():
 def test_lines_of_a_known_stack_need_the_stack_pointer_that_is_listed():
     name, known = "miss:kept:stack-pointer:0x20010", {"stack-pointer": "the stack pointer is 0x20010 at entry"}
     assert check(listed={**LISTED, **known}, constraints=("miss:kept", name)) == (*ALWAYS, "stack-pointer")
+    part = "miss:kept:12:stack-pointer:0x20010"
+    assert check(listed={**LISTED, **known}, constraints=("miss:kept:3", part)) == (*ALWAYS, "stack-pointer")
     with pytest.raises(VerificationError, match="the assumption stack-pointer is used and not listed"):
         check(constraints=(name,))
     other = {"stack-pointer": "the stack pointer is 0x20018 at entry"}

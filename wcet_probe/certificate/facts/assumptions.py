@@ -12,7 +12,7 @@ from wcet_probe.model.target import Replacement, Target
 
 ALWAYS = ("no-interference", "timing-model")
 _FACT_CONSTRAINT = re.compile(r"(fact|flow|infeasible):")
-_STACK_POINTER = re.compile(r"miss:kept:stack-pointer:(0x[0-9a-f]+)")
+_STACK_POINTER = re.compile(r"miss:kept(?::[0-9]+)?:stack-pointer:(0x[0-9a-f]+)")
 """The constraint of lines of the stack whose numbers are known by the stack pointer at entry."""
 
 
