@@ -350,13 +350,13 @@ class _Part:
         terms, geometry, asked_set = self.run.terms, self.geometry, times(self.numbers.asked_set, 1)
         if not word.parts or word.alignment % START_BYTES:
             return False
-        premises = tuple(terms.bits_about([word, asked_set], conditions))
+        premises = terms.bits_about([word, asked_set], conditions)
         line = condition("bits INT_RIGHT", terms.bits(word), bits_of(geometry.line_bytes.bit_length() - 1))
         is_in_set = condition(
             "bits equal",
             *(condition("bits INT_AND", one, bits_of(geometry.sets - 1)) for one in (line, terms.bits(asked_set))),
         )
-        return terms.questions.bits_hold(premises, is_in_set)
+        return terms.bits_follow(premises, is_in_set)
 
     def _join(self, way: End, numbers: _Numbers, after: View) -> None:
         numbers = replace(numbers, place=None) if self.stage != _AREA else numbers

@@ -117,7 +117,7 @@ class Request:
         terms = run.terms
         bits, wanted = terms.bits(size), terms.bits(self.wanted)
         least = condition("bits INT_ADD", wanted, bits_of(_HEADER_BYTES))
-        premises = tuple(terms.bits_about([size, self.wanted], way.conditions))
+        premises = terms.bits_about([size, self.wanted], way.conditions)
         is_size = conjunction(
             condition("bits equal", condition("bits INT_AND", bits, bits_of(START_BYTES - 1)), bits_of(0)),
             negation(condition("bits less", bits, bits_of(2 * START_BYTES))),
@@ -125,18 +125,18 @@ class Request:
             negation(condition("bits less", bits, least)),
             negation(condition("bits less", least, wanted)),
         )
-        return terms.questions.bits_hold(premises, is_size)
+        return terms.bits_follow(premises, is_size)
 
     def _is_class(self, run: Deduction, number: Word, size: Word, way: End) -> bool:
         terms, geometry = run.terms, run.geometry
         bits, own = terms.bits(size), terms.bits(number)
-        premises = tuple(terms.bits_about([size, number, self.wanted], way.conditions))
+        premises = terms.bits_about([size, number, self.wanted], way.conditions)
         is_own = conjunction(
             condition("bits less", own, bits_of(geometry.first_large)),
             condition("bits equal", geometry.bits_of_least_size(own), bits),
         )
         is_large = negation(condition("bits less", bits, bits_of(geometry.threshold)))
-        return terms.questions.bits_hold(premises, disjunction(is_large, is_own))
+        return terms.bits_follow(premises, disjunction(is_large, is_own))
 
 
 def any_request() -> Request:

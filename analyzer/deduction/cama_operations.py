@@ -240,10 +240,10 @@ def _is_in_set(run: Deduction, view: View, memory: CamaMemory, start: Node, aske
 def _is_large_enough(run: Deduction, number: Word, wanted: Word, way: End) -> bool:
     """Whether blocks of the class ``number`` hold the bytes that are wanted, up to where the caller may write."""
     terms, bits = run.terms, run.terms.bits(wanted)
-    premises = tuple(terms.bits_about([number, wanted], way.conditions))
+    premises = terms.bits_about([number, wanted], way.conditions)
     needed = condition("bits INT_ADD", bits, condition("bits constant", -END_OF_PAYLOAD))
     below = condition("bits less", run.geometry.bits_of_least_size(terms.bits(number)), needed)
-    return terms.questions.bits_hold(premises, negation(below))
+    return terms.bits_follow(premises, negation(below))
 
 
 # --------------------------------------------------------------------------------------------------------- the caller

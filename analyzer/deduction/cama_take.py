@@ -175,8 +175,8 @@ class _Taking:
                 words.append(compared := times(terms.known(first, _MOST_START), START_BYTES))
                 differs = negation(condition("bits equal", terms.bits(number), other.class_bits))
                 shown.append(disjunction(differs, condition("bits equal", terms.bits(own), terms.bits(compared))))
-        premises = (*terms.bits_about(words, way.conditions), *shown)
-        return questions.bits_hold(premises, negation(condition("bits less", terms.bits(own), terms.bits(size))))
+        premises = terms.bits_about(words, way.conditions).with_formulas(shown)
+        return terms.bits_follow(premises, negation(condition("bits less", terms.bits(own), terms.bits(size))))
 
 
 def _left_cell(memory: CamaMemory) -> Node | None:
