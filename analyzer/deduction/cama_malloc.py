@@ -12,7 +12,7 @@ claims hold of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -45,9 +45,14 @@ OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is retur
 SIZE = "the size of the block"
 
 
-def begun(geometry: Geometry, **rules: Any) -> Deduction:  # noqa: ANN401
-    """A part of malloc, with nothing known but the claims; ``rules`` are changed so."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False)
+def begun(geometry: Geometry, told: Callable[[], None] = lambda: None, **rules: Any) -> Deduction:  # noqa: ANN401
+    """A part of malloc, with nothing known but the claims.
+
+    Parameters:
+        told: is called at the end of each way.
+        rules: what is changed of `Rules`.
+    """
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
     run.rules = replace(run.rules, **rules)
     run.memory.rules = run.rules
     run.assume_claims()

@@ -140,9 +140,18 @@ class Deduction:
     """One operation, under way: its claims, its memory, and what was asked of it so far.
 
     *Soundness:* a claim is asked at unknowns, of which nothing is assumed but the claims at entry.
+
+    Args:
+        geometry: what the claims depend on.
+        view: the memory at entry.
+        begins: whether the operation makes the heap.
+        told: is called at the end of each way.
     """
 
-    def __init__(self, geometry: Geometry, view: View, *, begins: bool) -> None:
+    def __init__(
+        self, geometry: Geometry, view: View, *, begins: bool, told: Callable[[], None] = lambda: None
+    ) -> None:
+        self._told = told
         self.geometry = geometry
         self.terms = WordTerms(
             Questions(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
@@ -184,6 +193,7 @@ class Deduction:
             self._pending.append((at, f"followed to its end: {end.reason}", False))
         self._obligations.extend(Obligation(way, *one) for one in self._pending)
         self._pending.clear()
+        self._told()
         if end:
             self._choices.append(end.choices)
 
@@ -191,6 +201,7 @@ class Deduction:
         """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
         self._obligations.extend(Obligation(0, *one) for one in self._pending)
         self._pending.clear()
+        self._told()
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
