@@ -68,11 +68,13 @@ class Claim:
         name: by which it is told.
         kinds: of its variables: ``place``, ``start``, ``cell`` or ``number``.
         of: the claim of a view at these variables.
+        is_symmetric: whether it says the same of its two variables in either order.
     """
 
     name: str
     kinds: tuple[str, ...]
     of: Callable[..., Node]
+    is_symmetric: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +264,11 @@ def claims(geometry: Geometry) -> tuple[Claim, ...]:
         Claim("chain-left", place, own.chain_left),
         Claim("chain-order", place, own.chain_order),
         Claim("blocks", place, own.blocks),
-        Claim("blocks-apart", place * 2, own.blocks_apart),
+        Claim("blocks-apart", place * 2, own.blocks_apart, is_symmetric=True),
         Claim("block-and-place", place * 2, own.block_and_place),
         Claim("block-and-frontier", place, own.block_and_frontier),
         Claim("small-blocks", start, own.small_blocks),
-        Claim("small-apart", start * 2, own.small_apart),
+        Claim("small-apart", start * 2, own.small_apart, is_symmetric=True),
         Claim("small-and-block", start + place, own.small_and_block),
         Claim("small-and-place", start + place, own.small_and_place),
         Claim("small-and-frontier", start, own.small_and_frontier),
@@ -307,6 +309,8 @@ def instances(
         if kind in claim.kinds:
             choices = [everything.terms.get(other, ()) for other in claim.kinds]
             for variables in product(*choices):
+                if claim.is_symmetric and variables[0] is not one:
+                    continue  # it says the same as the one the other way round
                 if any(variable is one and own == kind for variable, own in zip(variables, claim.kinds, strict=True)):
                     key = claim.name, *variables
                     if key not in made:

@@ -17,7 +17,7 @@ Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -39,16 +39,23 @@ _NEIGHBOURS = 2
 CHAINED_AND_USED, NOT_HELD = "what is merged is chained and in use", "what is merged is not held"
 
 
-def deduce_free_small(geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str]) -> Deduced:
+def deduce_free_small(
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str],
+    told: Callable[[], None] = lambda: None,
+) -> Deduced:
     """Free, of null and any small block that is held.
 
     Parameters:
         registers: those of the argument and of the stack pointer.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run, start, given = _called(geometry, registers)
+    run, start, given = _called(geometry, registers, told)
     view = run.rules.before
     is_small = conjunction(view.held(start), cama.is_small(view, start))
     run.terms.questions.assume(disjunction(start.equals(0), is_small))
@@ -60,16 +67,23 @@ def deduce_free_small(geometry: Geometry, lifter: Lifter, entry_address: int, re
     return run.deduced("free-small")
 
 
-def deduce_free_large(geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str]) -> Deduced:
+def deduce_free_large(
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str],
+    told: Callable[[], None] = lambda: None,
+) -> Deduced:
     """Free, of any large block that is held.
 
     Parameters:
         registers: those of the argument and of the stack pointer.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run, start, given = _called(geometry, registers)
+    run, start, given = _called(geometry, registers, told)
     view = run.rules.before
     run.terms.questions.assume(conjunction(view.held(start), negation(cama.is_small(view, start))))
     run.memory.name("place", view.owner(start))
@@ -82,15 +96,17 @@ def deduce_free_large(geometry: Geometry, lifter: Lifter, entry_address: int, re
         join = common(joins)
         if join is None:
             return found.then(without_begin("free-large", joins))
-        part, given = _resumed(geometry, join, registers[1])
+        part, given = _resumed(geometry, join, registers[1], told)
         joins = part.follow(lifter, join.address, given, to_join=number < _NEIGHBOURS)
         found = found.then(part.run.deduced("free-large"))
     return found
 
 
-def _called(geometry: Geometry, registers: tuple[str, str]) -> tuple[Deduction, Node, Mapping[str, Word]]:
+def _called(
+    geometry: Geometry, registers: tuple[str, str], told: Callable[[], None]
+) -> tuple[Deduction, Node, Mapping[str, Word]]:
     """Free at its entry: its argument as a start, and what is in registers."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False)
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
     run.assume_claims()
     run.load_scalars()
     start = run.terms.known(unknown("argument of free"), _MOST_START)
@@ -221,9 +237,11 @@ class _Part:
         return merged, place
 
 
-def _resumed(geometry: Geometry, join: Join, stack_register: str) -> tuple[_Part, Mapping[str, Word]]:
+def _resumed(
+    geometry: Geometry, join: Join, stack_register: str, told: Callable[[], None]
+) -> tuple[_Part, Mapping[str, Word]]:
     """The part that begins at a join, and what is in registers there."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False)
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
     run.assume_claims()
     run.load_scalars()
     view, terms, memory = run.rules.before, run.terms, run.memory

@@ -20,7 +20,7 @@ what it reads. At a comparison nothing of the instruction was executed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
@@ -69,17 +69,22 @@ DESCRIPTORS = "descriptors are available"
 
 
 def deduce_malloc_grow(
-    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str, str],
+    told: Callable[[], None] = lambda: None,
 ) -> Deduced:
     """Malloc, of any arguments, where it is refused or no list has a block.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    first = _Entry(geometry, registers)
+    first = _Entry(geometry, registers, told)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-grow")
     for stage in (_AREA, _GAP, _START, _END):
@@ -87,7 +92,7 @@ def deduce_malloc_grow(
             break  # what begins at the join would be shown of nothing
         if not all(_may_be_repeated(lifter, one.address, stage) for one in joins):
             return found.then(without_begin("malloc-grow", joins))
-        parts = [_Part(geometry, stage, join, registers) for join in begins(joins)]
+        parts = [_Part(geometry, stage, join, registers, told) for join in begins(joins)]
         joins = tuple(behind for part in parts for behind in part.follow(lifter))
         for part in parts:
             found = found.then(part.run.deduced("malloc-grow"))
@@ -123,9 +128,9 @@ def _bytes(varnode: Varnode) -> Iterator[tuple[str, int]]:
 class _Entry:
     """The first part."""
 
-    def __init__(self, geometry: Geometry, registers: tuple[str, str, str]) -> None:
+    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], told: Callable[[], None]) -> None:
         self.request = any_request()
-        self.run = begun(geometry, asked_set=self.request.asked_set, leaves_found=BOTH, stops_at="top")
+        self.run = begun(geometry, told, asked_set=self.request.asked_set, leaves_found=BOTH, stops_at="top")
         self.request.given_to(self.run)
         self.registers = registers
         self.joins: list[Join] = []
@@ -183,11 +188,18 @@ class _Numbers:
 class _Part:
     """A part behind the first."""
 
-    def __init__(self, geometry: Geometry, stage: int, join: Join, registers: tuple[str, str, str]) -> None:
+    def __init__(
+        self,
+        geometry: Geometry,
+        stage: int,
+        join: Join,
+        registers: tuple[str, str, str],
+        told: Callable[[], None],
+    ) -> None:
         asked_set = unknown("asked set")
         self.begin_address = join.address
         self.stage, self.geometry, self.registers = stage, geometry, registers
-        self.run = run = begun(geometry, makes_block=True)
+        self.run = run = begun(geometry, told, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)
@@ -350,13 +362,13 @@ class _Part:
         terms, geometry, asked_set = self.run.terms, self.geometry, times(self.numbers.asked_set, 1)
         if not word.parts or word.alignment % START_BYTES:
             return False
-        premises = tuple(terms.bits_about([word, asked_set], conditions))
+        premises = terms.bits_about([word, asked_set], conditions)
         line = condition("bits INT_RIGHT", terms.bits(word), bits_of(geometry.line_bytes.bit_length() - 1))
         is_in_set = condition(
             "bits equal",
             *(condition("bits INT_AND", one, bits_of(geometry.sets - 1)) for one in (line, terms.bits(asked_set))),
         )
-        return terms.questions.bits_hold(premises, is_in_set)
+        return terms.bits_follow(premises, is_in_set)
 
     def _join(self, way: End, numbers: _Numbers, after: View) -> None:
         numbers = replace(numbers, place=None) if self.stage != _AREA else numbers

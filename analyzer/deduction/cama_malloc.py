@@ -12,7 +12,7 @@ claims hold of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -45,9 +45,14 @@ OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is retur
 SIZE = "the size of the block"
 
 
-def begun(geometry: Geometry, **rules: Any) -> Deduction:  # noqa: ANN401
-    """A part of malloc, with nothing known but the claims; ``rules`` are changed so."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False)
+def begun(geometry: Geometry, told: Callable[[], None] = lambda: None, **rules: Any) -> Deduction:  # noqa: ANN401
+    """A part of malloc, with nothing known but the claims.
+
+    Parameters:
+        told: is called at the end of each way.
+        rules: what is changed of `Rules`.
+    """
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
     run.rules = replace(run.rules, **rules)
     run.memory.rules = run.rules
     run.assume_claims()
@@ -117,7 +122,7 @@ class Request:
         terms = run.terms
         bits, wanted = terms.bits(size), terms.bits(self.wanted)
         least = condition("bits INT_ADD", wanted, bits_of(_HEADER_BYTES))
-        premises = tuple(terms.bits_about([size, self.wanted], way.conditions))
+        premises = terms.bits_about([size, self.wanted], way.conditions)
         is_size = conjunction(
             condition("bits equal", condition("bits INT_AND", bits, bits_of(START_BYTES - 1)), bits_of(0)),
             negation(condition("bits less", bits, bits_of(2 * START_BYTES))),
@@ -125,18 +130,18 @@ class Request:
             negation(condition("bits less", bits, least)),
             negation(condition("bits less", least, wanted)),
         )
-        return terms.questions.bits_hold(premises, is_size)
+        return terms.bits_follow(premises, is_size)
 
     def _is_class(self, run: Deduction, number: Word, size: Word, way: End) -> bool:
         terms, geometry = run.terms, run.geometry
         bits, own = terms.bits(size), terms.bits(number)
-        premises = tuple(terms.bits_about([size, number, self.wanted], way.conditions))
+        premises = terms.bits_about([size, number, self.wanted], way.conditions)
         is_own = conjunction(
             condition("bits less", own, bits_of(geometry.first_large)),
             condition("bits equal", geometry.bits_of_least_size(own), bits),
         )
         is_large = negation(condition("bits less", bits, bits_of(geometry.threshold)))
-        return terms.questions.bits_hold(premises, disjunction(is_large, is_own))
+        return terms.bits_follow(premises, disjunction(is_large, is_own))
 
 
 def any_request() -> Request:

@@ -140,9 +140,18 @@ class Deduction:
     """One operation, under way: its claims, its memory, and what was asked of it so far.
 
     *Soundness:* a claim is asked at unknowns, of which nothing is assumed but the claims at entry.
+
+    Args:
+        geometry: what the claims depend on.
+        view: the memory at entry.
+        begins: whether the operation makes the heap.
+        told: is called at the end of each way.
     """
 
-    def __init__(self, geometry: Geometry, view: View, *, begins: bool) -> None:
+    def __init__(
+        self, geometry: Geometry, view: View, *, begins: bool, told: Callable[[], None] = lambda: None
+    ) -> None:
+        self._told = told
         self.geometry = geometry
         self.terms = WordTerms(
             Questions(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
@@ -184,6 +193,7 @@ class Deduction:
             self._pending.append((at, f"followed to its end: {end.reason}", False))
         self._obligations.extend(Obligation(way, *one) for one in self._pending)
         self._pending.clear()
+        self._told()
         if end:
             self._choices.append(end.choices)
 
@@ -191,6 +201,7 @@ class Deduction:
         """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
         self._obligations.extend(Obligation(0, *one) for one in self._pending)
         self._pending.clear()
+        self._told()
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
@@ -201,17 +212,24 @@ class Deduction:
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""
+        at = end.instruction_address if end else 0
+        answers: dict[str, bool] = {}
+        open_claims: dict[tuple[str, ...], list[tuple[str, Node]]] = {}
         for claim in self.claims:
-            variables = tuple(unknown(f"any {kind} {number}") for number, kind in enumerate(claim.kinds))
-            if not self.rules.begins and claim.of(after, *variables) is claim.of(self.rules.before, *variables):
-                self._pending.append((end.instruction_address if end else 0, claim.name, True))
-                continue
+            variables = _variables(claim.kinds)
+            formula = claim.of(after, *variables)
+            if not self.rules.begins and formula is claim.of(self.rules.before, *variables):
+                answers[claim.name] = True
+            else:
+                open_claims.setdefault(claim.kinds, []).append((claim.name, formula))
+        for kinds, asked in open_claims.items():
             self.terms.enter()
             own = memory.copy()
-            for kind, variable in zip(claim.kinds, variables, strict=True):
+            for kind, variable in zip(kinds, _variables(kinds), strict=True):
                 self._name_around(own, kind, variable)
-            self._ask(claim.name, claim.of(after, *variables), end)
+            answers.update((name, self.terms.questions.holds(formula)) for name, formula in asked)
             self.terms.leave()
+        self._pending.extend((at, claim.name, answers[claim.name]) for claim in self.claims)
 
     def _name_around(self, memory: CamaMemory, kind: str, one: Node) -> None:
         """Assume the claims at ``one``, and at what it leads to."""
@@ -293,6 +311,11 @@ class Deduction:
         clear = disjunction(start <= STARTS_PER_PLACE * place - 1, start >= STARTS_PER_PLACE * (place + 1) + 1)
         none = conjunction(negation(cama.is_taken(after, place)), place.differs(self.geometry.sentinel))
         return conjunction(none, implies(cama.is_live_header(after, start), clear))
+
+
+def _variables(kinds: tuple[str, ...]) -> tuple[Node, ...]:
+    """Unknowns of these kinds, at which a claim is asked."""
+    return tuple(unknown(f"any {kind} {number}") for number, kind in enumerate(kinds))
 
 
 def stored_view(memory: CamaMemory, base: View) -> View:

@@ -16,7 +16,7 @@ shown of the others is shown under the claims, and no more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
@@ -56,16 +56,23 @@ _MOST_START = SPAN // START_BYTES - 1
 # --------------------------------------------------------------------------------------------------------------- init
 
 
-def deduce_init(geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]) -> Deduced:
+def deduce_init(
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str, str],
+    told: Callable[[], None] = lambda: None,
+) -> Deduced:
     """Init, of any memory and any arguments.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run = Deduction(geometry, cama.view_of(" before"), begins=True)
+    run = Deduction(geometry, cama.view_of(" before"), begins=True, told=told)
     places = run.terms.known(unknown("arena in starts"), _MOST_START), run.terms.known(unknown("odd bytes of arena"), 7)
     sizes = run.terms.known(unknown("bytes in starts"), _MOST_START), run.terms.known(unknown("odd bytes"), 7)
     # Each argument is a multiple of 8 plus 0 to 7; where they are multiples the code is followed on such terms.
@@ -162,7 +169,11 @@ def _made(memory: CamaMemory, view: View) -> View:
 
 
 def deduce_malloc_small(
-    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str, str],
+    told: Callable[[], None] = lambda: None,
 ) -> Deduced:
     """Malloc, of any arguments, where it reads neither the break nor the head of a list of large blocks.
 
@@ -170,12 +181,13 @@ def deduce_malloc_small(
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
     view = cama.view_of(" before")
-    run = Deduction(geometry, view, begins=False)
+    run = Deduction(geometry, view, begins=False, told=told)
     run.assume_claims()
     run.load_scalars()
     wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
@@ -240,10 +252,10 @@ def _is_in_set(run: Deduction, view: View, memory: CamaMemory, start: Node, aske
 def _is_large_enough(run: Deduction, number: Word, wanted: Word, way: End) -> bool:
     """Whether blocks of the class ``number`` hold the bytes that are wanted, up to where the caller may write."""
     terms, bits = run.terms, run.terms.bits(wanted)
-    premises = tuple(terms.bits_about([number, wanted], way.conditions))
+    premises = terms.bits_about([number, wanted], way.conditions)
     needed = condition("bits INT_ADD", bits, condition("bits constant", -END_OF_PAYLOAD))
     below = condition("bits less", run.geometry.bits_of_least_size(terms.bits(number)), needed)
-    return terms.questions.bits_hold(premises, negation(below))
+    return terms.bits_follow(premises, negation(below))
 
 
 # --------------------------------------------------------------------------------------------------------- the caller

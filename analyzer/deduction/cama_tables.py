@@ -26,6 +26,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     disjunction,
     negation,
 )
+from wcet_probe.analyzer.deduction.word_terms import BitsAbout
 from wcet_probe.analyzer.deduction.words import Word, base_of
 
 LEFT_TO_ANOTHER_PART = "left to another part of the operation"
@@ -126,13 +127,13 @@ class Tables(Stores):
             fits = size >= geometry.threshold // START_BYTES
         if not terms.questions.holds(fits):
             return None
-        premises = tuple(terms.bits_about([address, other], site.conditions))
+        premises = terms.bits_about([address, other], site.conditions)
         at = terms.bits(start)
         plane = condition("bits INT_ADD", bits, condition("bits constant", geometry.vector_words))
         upper = condition("bits INT_RIGHT", bits, condition("bits constant", 5))
         for is_vector, expected in ((False, plane), (True, upper)):
             equal = condition("bits equal", terms.bits(address), geometry.bits_of_word(at, expected))
-            if terms.questions.bits_hold(premises, equal):
+            if terms.bits_follow(premises, equal):
                 cell = self._cell(start, number, is_large=is_large)
                 return TableWord(cell, bits, is_large, is_vector, (start, other))
         return None
@@ -160,23 +161,23 @@ class Tables(Stores):
     def _is_head_of_size(self, address: Word, start: Word, size: Word, site: Site) -> bool:
         """Whether ``address`` is the head of the set that is asked for and of the class of a large ``size``."""
         terms, geometry = self.rules.terms, self.rules.geometry
-        premises = tuple(terms.bits_about([address, start, size], site.conditions))
+        premises = terms.bits_about([address, start, size], site.conditions)
         bits = terms.bits(size)
         is_large = negation(condition("bits less", bits, condition("bits constant", geometry.threshold)))
         plane = condition(
             "bits INT_ADD", geometry.bits_of_class(bits), condition("bits constant", geometry.vector_words)
         )
         own = condition("bits equal", terms.bits(address), geometry.bits_of_word(terms.bits(start), plane))
-        return terms.questions.bits_hold(premises, conjunction(is_large, own))
+        return terms.bits_follow(premises, conjunction(is_large, own))
 
     def _head_of_size(self, start: Word, size: Word, site: Site) -> TableWord:
         """The head of the set that starts at ``start`` and of the class of a large ``size``."""
         if self.rules.leaves_large:
             raise Astray(LEFT_TO_ANOTHER_PART)
         terms, threshold = self.rules.terms, self.rules.geometry.threshold
-        premises = tuple(terms.bits_about([size], site.conditions))
+        premises = terms.bits_about([size], site.conditions)
         is_least = condition("bits equal", terms.bits(size), condition("bits constant", threshold))
-        own = Word(threshold) if terms.questions.bits_hold(premises, is_least) else size
+        own = Word(threshold) if terms.bits_follow(premises, is_least) else size
         if not terms.questions.holds(terms.value(own) >= threshold):
             raise Astray("a head of a large size that the integers do not know to be large")
         cell = self._cell(start, cama.class_of(self.divided(own, START_BYTES)), is_large=True)
@@ -198,31 +199,31 @@ class Tables(Stores):
     ) -> TableWord | None:
         terms, geometry = self.rules.terms, self.rules.geometry
         (vector, of), (start, number) = loaded, asked
-        premises = tuple(terms.bits_about([address, vector, start, number, of.address], site.conditions))
+        premises = terms.bits_about([address, vector, start, number, of.address], site.conditions)
         bits, one, five = terms.bits(number), condition("bits constant", 1), condition("bits constant", 5)
         upper = condition("bits INT_RIGHT", bits, five)
         low = condition("bits INT_AND", bits, condition("bits constant", 31))
         bit = condition("bits INT_AND", condition("bits INT_RIGHT", terms.bits(vector), low), one)
         own = condition("bits equal", terms.bits(of.address), geometry.bits_of_word(terms.bits(start), upper))
         is_found = conjunction(own, condition("bits equal", bit, one))
-        if not terms.questions.bits_hold(premises, is_found):
+        if not terms.bits_follow(premises, is_found):
             return None
         plane = condition("bits INT_ADD", bits, condition("bits constant", geometry.vector_words))
         for is_vector, expected in ((False, plane), (True, upper)):
             equal = condition("bits equal", terms.bits(address), geometry.bits_of_word(terms.bits(start), expected))
-            if terms.questions.bits_hold(premises, equal):
+            if terms.bits_follow(premises, equal):
                 return self._found_cell((vector, of), (start, number), premises, is_vector=is_vector)
         return None
 
     def _found_cell(
-        self, loaded: tuple[Word, SetWord], asked: tuple[Word, Word], premises: tuple[Node, ...], *, is_vector: bool
+        self, loaded: tuple[Word, SetWord], asked: tuple[Word, Word], premises: BitsAbout, *, is_vector: bool
     ) -> TableWord | None:
         """The cell that was found, of which the claims tell that its list is not empty."""
         terms, geometry = self.rules.terms, self.rules.geometry
         (_, of), (start, word) = loaded, asked
         below = condition("bits less", terms.bits(word), condition("bits constant", geometry.first_large))
-        is_small = terms.questions.bits_hold(premises, below)
-        if not is_small and not terms.questions.bits_hold(premises, negation(below)):
+        is_small = terms.bits_follow(premises, below)
+        if not is_small and not terms.bits_follow(premises, negation(below)):
             return None
         if is_small and any(one.is_large and one.cell not in self.found for one in self.cells.values()):
             raise Astray("a list of small blocks where a large one was compared")
@@ -251,11 +252,11 @@ class Tables(Stores):
         if own_set is None:
             return False
         start = own_set.times(geometry.line_bytes)
-        premises = tuple(terms.bits_about([address, start], site.conditions))
+        premises = terms.bits_about([address, start], site.conditions)
         planes = (condition("bits constant", plane) for plane in range(geometry.vector_words))
         words = (geometry.bits_of_word(terms.bits(start), plane) for plane in planes)
         is_one = disjunction(*(condition("bits equal", terms.bits(address), word) for word in words))
-        return terms.questions.bits_hold(premises, is_one)
+        return terms.bits_follow(premises, is_one)
 
     def load_set_word(self, address: Word) -> Word:
         """A word of bits of the set that is asked for, at ``address``."""
@@ -281,14 +282,14 @@ class Tables(Stores):
         terms = self.rules.terms
         low = condition("bits INT_AND", at.class_bits, condition("bits constant", 31))
         bit = condition("bits INT_LEFT", condition("bits constant", 1), low)
-        premises = tuple(terms.bits_about([value, *at.computed_of], site.conditions))
+        premises = terms.bits_about([value, *at.computed_of], site.conditions)
         for word, (own, version) in self.bit_words.items():
             if own is not at.cell or version != self.vectors or word not in terms.leaves(value):
                 continue
             for is_set in (True, False):
                 operation, mask = ("INT_OR", bit) if is_set else ("INT_AND", condition("bits INT_NEGATE", bit))
                 expected = condition(f"bits {operation}", terms.bits(word), mask)
-                if terms.questions.bits_hold(premises, condition("bits equal", terms.bits(value), expected)):
+                if terms.bits_follow(premises, condition("bits equal", terms.bits(value), expected)):
                     self.write("filled", at.cell, TRUE if is_set else FALSE)
                     self.vectors += 1
                     return

@@ -16,6 +16,7 @@ one that is wanted. Both, and what registers hold of them, are told as they were
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import cast
@@ -63,17 +64,22 @@ _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 
 
 def deduce_malloc_large(
-    geometry: Geometry, lifter: Lifter, entry_address: int, registers: tuple[str, str, str]
+    geometry: Geometry,
+    lifter: Lifter,
+    entry_address: int,
+    registers: tuple[str, str, str],
+    told: Callable[[], None] = lambda: None,
 ) -> Deduced:
     """Malloc, of any arguments, where it is refused at once or a list of large blocks has a block.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
+        told: is called at the end of each way.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    first = _Taking(geometry, registers)
+    first = _Taking(geometry, registers, told)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-large")
     if not joins or found.open:
@@ -81,7 +87,7 @@ def deduce_malloc_large(
     join = common(joins)
     if join is None:
         return found.then(without_begin("malloc-large", joins))
-    second = _Cutting(geometry, join, registers)
+    second = _Cutting(geometry, join, registers, told)
     second.follow(lifter, join.address)
     return found.then(second.run.deduced("malloc-large"))
 
@@ -92,9 +98,11 @@ def deduce_malloc_large(
 class _Taking:
     """The first part."""
 
-    def __init__(self, geometry: Geometry, registers: tuple[str, str, str]) -> None:
+    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], told: Callable[[], None]) -> None:
         self.request = any_request()
-        self.run = begun(geometry, asked_set=self.request.asked_set, leaves_found=frozenset({SMALL}), stops_at="top")
+        self.run = begun(
+            geometry, told, asked_set=self.request.asked_set, leaves_found=frozenset({SMALL}), stops_at="top"
+        )
         self.request.given_to(self.run)
         self.registers = registers
         self.joins: list[Join] = []
@@ -175,8 +183,8 @@ class _Taking:
                 words.append(compared := times(terms.known(first, _MOST_START), START_BYTES))
                 differs = negation(condition("bits equal", terms.bits(number), other.class_bits))
                 shown.append(disjunction(differs, condition("bits equal", terms.bits(own), terms.bits(compared))))
-        premises = (*terms.bits_about(words, way.conditions), *shown)
-        return questions.bits_hold(premises, negation(condition("bits less", terms.bits(own), terms.bits(size))))
+        premises = terms.bits_about(words, way.conditions).with_formulas(shown)
+        return terms.bits_follow(premises, negation(condition("bits less", terms.bits(own), terms.bits(size))))
 
 
 def _left_cell(memory: CamaMemory) -> Node | None:
@@ -200,9 +208,11 @@ def _words(view: View, place: Node) -> dict[str, tuple[Node, int]]:
 class _Cutting:
     """The second part."""
 
-    def __init__(self, geometry: Geometry, join: Join, registers: tuple[str, str, str]) -> None:
+    def __init__(
+        self, geometry: Geometry, join: Join, registers: tuple[str, str, str], told: Callable[[], None]
+    ) -> None:
         self.registers = registers
-        self.run = run = begun(geometry, makes_block=True)
+        self.run = run = begun(geometry, told, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.place = place = terms.known(unknown("descriptor"), _MOST_PLACE)
         self.start = start = terms.known(view.start(place), _MOST_START)

@@ -221,8 +221,8 @@ class _Execution:
         words = list(terms.words_in(last))
         if all(terms.is_plain(word) for word in words):
             return False
-        premises = [*terms.bits_about(words, way.conditions[:-1])]
-        return terms.questions.bits_hold(premises, negation(terms.bits_formula(last)))
+        premises = terms.bits_about(words, way.conditions[:-1])
+        return terms.bits_follow(premises, negation(terms.bits_formula(last)))
 
     def _end(self, way: _Way, reason: str) -> End:
         def register(name: str) -> Word | None:

@@ -12,9 +12,10 @@ assumed refute what is false of them; they show nothing to hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
-from wcet_probe.analyzer.deduction.formulas import Node, negation
+from wcet_probe.analyzer.deduction.formulas import TRUE, Node, negation
 from wcet_probe.analyzer.deduction.processor_time import limited
 from wcet_probe.errors import UsageError
 
@@ -24,9 +25,14 @@ TIME_LIMIT_S = 60
 """Most processor time for one question, in s, for some of z3's loops do not count their work."""
 _SEEDS = 3
 """So many solvers that were asked nothing yet are asked what was left open, each with another order of its choices."""
+_SHARE_OF_FIRST = 10
+"""The solver that was asked before is given this part of the work: nearly all that it answers it answers within it."""
+_TIME_OF_FIRST_S = 5
+"""As `TIME_LIMIT_S`, of that solver: some ten times what its share of the work takes."""
 _MOST_MODELS = 8
 """So many values of all unknowns that refuted something are kept: one of them refutes most of what does not hold."""
 _WORD_BITS = 32
+_NONE = "no values"
 
 
 def _z3() -> Any:  # noqa: ANN401  z3 has no types
@@ -54,12 +60,16 @@ class Questions:
         # One of its own: z3 goes by numbers of its expressions, and those of others are let go at no certain time.
         self._context = self._z3.Context()
         self._limit = work_limit
-        self._solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
+        self._solver = self._z3.SimpleSolver(ctx=self._context)
+        self._solver.set("rlimit", -(-work_limit // _SHARE_OF_FIRST))
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._models: list[Any] = []  # values of which all holds that is assumed
         self._outer: list[list[Any]] = []
+        self._assumed: list[set[Node]] = [set()]
         self._made: dict[Node, Any] = {}
         self._made_bits: dict[Node, Any] = {}
+        self._bit_answers: dict[tuple[frozenset[Node], Node], Any] = {}
+        self._bit_models: list[Any] = []
         self.asked = 0
 
     @property
@@ -68,7 +78,10 @@ class Questions:
         return int(self._solver.statistics().get_key_value("rlimit count"))
 
     def assume(self, formula: Node) -> None:
-        """Take ``formula`` for granted until the next `leave`."""
+        """Take ``formula`` for granted until the next `leave`; what was taken already is not told to z3 again."""
+        if formula is TRUE or any(formula in own for own in self._assumed):
+            return
+        self._assumed[-1].add(formula)
         assumed = self._translate(formula)
         self._solver.add(assumed)
         self._models = [one for one in self._models if self._is_true(one, assumed)]
@@ -77,10 +90,12 @@ class Questions:
         """Begin a scope of assumptions."""
         self._solver.push()
         self._outer.append(self._models)
+        self._assumed.append(set())
 
     def leave(self) -> None:
         """Forget what was assumed since `enter`; values of which that held as well stay values of the rest."""
         self._solver.pop()
+        self._assumed.pop()
         outer = self._outer.pop()
         self._models = [*outer, *(one for one in self._models if one not in outer)][-_MOST_MODELS:]
 
@@ -90,16 +105,23 @@ class Questions:
         negated = self._translate(negation(formula))
         if any(self._is_true(one, negated) for one in self._models):
             return False
+        return bool(self._answered(negated) == self._z3.unsat)
+
+    def _answered(self, *assumptions: Any) -> Any:  # noqa: ANN401
+        """What is found of all that is assumed and ``assumptions``, if need be by solvers that were asked nothing yet.
+
+        Values that are found are kept, as all that is assumed holds of them.
+        """
         solver = self._solver
-        answer = self._answer(solver, negated)
+        answer = self._answer(solver, *assumptions)
         for seed in range(_SEEDS):
             if answer != self._z3.unknown:
                 break
             solver = self._afresh(seed)
-            answer = self._answer(solver, negated)
+            answer = self._answer(solver, *assumptions)
         if answer == self._z3.sat:
             self._keep(solver.model())
-        return bool(answer == self._z3.unsat)
+        return answer
 
     def _keep(self, model: Any) -> None:  # noqa: ANN401
         self._models = [*self._models, model][-_MOST_MODELS:]
@@ -115,7 +137,7 @@ class Questions:
 
     def _answer(self, solver: Any, *assumptions: Any) -> Any:  # noqa: ANN401
         """What ``solver`` says of what it was told and ``assumptions``; nothing is known where it takes too long."""
-        with limited(self._context.interrupt, TIME_LIMIT_S):
+        with limited(self._context.interrupt, _TIME_OF_FIRST_S if solver is self._solver else TIME_LIMIT_S):
             return solver.check(*assumptions)
 
     def _afresh(self, seed: int) -> Any:  # noqa: ANN401
@@ -130,24 +152,61 @@ class Questions:
         self.asked += 1
         if self._models:
             return False
-        answer = self._answer(self._solver)
-        if answer == self._z3.sat:
-            self._keep(self._solver.model())
-        return bool(answer == self._z3.unsat)
+        return bool(self._answered() == self._z3.unsat)
 
     def is_possible(self) -> bool:
         """Whether values were found of which all holds that is assumed: it is then no contradiction."""
         self.asked += 1
-        return bool(self._models or self._answer(self._solver) == self._z3.sat)
+        return bool(self._models or self._answered() == self._z3.sat)
 
-    def bits_hold(self, premises: Iterable[Node], formula: Node) -> bool:
-        """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves."""
+    def bits_hold(
+        self,
+        premises: Iterable[Node],
+        formula: Node,
+        more: Callable[[Callable[[Node], int]], Iterable[Node]] = lambda _: (),
+    ) -> bool:
+        """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves or with ``more``.
+
+        Parameters:
+            more: further premises. It is given what words are where the premises hold and ``formula`` does not, and
+                returns of those premises that hold in truth some that are false there; none where there are none.
+        """
         self.asked += 1
-        solver = self._limited(self._z3.SolverFor("QF_BV", ctx=self._context))
-        for one in premises:
-            solver.add(self._bits(one))
-        solver.add(self._z3.Not(self._bits(formula)))
-        return bool(self._answer(solver) == self._z3.unsat)
+        known = tuple(dict.fromkeys(premises))
+        while True:
+            model = self._bits_against(known, formula)
+            if not isinstance(model, self._z3.ModelRef):
+                return model is _NONE
+            further = tuple(more(partial(self._number_in, model)))
+            if not further:
+                return False
+            known = (*known, *further)
+
+    def _bits_against(self, premises: tuple[Node, ...], formula: Node) -> Any:  # noqa: ANN401
+        """Values of which ``premises`` hold and ``formula`` does not, `_NONE` where there are none, or None.
+
+        Nothing else is assumed of bits, so that an answer to the same question stays what it is.
+        """
+        key = frozenset(premises), formula
+        if key in self._bit_answers:
+            return self._bit_answers[key]
+        asked = [*map(self._bits, premises), self._z3.Not(self._bits(formula))]
+        found = next((one for one in self._bit_models if all(self._is_true(one, each) for each in asked)), None)
+        if found is None:
+            solver = self._limited(self._z3.SolverFor("QF_BV", ctx=self._context))
+            solver.add(asked)
+            answer = self._answer(solver)
+            if answer == self._z3.sat:
+                found = solver.model()
+                self._bit_models = [found, *self._bit_models][:_MOST_MODELS]
+            elif answer == self._z3.unsat:
+                found = _NONE
+        self._bit_answers[key] = found
+        return found
+
+    def _number_in(self, model: Any, word: Node) -> int:  # noqa: ANN401
+        """What ``word`` is of the values of ``model``."""
+        return int(model.eval(self._bits(word), model_completion=True).as_long())
 
     def _translate(self, node: Node) -> Any:  # noqa: ANN401
         found = self._made.get(node)

@@ -17,8 +17,8 @@ both: constants that are added, and what leading zeros are computed of.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
@@ -44,6 +44,23 @@ class _Unknown:
 
     most: int
     definition: tuple[str, tuple[Word, ...]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BitsAbout:
+    """What is known over bits.
+
+    Attributes:
+        formulas: that hold.
+        leaves: words of which the integers may know bounds.
+    """
+
+    formulas: tuple[Node, ...]
+    leaves: tuple[Word, ...]
+
+    def with_formulas(self, formulas: Iterable[Node]) -> BitsAbout:
+        """With more ``formulas``, which hold as well."""
+        return replace(self, formulas=(*self.formulas, *formulas))
 
 
 class WordTerms:
@@ -432,25 +449,36 @@ class WordTerms:
             elif isinstance(one, Node):
                 yield from self.words_in(one)
 
-    def bits_about(self, words: Iterable[Word], conditions: Iterable[Node]) -> Iterator[Node]:
+    def bits_about(self, words: Iterable[Word], conditions: Iterable[Node]) -> BitsAbout:
         """What is known, over bits, of what ``words`` are computed of: ``conditions`` of the same, and ranges."""
-        leaves = {leaf for word in words for leaf in self.leaves(word)}
+        leaves = dict.fromkeys(leaf for word in words for leaf in self.leaves(word))
+        known = []
         for one in conditions:
             own = {leaf for word in self.words_in(one) for leaf in self.leaves(word)}
-            if own and own <= leaves:
-                yield self.bits_formula(one)
-        yield from self._facts([leaf for word in words for leaf in self.leaves(word)])
+            if own and own <= leaves.keys():
+                known.append(self.bits_formula(one))
+        return BitsAbout(tuple(known), tuple(leaves))
 
-    def _facts(self, leaves: Iterable[Word]) -> Iterator[Node]:
-        """Of each leaf, over bits, which bounds it is shown to lie below, and not to lie below."""
-        for leaf in dict.fromkeys(leaves):
-            value = self.value(leaf)
-            for bound in self.bounds:
-                below = condition("bits less", self.bits(leaf), condition("bits constant", bound))
-                if self._is_shown(value < bound):
-                    yield below
-                elif self._is_shown(value >= bound):
-                    yield negation(below)
+    def bits_follow(self, known: BitsAbout, formula: Node) -> bool:
+        """Whether ``formula`` over bits follows from what is ``known``.
+
+        The integers are asked for a bound of a leaf only where values were found against ``formula`` that are beyond
+        it. Of the bounds that such a value is beyond it is the nearest: where that does not hold, none of them does.
+        """
+
+        def more(number: Callable[[Node], int]) -> list[Node]:
+            return [fact for leaf in known.leaves for fact in self._facts_against(leaf, number(self.bits(leaf)))]
+
+        return self.questions.bits_hold(known.formulas, formula, more)
+
+    def _facts_against(self, leaf: Word, number: int) -> Iterator[Node]:
+        """Over bits, bounds that ``leaf`` is shown to be within and ``number`` is not."""
+        value = self.value(leaf)
+        above, below = (one for one in self.bounds if one <= number), (one for one in self.bounds if one > number)
+        for bound, is_below in ((max(above, default=None), True), (min(below, default=None), False)):
+            if bound is not None and self._is_shown(value < bound if is_below else value >= bound):
+                fact = condition("bits less", self.bits(leaf), condition("bits constant", bound))
+                yield fact if is_below else negation(fact)
 
     def _is_shown(self, formula: Node) -> bool:
         """Whether ``formula`` holds; what was shown to is not asked again in its scope."""

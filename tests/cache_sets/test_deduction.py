@@ -82,6 +82,17 @@ def test_what_is_shown_of_accesses_is_told_by_sets():
     assert not shown_accesses(replace(program(), allocator=replace(program().allocator, entry_points=others)), parts)
 
 
+def test_while_it_is_deduced_it_is_told_how_many_ways_were_followed():
+    told = []
+    deduce(program(), ("caller", "free-small"), lambda text, *_: told.append(text))
+    assert told == [
+        "deducing that what the caller writes keeps the claims",
+        "deducing that free-small keeps the claims",
+        "deducing that free-small keeps the claims, ways followed: 1",
+        "deducing that free-small keeps the claims, ways followed: 2",
+    ]
+
+
 def test_static_data_that_do_not_begin_with_a_page_are_refused():
     own = program()
     symbols = dict(own.image.symbols)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
@@ -41,6 +42,7 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
     "malloc": ("malloc-small", "malloc-large", "malloc-grow"),
 }
 """Of each operation what is to be deduced for all of it."""
+_Told = Callable[[], None]
 _STATIC = "cama_control", "cama_tables"
 _REGISTERS = {Isa.POWERPC: ("r3", "r4", "r1"), Isa.ARM: ("r0", "r1", "sp"), Isa.THUMB: ("r0", "r1", "sp")}
 """Of each instruction set those of two arguments, the first of them also of the result, and of the stack pointer."""
@@ -58,9 +60,22 @@ def deduce(program: Program, operations: Iterable[str], progress: Progress = sil
     found = []
     asked = (one for each in operations for one in (OPERATIONS if each == ALL else (each,)))
     for operation in dict.fromkeys(asked):
-        progress(f"deducing that {'what the caller writes' if operation == 'caller' else operation} keeps the claims")
-        found.append(_STEPS[operation](program, geometry, lifter))
+        told = _told(operation, progress)
+        told()
+        found.append(_STEPS[operation](program, geometry, lifter, told))
     return tuple(found)
+
+
+def _told(operation: str, progress: Progress) -> Callable[[], None]:
+    """What is called where ``operation`` begins and at the end of each of its ways, of which nobody knows how many."""
+    what = "what the caller writes" if operation == "caller" else operation
+    ways = count()
+
+    def told() -> None:
+        way = next(ways)
+        progress(f"deducing that {what} keeps the claims{f', ways followed: {way}' if way else ''}")
+
+    return told
 
 
 def whole_operations(deduced: Iterable[Deduced]) -> Mapping[str, bool]:
@@ -157,29 +172,29 @@ def _entry(program: Program, role: str) -> int:
     return program.image.symbols[program.allocator.entry_points[role]].address
 
 
-def _init(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
-    return cama.deduce_init(geometry, lifter, _entry(program, "init"), _REGISTERS[lifter.isa])
+def _init(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
+    return cama.deduce_init(geometry, lifter, _entry(program, "init"), _REGISTERS[lifter.isa], told)
 
 
-def _caller(_: Program, geometry: Geometry, __: Lifter) -> Deduced:
+def _caller(_: Program, geometry: Geometry, __: Lifter, ___: _Told) -> Deduced:
     return cama.deduce_caller(geometry)
 
 
-def _free(program: Program, geometry: Geometry, lifter: Lifter, *, small: bool) -> Deduced:
+def _free(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, small: bool) -> Deduced:
     step = deduce_free_small if small else deduce_free_large
-    return step(geometry, lifter, _entry(program, "free"), _REGISTERS[lifter.isa][::2])
+    return step(geometry, lifter, _entry(program, "free"), _REGISTERS[lifter.isa][::2], told)
 
 
-def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter) -> Deduced:
-    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa])
+def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
+    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa], told)
 
 
-def _malloc(program: Program, geometry: Geometry, lifter: Lifter, *, large: bool) -> Deduced:
+def _malloc(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, large: bool) -> Deduced:
     step = deduce_malloc_large if large else deduce_malloc_grow
-    return step(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa])
+    return step(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa], told)
 
 
-_STEPS: Mapping[str, Callable[[Program, Geometry, Lifter], Deduced]] = {
+_STEPS: Mapping[str, Callable[[Program, Geometry, Lifter, _Told], Deduced]] = {
     "init": _init,
     "caller": _caller,
     "free-small": partial(_free, small=True),

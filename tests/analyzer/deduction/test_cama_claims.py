@@ -3,7 +3,7 @@
 from tests.analyzer.deduction.cama_builds import geometry
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_claims import Named, claims, definitions, instances, sets
-from wcet_probe.analyzer.deduction.formulas import conjunction, term, unknown
+from wcet_probe.analyzer.deduction.formulas import conjunction, equivalence, term, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 
 
@@ -44,9 +44,18 @@ def test_instances_are_those_with_the_new_term():
     first = list(instances(own, view, named, "place", one, made={}))
     second = list(instances(own, view, named.with_term("place", one), "place", other, made={}))
     pairs = sum(claim.kinds == ("place", "place") for claim in own)
-    assert len(second) == len(first) + 2 * pairs
+    in_one_order = sum(claim.kinds == ("place", "place") and claim.is_symmetric for claim in own)
+    assert len(second) == len(first) + 2 * pairs - in_one_order
     assert ("place", one) in named.with_term("place", one)
     assert ("place", one) not in named
+
+
+def test_a_claim_that_is_told_in_one_order_says_the_same_in_the_other():
+    view, one, other = cama.view_of(""), unknown("one"), unknown("other")
+    symmetric = [claim for claim in claims(geometry()) if claim.is_symmetric]
+    assert [claim.name for claim in symmetric] == ["blocks-apart", "small-apart"]
+    for claim in symmetric:
+        assert Questions().holds(equivalence(claim.of(view, one, other), claim.of(view, other, one)))
 
 
 def test_a_cell_tells_the_set_of_its_start():

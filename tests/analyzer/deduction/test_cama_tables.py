@@ -8,6 +8,7 @@ from tests.analyzer.deduction.cama_builds import geometry, memory
 from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART, SetWord, TableWord
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, condition, unknown
+from wcet_probe.analyzer.deduction.word_terms import BitsAbout
 from wcet_probe.analyzer.deduction.words import Word
 
 SITE = Site(0x1234, ())
@@ -67,7 +68,7 @@ def test_a_way_is_left_where_another_part_follows_it_and_else_ended(number, befo
         setattr(own, name, value)
     of = SetWord(Word(geometry().word_at(3)), 0)
     with pytest.raises(Astray, match=f"^{reason}$"):
-        own._found_cell((Word(0), of), (Word(96), number), (), is_vector=False)
+        own._found_cell((Word(0), of), (Word(96), number), BitsAbout((), ()), is_vector=False)
 
 
 def test_the_class_of_a_list_of_large_blocks_that_was_found_is_one_of_the_tables():
@@ -77,9 +78,9 @@ def test_the_class_of_a_list_of_large_blocks_that_was_found_is_one_of_the_tables
             own.rules.terms.questions.assume(claim.of(own.rules.before))
     own.rules = replace(own.rules, asked_set=Word(3))
     of = SetWord(Word(geometry().word_at(3)), 0)
-    assert own._found_cell((Word(0), of), (Word(96), LARGE_CLASS), (), is_vector=False).is_large
+    assert own._found_cell((Word(0), of), (Word(96), LARGE_CLASS), BitsAbout((), ()), is_vector=False).is_large
     with pytest.raises(Astray, match="not shown to be one"):
-        own._found_cell((Word(0), replace(of, version=1)), (Word(96), Word(21)), (), is_vector=False)
+        own._found_cell((Word(0), replace(of, version=1)), (Word(96), Word(21)), BitsAbout((), ()), is_vector=False)
 
 
 def test_what_makes_the_heap_loads_no_table_that_it_has_not_cleared():

@@ -1,6 +1,7 @@
 """Questions to the solver: what is said to hold does, what is not answered is not said to hold."""
 
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wcet_probe.analyzer.deduction.formulas import TRUE, apply, condition, conjunction, negation, unknown
-from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.solver import TIME_LIMIT_S, Questions
 from wcet_probe.errors import UsageError
 
 X, Y = unknown("x"), unknown("y")
@@ -117,6 +118,62 @@ def test_what_is_left_open_is_asked_in_other_orders_of_choices(monkeypatch):
     monkeypatch.setattr(questions, "_afresh", afresh)
     assert questions.holds(X >= 3)
     assert seeds == [0, 1]
+
+
+def test_what_is_assumed_already_is_not_told_again_but_behind_its_scope_it_is():
+    questions = Questions()
+    questions.enter()
+    for _ in range(2):
+        questions.assume(X >= 3)
+    assert len(questions._solver.assertions()) == 1
+    questions.leave()
+    assert not questions.holds(X >= 3)
+    questions.assume(X >= 3)
+    assert questions.holds(X >= 3)
+
+
+def test_the_same_question_about_bits_is_asked_once_and_others_are_refuted_by_the_same_values(monkeypatch):
+    word, other = condition("bits unknown", "w"), condition("bits unknown", "other")
+    questions, premise = Questions(), condition("bits less", word, bits(7))
+    assert questions.bits_hold([premise], condition("bits less", word, bits(8)))
+    assert not questions.bits_hold([], premise)
+    monkeypatch.setattr(questions, "_answer", None)
+    assert questions.bits_hold([premise, premise], condition("bits less", word, bits(8)))
+    assert not questions.bits_hold([], premise)
+    assert not questions.bits_hold([], condition("bits less", word, bits(6)))
+    with pytest.raises(TypeError, match="not callable"):
+        questions.bits_hold([premise], condition("bits equal", other, other))
+
+
+def test_premises_that_are_asked_for_are_those_that_values_are_against():
+    word, questions, numbers = condition("bits unknown", "w"), Questions(), []
+
+    def more(number):
+        numbers.append(number(word))
+        return [condition("bits less", word, bits(10))] if numbers[-1] >= 10 else []
+
+    assert questions.bits_hold([], condition("bits less", word, bits(10)), more)
+    assert numbers[0] >= 10
+    numbers.clear()
+    assert not questions.bits_hold([], condition("bits less", word, bits(9)), more)
+    assert numbers[-1] == 9
+
+
+def test_bits_that_have_no_answer_are_not_shown(monkeypatch):
+    questions = Questions()
+    monkeypatch.setattr(questions, "_answer", lambda *_: z3.unknown)
+    assert not questions.bits_hold([], TRUE, lambda _: pytest.fail("there are no values"))
+
+
+def test_the_solver_that_was_asked_before_gives_up_first(monkeypatch):
+    seconds = []
+    monkeypatch.setattr(
+        "wcet_probe.analyzer.deduction.solver.limited", lambda _, limit: seconds.append(limit) or nullcontext()
+    )
+    hard = conjunction(*(apply("f", X * 7 + Y * number).differs(number) for number in range(40)))
+    assert not Questions(work_limit=1).holds(hard)
+    first, *others = seconds
+    assert first < min(others) == TIME_LIMIT_S
 
 
 def test_bits_hold_of_words_of_32_bits():

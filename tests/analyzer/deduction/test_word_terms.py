@@ -1,5 +1,6 @@
 """Words as integers and as bits: neither reading excludes what the machine computes."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,15 +97,47 @@ def test_a_bound_that_was_shown_in_a_scope_is_not_known_behind_it():
     terms = WordTerms(Questions(), (16,))
     x = terms.known(unknown("x"))
     word = Word(0, ((x, 1),))
-    assert list(terms.bits_about([word], [])) == []
+    known = terms.bits_about([word], [])
+    below = condition("bits less", terms.bits(word), condition("bits constant", 16))
+    assert not terms.bits_follow(known, below)
     terms.enter()
     terms.questions.assume(x < 16)
-    (below,) = terms.bits_about([word], [])
+    assert terms.bits_follow(known, below)
     asked = terms.questions.asked
-    assert list(terms.bits_about([word], [])) == [below]
-    assert terms.questions.asked == asked
+    assert terms.bits_follow(known, below)
+    assert terms.questions.asked == asked + 1
     terms.leave()
-    assert list(terms.bits_about([word], [])) == []
+    assert not terms.bits_follow(known, below)
+
+
+BOUNDS = (4, 9, 12)
+
+
+@pytest.mark.parametrize("low", [0, 3, 4, 5, 9, 12])
+@pytest.mark.parametrize("high", [0, 3, 4, 8, 9, 11, 12, 200])
+def test_the_bits_know_the_bounds_that_the_integers_show(low, high):
+    """Asked for or not, as many follow as if each bound had been asked before."""
+    terms = WordTerms(Questions(), BOUNDS)
+    x = terms.known(unknown("x"))
+    word = Word(0, ((x, 1),))
+    terms.questions.assume(conjunction(x >= low, x <= high))
+    known = terms.bits_about([word], [])
+    for number in range(14):
+        below = condition("bits less", terms.bits(word), condition("bits constant", number))
+        is_below = low > high or any(high < bound <= number for bound in BOUNDS)
+        is_above = low > high or number == 0 or any(number <= bound <= low for bound in BOUNDS)
+        assert terms.bits_follow(known, below) is is_below
+        assert terms.bits_follow(known, negation(below)) is is_above
+
+
+def test_no_bound_is_asked_for_what_follows_without_it():
+    terms = WordTerms(Questions(), BOUNDS)
+    x = terms.known(unknown("x"))
+    known = terms.bits_about([Word(0, ((x, 1),))], [])
+    asked = terms.questions.asked
+    below = condition("bits less", terms.bits(Word(0, ((x, 1),))), condition("bits constant", 9))
+    assert terms.bits_follow(known.with_formulas([below]), below)
+    assert terms.questions.asked == asked + 1
 
 
 def test_the_bits_of_a_followed_unknown_see_through_leading_zeros_and_constants():
