@@ -41,7 +41,7 @@ Apart = dict[str, dict[Place, Value]]
 def with_rounds_apart(
     problem: FlowProblem, image: Image, instructions: Sequence[Instruction]
 ) -> tuple[FlowProblem, Apart]:
-    """``problem`` with copies of the nodes of loops that have no other inside, where these are few; and of what each is.
+    """``problem`` with copies of the nodes of loops that have no other inside, if these are few; and what each is for.
 
     Args:
         problem: the graph; what limits its flow is left out.
@@ -70,9 +70,7 @@ def _innermost(graph: Graph) -> dict[str, frozenset[str]]:
     flow = NodeFlow(graph, graph.edges)
     loops = {flow.names[one.header]: frozenset(flow.names[node] for node in one.nodes) for one in flow.order.loops}
     return {
-        header: nodes
-        for header, nodes in loops.items()
-        if header != graph.entry and len(nodes & loops.keys()) == 1
+        header: nodes for header, nodes in loops.items() if header != graph.entry and len(nodes & loops.keys()) == 1
     }
 
 
