@@ -137,7 +137,9 @@ def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]
 class _Search:
     """A fixpoint over the graph, of these equations (`fixpoint.Equations`)."""
 
-    def __init__(self, code: Code, graph: Graph, machine: Machine, apart: Mapping[str, Values]) -> None:
+    def __init__(
+        self, code: Code, graph: Graph, machine: Machine, apart: Mapping[str, Values] = MappingProxyType({})
+    ) -> None:
         self._code, self._graph, self.machine, self._apart = code, graph, machine, apart
         self._nodes = NodeFlow(graph, graph.edges)
         self._order = self._nodes.nodes

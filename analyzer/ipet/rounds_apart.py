@@ -41,7 +41,7 @@ Apart = dict[str, dict[Place, Value]]
 def with_rounds_apart(
     problem: FlowProblem, image: Image, instructions: Sequence[Instruction]
 ) -> tuple[FlowProblem, Apart]:
-    """``problem`` with copies of the nodes of loops that have no other inside where these are few, and of what each is.
+    """``problem`` with copies of the nodes of loops that have no other inside, if these are few; and what each is for.
 
     Args:
         problem: the graph; what limits its flow is left out.
