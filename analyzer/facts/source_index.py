@@ -85,6 +85,21 @@ class SourceIndex:
         functions = {each.name for source in self.files.values() for each in source.functions}
         return own[0].name in reached or not reached & called <= functions
 
+    def may_switch(self, function: str, file: str | None = None, line: int | None = None) -> bool:
+        """Whether ``function`` may have a ``switch`` or a computed ``goto``, which macros that it speaks of may hold.
+
+        Raises:
+            UsageError: there is no such function, or more than one.
+        """
+        own = self.function(function, file, line)
+        reached, todo = set[str](), [*own.names, *own.calls]
+        while todo:
+            name = todo.pop()
+            inside = self.macros.get(name, frozenset()) - reached
+            reached |= inside
+            todo += inside
+        return own.switches or not reached.isdisjoint({"switch", "goto"})
+
     def calls_itself(self, function: str, *, directly: bool = True) -> bool:
         """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``.
 
