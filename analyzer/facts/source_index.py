@@ -33,11 +33,13 @@ class SourceIndex:
     """The sources of an image by file name, as the line table calls the files; and the words of each macro's text.
 
     ``missing`` are the files that they include and that are not there, headers of the language's library left out.
+    ``renames`` tells that a text speaks of the pragma ``redefine_extname``, wherever and however it is spelt.
     """
 
     files: Mapping[str, SourceFile]
     macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
+    renames: bool = False
     _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
@@ -158,4 +160,5 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)
-    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing)
+    renames = any("redefine_extname" in text.replace("\\\r\n", "").replace("\\\n", "") for _, text in texts)
+    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing, renames)
