@@ -14,7 +14,9 @@ Words: flow fact, line table, control-flow reconstruction (docs/explanation/glos
 
 *Soundness:* the binding is a heuristic. What a fact says of a member is assumed of each of these branches, by its
 place, which the assumption lists, and is held against the calls of runs. Of a branch that may be through either of
-several members nothing is told unless facts speak of all of them.
+several members nothing is told unless facts speak of all of them. So it is of members of one name, wherever they lie:
+how far behind a pointer one is depends on the element of an array, and on what else a compiler adds. And of GCC's code,
+which has one call for two that end two ways, with the line of one, of all members that lie so far behind.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from wcet_probe.analyzer.facts.language import Facts, ThroughFact
+from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.debug_types import CodePointer, code_pointers
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
@@ -94,27 +97,31 @@ def _field_sites(
     image: Same[Image], instructions: Same[Sequence[Instruction]], sources: Same[Mapping[str, str]]
 ) -> Mapping[int, tuple[str, ...]]:
     by_offset: dict[int, list[CodePointer]] = {}
-    for one in code_pointers(image.value):
+    pointers = tuple(code_pointers(image.value))
+    for one in pointers:
         by_offset.setdefault(one.offset, []).append(one)
     found: dict[int, tuple[str, ...]] = {}
     if not by_offset:
         return found
     joins = {one.branch_target for one in instructions.value}
-    names = frozenset(one.name for each in by_offset.values() for one in each)
-    functions = _functions(image.value, sources.value)
+    macros = _macros(sources.value)
+    names = frozenset(one.name for one in pointers) - macros
+    called = {name for name in names if any(_calls_through(text, name) for text in sources.value.values())}
+    functions, of_clang = _functions(image.value, sources.value) - macros, functions_of_clang(image.value)
     for index, branch in enumerate(instructions.value):
         load = _load_of_target(instructions.value, index, joins)
         if load is None:
             continue
         (access,) = load.accesses
         lines = [line for one in (branch, load) if (line := _line(image.value, sources.value, one.address))]
-        members = {
-            one.member
-            for one in by_offset.get(access.displacement, ())
-            if any(_calls_through(line, one.name) for line in lines)
-        }
-        if members and not any(_has_other_calls(line, names, functions) for line in lines):
-            found[branch.address] = tuple(sorted(members))
+        there = by_offset.get(access.displacement, ())
+        own = {one.name for one in there if one.name in names and any(_calls_through(each, one.name) for each in lines)}
+        if not own or any(_has_other_calls(line, names, functions) for line in lines):
+            continue
+        function = image.value.function_at(branch.address)
+        shared = set() if function is not None and function.address in of_clang else {*there}
+        members = {one.member for one in pointers if one.name in own or (one in shared and one.name in called)}
+        found[branch.address] = tuple(sorted(members))
     return found
 
 
@@ -189,8 +196,11 @@ def _calls_through(line: str, name: str) -> bool:
 def _functions(image: Image, sources: Mapping[str, str]) -> frozenset[str]:
     """Names of functions: of the image, and those that the sources define, which may be expanded everywhere."""
     defined = {one for text in sources.values() for one in _DEFINED.findall(text)}
-    macros = {one for text in sources.values() for one in _MACRO.findall(text)}
-    return frozenset({name for name, one in image.symbols.items() if one.is_function} | defined) - macros
+    return frozenset({name for name, one in image.symbols.items() if one.is_function} | defined)
+
+
+def _macros(sources: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(one for text in sources.values() for one in _MACRO.findall(text))
 
 
 def _has_other_calls(line: str, names: Collection[str], functions: Collection[str]) -> bool:

@@ -15,12 +15,13 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.call_fields import targets_through_fields
 from wcet_probe.analyzer.facts.expressions import evaluate
-from wcet_probe.analyzer.facts.language import ArgumentFact, Facts, Pointee
+from wcet_probe.analyzer.facts.language import ArgumentFact, CallsFact, Facts, Pointee
 from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
 
@@ -51,7 +52,8 @@ def asserted_targets(
 ) -> dict[int, tuple[int, ...]]:
     """Targets of indirect branches and calls, by the address of the instruction.
 
-    A fact about one place goes before one about a member, whose calls are found in ``sources``.
+    A fact about one place goes before one about a member, whose calls are found in ``sources``. One about a line or a
+    point speaks of calls, and of jumps where its function has no ``switch``, whose jump stands on a line, too.
 
     Raises:
         UsageError: a fact is wrong.
@@ -60,13 +62,45 @@ def asserted_targets(
     """
     everything = Analysed(image, [function.name for function in image.functions], ())
     asserted = targets_through_fields(facts, image, instructions, sources)
+    of_clang = functions_of_clang(image) if facts.calls else ()
     for fact in facts.calls:
         ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)
         targets = tuple(require_symbol(image, name).address for name in fact.targets)
+        shared = _shared_targets(fact, facts, image, index)
         for instruction in instructions:
-            if any(instruction.address in code for code in ranges) and instruction.branch_target is None:
-                asserted[instruction.address] = targets
+            if not any(instruction.address in code for code in ranges) or instruction.branch_target is not None:
+                continue
+            function = image.function_at(instruction.address)
+            is_shared = fact.place.offset is None and (function is None or function.address not in of_clang)
+            is_meant = instruction.control is Control.CALL or fact.place.offset is not None
+            if (is_meant or not index.may_switch(*_function(fact))) and not (is_shared and shared is None):
+                asserted[instruction.address] = tuple(sorted(shared)) if is_shared and shared else targets
     return asserted
+
+
+def _function(fact: CallsFact) -> tuple[str, str | None, int | None]:
+    return fact.place.function, fact.place.file, fact.place.line
+
+
+def _shared_targets(fact: CallsFact, facts: Facts, image: Image, index: SourceIndex) -> set[int] | None:
+    """What a call of GCC's code on the line of ``fact`` may reach; None where that is not clear.
+
+    *Soundness:* GCC makes one call of two that end two ways, with the line of one: it may be any call of the function
+    that goes through a pointer, and so all of these have to have a fact.
+    """
+    if fact.place.offset is not None:
+        return set()
+    function = index.function(*_function(fact))
+    known = {one.name for source in index.files.values() for one in source.functions}
+    known |= {name for name, one in image.symbols.items() if one.is_function} | index.macros.keys()
+    named = {line for name, line in index.files[function.file].calls if name not in known}
+    lines = {line for line in named | function.computed if function.first_line <= line <= function.last_line}
+    own = [one for one in facts.calls if one.place.offset is None and index.function(*_function(one)) == function]
+    told = {one.place.line for one in own}
+    told |= {
+        each.line for each in index.points(function.name, function.file) for one in own if one.place.name == each.name
+    }
+    return {require_symbol(image, name).address for one in own for name in one.targets} if lines <= told else None
 
 
 def argument_ranges(

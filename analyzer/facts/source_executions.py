@@ -71,6 +71,8 @@ class SourceExecutions:
             raise UncountedError(f"the address of {name} may be taken")
         if any(name in words or PASTING in words for words in self.index.macros.values()):
             raise UncountedError(f"macros may call {name}")
+        if self.index.renames:
+            raise UncountedError(f"by the pragma redefine_extname {name} may be called by another name")
         self._open.append(name)
         sites = [(file, line) for file, one in files.items() for called, line in one.calls if called == name]
         total = sum((self.at(*site) for site in sites), int(name == self.entry))

@@ -33,11 +33,13 @@ class SourceIndex:
     """The sources of an image by file name, as the line table calls the files; and the words of each macro's text.
 
     ``missing`` are the files that they include and that are not there, headers of the language's library left out.
+    ``renames`` tells that a text speaks of the pragma ``redefine_extname``, wherever and however it is spelt.
     """
 
     files: Mapping[str, SourceFile]
     macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
+    renames: bool = False
     _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
@@ -84,6 +86,21 @@ class SourceIndex:
         called = {name for source in self.files.values() for each in source.functions for name in each.calls}
         functions = {each.name for source in self.files.values() for each in source.functions}
         return own[0].name in reached or not reached & called <= functions
+
+    def may_switch(self, function: str, file: str | None = None, line: int | None = None) -> bool:
+        """Whether ``function`` may have a ``switch`` or a computed ``goto``, which macros that it speaks of may hold.
+
+        Raises:
+            UsageError: there is no such function, or more than one.
+        """
+        own = self.function(function, file, line)
+        reached, todo = set[str](), [*own.names, *own.calls]
+        while todo:
+            name = todo.pop()
+            inside = self.macros.get(name, frozenset()) - reached
+            reached |= inside
+            todo += inside
+        return own.switches or not reached.isdisjoint({"switch", "goto"})
 
     def calls_itself(self, function: str, *, directly: bool = True) -> bool:
         """Whether ``function`` may be called by what it calls; by its own calls of itself only if ``directly``.
@@ -143,4 +160,5 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)
-    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing)
+    renames = any("redefine_extname" in text.replace("\\\r\n", "").replace("\\\n", "") for _, text in texts)
+    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing, renames)

@@ -293,7 +293,7 @@ def _function(file: str, node: Node, code: bytes) -> SourceFunction:
         )
     text = (name.text or b"").decode("utf-8", "replace") if name is not None else ""
     digest = definition_sha256(code, text, range(node.start_byte, node.end_byte))
-    calls = (each.child_by_field_name("function") for each in walk(node) if each.type == "call_expression")
+    calls = [each.child_by_field_name("function") for each in walk(node) if each.type == "call_expression"]
     said = (each for each in walk(node) if each.type in {"identifier", "type_identifier"})
     names = frozenset(text_of(each) for each in said if name is None or each.start_byte != name.start_byte)
     variables = tuple(
@@ -302,7 +302,11 @@ def _function(file: str, node: Node, code: bytes) -> SourceFunction:
     kind, declarator = node.child_by_field_name("type"), node.child_by_field_name("declarator")
     is_void = text_of(kind) == "void" and declarator is not None and declarator.type == "function_declarator"
     called, extent = frozenset(map(text_of, calls)), (first_line(node), last_line(node))
-    return SourceFunction(file, text, *extent, digest, called, names, variables, is_void)
+    switches = node.has_error or any(each.type == "switch_statement" for each in walk(node))
+    computed = frozenset(first_line(each) for each in calls if each is not None and each.type != "identifier")
+    return SourceFunction(
+        file, text, *extent, digest, called, names, variables, is_void=is_void, switches=switches, computed=computed
+    )
 
 
 def _function_of(functions: tuple[SourceFunction, ...], line: int) -> str:

@@ -73,7 +73,8 @@ class SourceFunction:
     """A function's definition; ``sha256`` is over its tokens, without comments, white space and pragmas.
 
     ``calls`` are the names of what it calls, macros among them, ``names`` all that it speaks of, and ``variables`` what
-    it declares, parameters among them, as often as it does. ``is_void`` tells that it gives back nothing.
+    it declares, parameters among them, as often as it does. ``is_void`` tells that it gives back nothing, ``switches``
+    that it has a ``switch`` or is not understood, and ``computed`` are the lines of calls of what is no name.
     """
 
     file: str
@@ -85,6 +86,8 @@ class SourceFunction:
     names: frozenset[str] = frozenset()
     variables: tuple[str, ...] = ()
     is_void: bool = False
+    switches: bool = False
+    computed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,14 @@ from dataclasses import replace
 import pytest
 
 from tests.support import image_of
+from wcet_probe.analyzer.facts import control
 from wcet_probe.analyzer.facts.control import argument_ranges, asserted_targets, recursion_depths
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.isa.decode import decode
+from wcet_probe.model.instruction import Control
 from wcet_probe.model.target import Isa
 
 SOURCE = """\
@@ -49,6 +51,59 @@ def test_targets_are_those_of_the_indirect_call_on_the_line(image, index):
     indirect = [one.address for one in decode(image) if one.text.startswith("blx")]
     assert indirect
     assert set(indirect) <= set(asserted)
+
+
+SWITCH = """\
+volatile unsigned sink;
+unsigned one(unsigned n) { return n + 1; }
+unsigned (*volatile chosen)(unsigned) = one;
+#define CHOOSE switch
+unsigned f(unsigned n) { switch (n) { case 0: sink = 1; break; case 1: chosen(n); break; case 2: sink = 3; sink = 7; break; case 3: sink = 5; sink = n; break; case 4: sink = 9; break; case 5: sink = n + 2; sink = 1; break; } return sink; }
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("word", ["switch", "CHOOSE"])
+def test_a_fact_about_calls_on_a_line_says_nothing_of_the_jump_of_a_switch(word):
+    """It went to the function that the calls may reach, and no other case was seen."""
+    text = SWITCH.replace("{ switch", f"{{ {word}")
+    image, index = image_of(text, load_target("cortex-m4"), ".c"), index_sources({"guest.c": text})
+    digest = index.function("f").sha256
+    fact = f'[[calls]]\nfunction = "f"\nline = 5\ntargets = ["one"]\nbecause = "so"\nsha256 = "{digest}"'
+    instructions = decode(image)
+    asserted = asserted_targets(parse_facts("f.toml", fact), image, instructions, index)
+    own = image.symbols["f"]
+    inside = [one for one in instructions if 0 <= one.address - own.address < own.size_bytes]
+    assert any(one.control is Control.INDIRECT for one in inside)
+    assert {one.control for one in inside if one.address in asserted} == {Control.CALL}
+
+
+ENDS = """\
+unsigned one(unsigned n) { return n + 1; }
+unsigned (*volatile first)(unsigned) = one;
+unsigned (*volatile second)(unsigned) = one;
+unsigned dispatch(unsigned n)
+{
+    n = first(n) + 1;
+    return second(n) + 2;
+}
+"""
+
+
+@pytest.mark.parametrize(("told", "targets"), [("6", None), ("67", {"one", "dispatch"})])
+def test_what_gcc_may_have_made_one_call_of_two_reaches_what_either_does(told, targets, monkeypatch):
+    """GCC -Os gives calls that end two ways the line of one: from true facts about both, the other's was left out."""
+    image, index = image_of(ENDS, load_target("cortex-m4"), ".c"), index_sources({"guest.c": ENDS})
+    digest = index.function("dispatch").sha256
+    text = "\n".join(
+        f'[[calls]]\nfunction = "dispatch"\nline = {line}\ntargets = ["{name}"]\nbecause = "so"\nsha256 = "{digest}"'
+        for line, name in zip(told, ("one", "dispatch"), strict=False)
+    )
+    facts, instructions = parse_facts("f.toml", text), decode(image)
+    assert asserted_targets(facts, image, instructions, index)
+    monkeypatch.setattr(control, "functions_of_clang", lambda _: frozenset())
+    found = asserted_targets(facts, image, instructions, index)
+    wanted = {tuple(sorted(image.symbols[name].address for name in targets))} if targets else set()
+    assert set(found.values()) == wanted
 
 
 def test_a_target_that_is_not_there_is_refused(image, index):

@@ -107,6 +107,20 @@ def test_what_is_not_clear_is_not_counted(before, after, why):
         executions(SOURCE.replace(before, after), "/* helper */")
 
 
+@pytest.mark.parametrize(
+    "pragma",
+    [
+        '_Pragma("GCC poison x") _Pragma("redefine_extname other helper")',
+        "#define DO(x) _Pragma(#x)\n#define NAMES(a, b) DO(redefine_extname a b)\nNAMES(other, hel\\\nper)",
+        "#pragma GCC diagnostic push\n#pragma redefine_\\\nextname other hel\\\nper",
+    ],
+)
+def test_where_functions_may_be_renamed_nothing_is_counted_however_that_is_spelt(pragma):
+    source = SOURCE.replace("static void in_test(void) { }", pragma)
+    with pytest.raises(UncountedError, match=r"redefine_extname helper may be|the address of helper may be|macros may"):
+        executions(source, "/* helper */")
+
+
 def test_headers_of_macros_are_read_and_those_of_the_library_need_not_be():
     source = SOURCE.replace("static void in_test(void) { }", '#include <string.h>\n#include "inc/again.h"')
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "/* helper */" in text)
