@@ -35,16 +35,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
+from wcet_probe.analyzer.invariants.accessed_places import (
+    LAST,
+    POINTED,
+    Target,
+    is_same_place,
+    moved_by,
+    places_in_data,
+    sees,
+)
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import (
-    ALL,
     ANYTHING,
-    MODULUS,
     NOTHING,
     NULL,
     WORD_BITS,
@@ -52,7 +58,6 @@ from wcet_probe.analyzer.invariants.kinds import (
     Part,
     Word,
     joined,
-    residue,
     residues_of,
     word,
 )
@@ -72,10 +77,6 @@ from wcet_probe.model.image import Image, Segment
 _WORD_BYTES = 4
 _NO_MEMORY = 1 << 16
 """Below this no object lies, by ``objects-apart``."""
-_LAST = (1 << WORD_BITS) - 1
-_POINTED = (-1,)
-"""In the place of a table: where addresses that are stored somewhere lead to."""
-
 Unknown = tuple[int, Term]
 Found = Mapping[Unknown, Word]
 RESULT: Term = -1
@@ -94,23 +95,6 @@ class TypedMemory:
     found: Found
     lost: tuple[tuple[int, int], ...]
     rounds: int
-
-
-class Target(NamedTuple):
-    """Where a load or a store goes: words of a region (`Kind.ARENA`, `STATIC`), or of the operation's stack, ``NULL``.
-
-    Loads go to constant data, too, `Kind.CONSTANT`. ``residues`` are those of the address; ``low`` to ``high`` are
-    addresses, or distances on the stack. ``table`` are the constant and the factors of an address in static data of
-    which no more is known: accesses of one table.
-    """
-
-    region: Kind
-    owner: int
-    size_bytes: int
-    residues: int
-    low: int
-    high: int
-    table: tuple[int, ...] = ()
 
 
 _Stores = dict[tuple[Target, bool], Word]
@@ -359,14 +343,14 @@ class _Equations:
         targets: list[Target] = []
         for part in parts:
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
-                targets += _moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
+                targets += moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
                 continue
             places = self._places[index].of(state, pointer, size) if part.kind is Kind.STATIC else None
             if places is not None:
-                targets += _at(places, size, part.residues, table or _POINTED)
+                targets += places_in_data(places, size, part.residues, table or POINTED)
                 continue
             named = table if part.kind is Kind.STATIC else ()
-            targets.append(Target(part.kind, 0, size, part.residues, 0, _LAST, named))
+            targets.append(Target(part.kind, 0, size, part.residues, 0, LAST, named))
         return tuple(targets)
 
     def _loaded(
@@ -400,7 +384,7 @@ class _Equations:
             seen = self._seen[pair]
             if seen is None:
                 return ANYTHING
-            is_told = _is_same_place(target, store)
+            is_told = is_same_place(target, store)
             if seen and (is_told or not (is_distance and is_index)):
                 found = joined(found, _loaded(stored, is_told=is_told))
         return found
@@ -429,22 +413,6 @@ class _Equations:
         return _loaded(found, is_told=True)
 
 
-def sees(load: Target, store: Target) -> bool | None:
-    """Whether ``load`` may read what ``store`` writes; None where it may read a part of it, or more.
-
-    *Soundness:* two accesses of one region overlap only if their addresses' distance, which has the residue of the
-    difference of theirs, is less than their sizes.
-    """
-    if (load.region, load.owner) != (store.region, store.owner):
-        return False
-    if load.low >= store.high + store.size_bytes or store.low >= load.high + load.size_bytes:
-        return False
-    for distance in range(1 - load.size_bytes, store.size_bytes):
-        if (distance or load.size_bytes != store.size_bytes) and _moved(store.residues, distance) & load.residues:
-            return None
-    return bool(load.residues & store.residues)
-
-
 def _holding(segments: Sequence[Segment], addresses: StridedInterval, size: int) -> Segment | None:
     """The segment that ``size`` bytes at each of ``addresses`` are in; None: there is none."""
     low, high = addresses.unsigned_range()
@@ -460,36 +428,6 @@ def _table(evaluator: Evaluator, state: State, pointer: Term) -> tuple[int, ...]
     )
 
 
-def _moved_by(addresses: Sequence[tuple[int, int]], distance: int, size: int, residues: int) -> Iterator[Target]:
-    """Where a loaded address leads to that is one of ``addresses``, each from one to another, and a ``distance``."""
-    named = () if len(addresses) == 1 and addresses[0][0] == addresses[0][1] else _POINTED
-    for ends in addresses:
-        low, high = (max(0, one + distance) for one in ends)
-        own = residues & residue(low) if low == high else residues
-        if own:
-            yield Target(Kind.STATIC, 0, size, own, low, high, named)
-
-
-def _at(places: Ends, size: int, residues: int, named: tuple[int, ...]) -> Iterator[Target]:
-    """Static data at ``places``."""
-    for low, high in places:
-        own = residues & residue(low) if low == high else residues
-        if own:
-            yield Target(Kind.STATIC, 0, size, own, low, high, named)
-
-
-def _is_same_place(load: Target, store: Target) -> bool:
-    """Whether nothing tells that a word of ``load`` is something else than one of ``store``.
-
-    Places that are known, and one table: what is stored there is what is loaded, no lemma speaks of it.
-    """
-    if load.region is Kind.ARENA:
-        return False
-    if load.table or store.table:
-        return load.table == store.table != _POINTED
-    return _LAST not in {load.high, store.high}
-
-
 def _loaded(stored: Word, *, is_told: bool) -> Word:
     """``stored``, as loaded from a place of which a lemma speaks, unless it ``is_told``; heads of lists always are."""
     return word(
@@ -500,11 +438,6 @@ def _loaded(stored: Word, *, is_told: bool) -> Word:
         )
         for part in stored
     )
-
-
-def _moved(residues: int, distance: int) -> int:
-    amount = distance % MODULUS
-    return (residues << amount | residues >> MODULUS - amount) & ALL
 
 
 def _unknowns(operations: Sequence[TypedOperation]) -> Iterator[Unknown]:
