@@ -297,7 +297,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             work.calls.counted.add(target)
 
 
-_MUCH = Fraction(9, 10)
+_MUCH = Fraction(4, 5)
 _NOT_COUNTED = (
     "the number of all its calls is told, and holds for calls that are not expanded: nothing can be run then, nor told "
     "by facts of the kinds flow, infeasible, total, pointer, word and lemma; leave those out, or give max_depth"

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
@@ -33,11 +32,12 @@ from wcet_probe.analyzer.values.call_effects import (
     stack_offset,
 )
 from wcet_probe.analyzer.values.counted_pointers import tell_pointers
+from wcet_probe.analyzer.values.entry_state import entry_state
 from wcet_probe.analyzer.values.enumeration import enumerated
 from wcet_probe.analyzer.values.instruction_run import Flow
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
-from wcet_probe.analyzer.values.locations import Location, register_locations, words_at_entry
+from wcet_probe.analyzer.values.locations import Location, register_locations
 from wcet_probe.analyzer.values.lost_flow import LostFlowError
 from wcet_probe.analyzer.values.meetings import meetings
 from wcet_probe.analyzer.values.memory import MOST_READ, Memory
@@ -151,7 +151,9 @@ class _Analysis:
         self._headers = frozenset(loop.header for loop in self._order.loops)
         self._callees, self._saved, self._floats = callees, saved_registers(lifter), float_registers(lifter)
         self._is_called = called is not None
-        self._entry = self._entry_state(arguments, called.pointers if called else ())
+        self._entry = entry_state(
+            self._terms, lifter, arguments, called.pointers if called else (), is_called=called is not None
+        )
         self._thresholds = Thresholds(graph, self._order.loops)
         self._told = Counter[int]()
 
@@ -193,26 +195,6 @@ class _Analysis:
         found |= dict.fromkeys(notes.exits, EXIT)
         points = self._graph.points
         return {(points[index].context, points[index].block.address): found[index] for index in sorted(found)}
-
-    def _entry_state(self, arguments: Mapping[str | int, StridedInterval], pointers: Iterable[Location]) -> State:
-        state = State(self._terms, big_endian=self._lifter.big_endian)
-        for register in pointers:
-            symbol = self._terms.symbol(("in", register), 8 * register.size_bytes)
-            state.set_location(register, symbol)
-            state.set_base(symbol, Base.ANY)
-        # What stands above the stack pointer at entry was put there before, as what is in registers was.
-        for place in () if self._is_called else words_at_entry(self._image.isa):
-            state.set_location(place, self._terms.symbol(("in", place), 32))
-        for name, value in arguments.items():
-            place = Location("stack", name, 4) if isinstance(name, int) else self._registers[name]
-            symbol = self._terms.symbol(("in", place), 32)
-            state.set_location(place, symbol)
-            state.set_known(symbol, value)
-        symbol = self._terms.symbol(("stack pointer",), 32)
-        state.set_location(self._stack_pointer, symbol)
-        state.set_base(symbol, Base.STACK)
-        state.set_known(symbol, strided.constant(32, 0))
-        return state.freeze()
 
     # ---------------------------------------------------------------------------------------------------- equations
 

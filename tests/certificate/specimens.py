@@ -32,10 +32,10 @@ SPECIMENS = (
     ("buddy-binary", "cortex-m7", "malloc"),
     ("list", "mpc603e", "f"),
     ("buddy-binary", "mpc603e", "free"),
-    ("avl-best-fit", "cortex-m0plus", "malloc"),
+    ("best-fit", "cortex-m0plus", "malloc"),
     ("fast-fit", "arm926ej-s", "malloc"),
     ("quick-fit", "mpc603e", "malloc"),
-    ("avl-best-fit", "cortex-m4", "malloc"),
+    ("half-fit", "cortex-m4", "malloc"),
     ("tlsf", "mpc603e", "free"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""

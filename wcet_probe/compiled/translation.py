@@ -38,6 +38,7 @@ _TEMPORARIES = (
 """Registers of SLEIGH that no core has, or that only branches read: who reads one has written it."""
 _STABLE = frozenset({Replacement.FIFO, Replacement.RANDOM, Replacement.ROUND_ROBIN})
 """Policies under which a hit changes nothing."""
+_MONITORED = frozenset({"load_exclusive", "store_exclusive", "clear_exclusive", "load_reserve", "store_conditional"})
 _REPLACEMENT = {each: f"WP_{each.name}" for each in Replacement}
 
 
@@ -116,6 +117,8 @@ class _Translator:
         written: set[tuple[str, int]] = set()
         if one.size_bytes != self._charged[one.address].instruction.size_bytes:
             raise Untranslatable("decoder and lifter disagree on its size")
+        if self._charged[one.address].instruction.timing_class in _MONITORED:
+            raise Untranslatable("an exclusive access, whose alignment and monitor the engine knows")
         if len(self._charged[one.address].instruction.accesses) > 1:
             raise Untranslatable("accesses of different kinds")
         for op in one.ops:

@@ -9,7 +9,7 @@ from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.rounds_apart import with_rounds_apart
 from wcet_probe.answer.proving import operation_request
-from wcet_probe.certificate.kernel.coverage import code_of, cover
+from wcet_probe.certificate.kernel.coverage import Said, code_of, cover
 
 GIVEN = program("djgpp-sbrk", target="cortex-m7", multiple_of=4)
 BEHIND = "djgpp_sbrk_malloc+0x3e"
@@ -28,7 +28,7 @@ MALLOC = graph_of("malloc")
 def logarithm(problem, apart):
     found = checkable(problem, GIVEN.image, GIVEN.instructions, {}, apart=apart)
     code, graph = code_of(GIVEN.image, GIVEN.instructions), flow_graph(problem, found.excluded)
-    covered = cover(code, graph, found.invariants, {}, found.flags, found.equal, found.cases)
+    covered = cover(code, graph, Said(found.invariants, found.flags, found.equal, found.cases), {})
     assert not covered.open
     return found.invariants[BEHIND]["r3"]
 

@@ -80,7 +80,7 @@ def forged(change):
         ("invariant f+0xa saved:-16 number 3 0 0", "what is said of .* does not follow"),
         ("invariant f+0x0 saved:-8 number 3 0 0", "what is said of .* is not known of the caller"),
         ("invariant f+0xa saved:-16 any 0 1 4294967295", "nothing is said of saved:-16"),
-        ("invariant f+0xa saved:-8 number 3 0 0", "two invariants at"),
+        ("invariant f+0xa saved:-8 number 3 0 0", "a record of kind invariant is told twice"),
         ("name f+0xa saved:-8 s1 0", "is no record"),
     ],
 )
