@@ -19,7 +19,7 @@ from wcet_probe.analyzer.call_summaries import (
     open_loops,
 )
 from wcet_probe.analyzer.dcache.crowded_sets import relieved
-from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, crowding, kept_lines
+from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays, kept_lines, not_kept
 from wcet_probe.analyzer.dcache.kept_parts import KeptPart, kept_parts
 from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.dcache.pointer_extents import PointerExtents
@@ -173,7 +173,7 @@ class Prepared:
         parts: tuple[KeptPart, ...] = ()
         if found is not None and target.dcache is not None and counting is not None:
             kept = kept_lines(found.data, target.dcache, self.stack_pointer, in_part=True)
-            crowd = crowding(found.extents, kept, target.dcache) if kept is not None else frozenset()
+            crowd = not_kept(found.extents, found.data, kept, target.dcache) if kept is not None else frozenset()
             whole = (KeptPart(kept, found.strays, crowd),) if kept is not None and kept.number else ()
             parts = self._parts(found, target.dcache, whole)
             counted = counting((*whole, *parts), {}) if whole or parts else None
@@ -336,7 +336,7 @@ class Bounded:
         if chosen is None or kept is None or not kept.number:
             return None
         left = {one: spans for one, spans in found.extents.items() if one not in chosen.strays}
-        whole = KeptPart(kept, chosen.strays, crowding(left, kept, config))
+        whole = KeptPart(kept, chosen.strays, not_kept(left, chosen.footprint, kept, config))
         data = counting((whole, *prepared.parts), chosen.reach)
         return replace(self, prepared=replace(prepared, data=data))
 

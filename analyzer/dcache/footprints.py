@@ -23,7 +23,8 @@ Each set is for itself: in *crowded* ones, that have too many lines, nothing is 
 line of another set. So accesses that surely go to other sets miss once for each line there.
 
 Stores that fill nothing evict nothing, but where a hit makes its line younger (`cache_sets.stores_evict`). So lines
-that are only stored to do not count, and such strays take nothing away: no line is filled by them, nor evicted.
+that are only stored to do not count, and such strays take nothing away: no line is filled by them, nor evicted. But a
+stray may fill such a line, and what the call loads may evict it: nothing is said of what a store finds there.
 
 Where the stack pointer at entry is known, by assumption ``stack-pointer``, so are the lines of the stack. Else each of
 its lines may be in any set: where others are too many, all that goes to the stack may go to a crowded set.
@@ -244,6 +245,29 @@ def _crowds(span: tuple[Base, int, int], kept: KeptLines, config: CacheConfig) -
             return True
         low, end = low + kept.stack_pointer, end + kept.stack_pointer
     return any(number % config.sets in kept.crowded for number in numbers_between(low, end, config))
+
+
+def not_kept(extents: Extents, footprint: DataFootprint, kept: KeptLines, config: CacheConfig) -> Strays:
+    """The accesses that may go to another line than those that are kept: to a crowded set, or none of the footprint.
+
+    Args:
+        extents: where the accesses may begin and end.
+        footprint: all lines of the call.
+        kept: those of them that are kept.
+        config: the cache.
+
+    *Soundness:* as said of the module: stores that evict nothing may go to lines that are not of the footprint. Of an
+    unknown stack pointer it has the bytes of the stack, not what else is in their lines.
+    """
+    outside = (one for one, spans in extents.items() if not all(_is_in(span, footprint, config) for span in spans))
+    return crowding(extents, kept, config).union(outside)
+
+
+def _is_in(span: tuple[Base, int, int], footprint: DataFootprint, config: CacheConfig) -> bool:
+    (base, low, end), (first, last) = span, footprint.stack or (0, 0)
+    if base is Base.STACK:
+        return first <= low and end <= last
+    return footprint.numbers is not None and footprint.numbers.issuperset(numbers_between(low, end, config))
 
 
 def numbers_between(low: int, end: int, config: CacheConfig) -> range:

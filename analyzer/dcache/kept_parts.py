@@ -69,7 +69,7 @@ class KeptPart(NamedTuple):
     Attributes:
         lines: those that are kept.
         strays: the accesses that may be anywhere, by point and address of the instruction.
-        crowding: those that may go to crowded sets.
+        crowding: those that may go to crowded sets; of the whole call also those that may go to lines outside of it.
         nodes: its points; None for the whole call.
         entries: the edges into it, with None where the call begins in it; nothing for the whole call.
     """

@@ -281,6 +281,41 @@ def test_that_the_stack_pointer_is_aligned_is_assumed_of_what_may_come_from_it()
     assert "stack-alignment" in {one.id for one in prove(prepared.request).assumptions}
 
 
+_STRAY_AND_STORES = """
+    mov r12, #20
+    ldr r1, =stored
+    ldr r2, =loaded
+1:  ldr r3, [r0]
+    ldr r3, [r2]
+    ldr r3, =stored + 8
+    cmp r0, r1
+    blo 2f
+    cmp r0, r3
+    bhi 2f
+    str r12, [r0]
+    str r12, [r0]
+    str r12, [r0]
+    str r12, [r0]
+2:  subs r12, r12, #1
+    bne 1b
+    bx lr
+    .ltorg
+"""
+
+
+@pytest.mark.parametrize("policy", ["fifo", "random", "round-robin"])
+def test_a_line_that_only_strays_fill_is_evicted_before_it_is_stored_to(policy):
+    target = load_target("arm926ej-s")
+    data = ".data\n.balign 256\n.globl stored\nstored: .space 256\n.globl loaded\nloaded: .space 256\n"
+    one = analysed(guest_of(assembler({"f": _STRAY_AND_STORES}, target) + data, target), "f")
+    slow = with_cache(target, f"d:sets=8,ways=1,line=32,policy={policy},write=back,allocate=no")
+    bound = one.bound(slow)
+    with one.machine(slow) as machine:
+        for start in InitialCache:
+            words = (require_symbol(one.guest.image, "stored").address,)
+            assert machine.measure("f", words, start).cycles <= bound
+
+
 # ---------------------------------------------------------------------------------------------------------- kernels
 
 

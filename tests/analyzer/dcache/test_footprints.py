@@ -19,6 +19,7 @@ from wcet_probe.analyzer.dcache.footprints import (
     kept_lines,
     kept_ways,
     moved,
+    not_kept,
     of_stack,
     united,
 )
@@ -250,3 +251,19 @@ def test_the_stack_may_begin_anywhere_in_a_line():
     assert kept_lines(DataFootprint(frozenset(), (-LINE, 0)), config)[:3] == (2, 1, 4)
     assert kept_lines(DataFootprint(frozenset(), (-LINE - 2, 0)), config)[:3] == (3, 1, 4)
     assert kept_ways(config) == 4
+
+
+def test_stores_to_lines_that_nothing_else_fills_are_not_to_lines_that_are_kept():
+    config = cache_config(8, 1, LINE, Replacement.RANDOM, write_allocate=False)
+    found = DataFootprint(frozenset({2, 3}), (-16, 0))
+    number, stack = Base.NUMBER, Base.STACK
+    extents = {
+        (0, 0): ((number, 2 * LINE, 4 * LINE),),
+        (0, 4): ((number, 3 * LINE, 4 * LINE + 1),),
+        (0, 8): ((stack, -16, 0),),
+        (1, 0): ((stack, -20, -12),),
+        (1, 4): ((number, 2 * LINE, 3 * LINE), (stack, -4, 4)),
+    }
+    kept = kept_lines(found, config, 0x1000)
+    assert not_kept(extents, found, kept, config) == {(0, 4), (1, 0), (1, 4)}
+    assert not_kept({(0, 0): ((number, 0, 4),)}, NOTHING, kept, config) == {(0, 0)}
