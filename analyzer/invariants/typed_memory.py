@@ -12,11 +12,9 @@ What is taken for granted is `model.induction.LEMMAS`:
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null. Of what is loaded from an
-  address that is a constant below 65,536 nothing is known: it need not be computed from null. What is added to a link
-  as it is was not stored as the index of a table in static data: the number of its list that a free block keeps looks
-  like a size by its place alone.
+  address that is a constant below 65,536 nothing is known: it need not be computed from null.
 * ``objects-apart``: what is added to an address leads out of no object, and none lies below 65,536, so that a store to
-  a constant there changes no word. Where in static data an index may lead follows from that (`table_places`).
+  a constant there changes no word.
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
 
 What an access follows has been followed behind it, too (`situations`).
@@ -35,22 +33,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import Arrow, FlowOrder
-from wcet_probe.analyzer.invariants.accessed_places import (
-    LAST,
-    POINTED,
-    Target,
-    is_same_place,
-    moved_by,
-    places_in_data,
-    sees,
-)
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import (
+    ALL,
     ANYTHING,
+    MODULUS,
     NOTHING,
     NULL,
     WORD_BITS,
@@ -58,11 +50,11 @@ from wcet_probe.analyzer.invariants.kinds import (
     Part,
     Word,
     joined,
+    residue,
     residues_of,
     word,
 )
-from wcet_probe.analyzer.invariants.stored_addresses import Ends, Looks, is_copy, stored_addresses
-from wcet_probe.analyzer.invariants.table_places import TablePlaces
+from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation, Use
 from wcet_probe.analyzer.invariants.ways_taken import Conditions, ways_taken
 from wcet_probe.analyzer.invariants.words import Words
@@ -77,6 +69,10 @@ from wcet_probe.model.image import Image, Segment
 _WORD_BYTES = 4
 _NO_MEMORY = 1 << 16
 """Below this no object lies, by ``objects-apart``."""
+_LAST = (1 << WORD_BITS) - 1
+_POINTED = (-1,)
+"""In the place of a table: where addresses that are stored somewhere lead to."""
+
 Unknown = tuple[int, Term]
 Found = Mapping[Unknown, Word]
 RESULT: Term = -1
@@ -97,8 +93,21 @@ class TypedMemory:
     rounds: int
 
 
-_Stores = dict[tuple[Target, bool], Word]
-"""What is stored, by where and whether as the index of a table; or loaded, by where and whether as a distance."""
+class Target(NamedTuple):
+    """Where a load or a store goes: words of a region (`Kind.ARENA`, `STATIC`), or of the operation's stack, ``NULL``.
+
+    Loads go to constant data, too, `Kind.CONSTANT`. ``residues`` are those of the address; ``low`` to ``high`` are
+    addresses, or distances on the stack. ``table`` are the constant and the factors of an address in static data of
+    which no more is known: accesses of one table.
+    """
+
+    region: Kind
+    owner: int
+    size_bytes: int
+    residues: int
+    low: int
+    high: int
+    table: tuple[int, ...] = ()
 
 
 def typed_memory(image: Image, operations: Sequence[TypedOperation], evaluator: Evaluator) -> TypedMemory:
@@ -136,7 +145,6 @@ _NEVER: Mapping[Use, frozenset[Kind]] = {
     Use.OPEN: frozenset(),
     Use.LINK: frozenset({Kind.NUMBER, Kind.MIXED}),
     Use.NUMBER: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
-    Use.DISTANCE: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
 }
 """What a loaded word is not, by its use."""
 
@@ -214,12 +222,7 @@ class _Equations:
         self.lost: set[tuple[int, int]] = set()
         self.empty: set[Unknown] = set()
         self.rounds = 0
-        self._pointed: Ends | None = None
-        self._places: list[TablePlaces] = []
-        self._arriving = [{each.symbol: each.arriving for each in one.meetings} for one in operations]
-        self._data = tuple(
-            (one.address, one.address + one.size_bytes - 1) for one in image.segments if one.writable and one.size_bytes
-        )
+        self._pointed: tuple[tuple[int, int], ...] | None = None
 
     # ------------------------------------------------------------------------------------------------------- engine
 
@@ -252,16 +255,17 @@ class _Equations:
         """All equations once, with ``found`` for what is on their right sides."""
         self.rounds += 1
         evaluator = self._evaluator
-        looks = Looks(
-            lambda index, state, term: evaluator.word(index, state, term, found),
-            lambda index, state, term: evaluator.value(index, state, term, found),
-            evaluator.kind_of,
-            evaluator.constants.pointers(),
+        self._pointed = stored_addresses(
+            self._operations,
+            Looks(
+                lambda index, state, term: evaluator.word(index, state, term, found),
+                lambda index, state, term: evaluator.value(index, state, term, found),
+                evaluator.kind_of,
+                evaluator.constants.pointers(),
+            ),
         )
-        self._pointed = stored_addresses(self._operations, looks)
-        self._places = [TablePlaces(index, looks, each, self._data) for index, each in enumerate(self._arriving)]
         new: dict[Unknown, Word] = {}
-        stores: _Stores = {}
+        stores: dict[Target, Word] = {}
         loads: list[tuple[Unknown, TypedAccess, tuple[Target, ...] | None]] = []
         for index, one in enumerate(self._operations):
             for place, access in enumerate(one.accesses):
@@ -276,10 +280,9 @@ class _Equations:
                 if targets is None:
                     self.lost.add((index, place))
                 for target in targets or ():
-                    name = target, access.is_index
-                    stores[name] = joined(stores.get(name, NOTHING), stored)
+                    stores[target] = joined(stores.get(target, NOTHING), stored)
             self._meet(new, index, one, found)
-        read: _Stores = {}
+        read: dict[Target, Word] = {}
         self.empty = set()
         for key, access, targets in loads:
             new[key] = ANYTHING if key in self._unstored else self._loaded(key[0], access, targets, stores, read)
@@ -343,14 +346,10 @@ class _Equations:
         targets: list[Target] = []
         for part in parts:
             if part.kind is Kind.STATIC and part.is_loaded and self._pointed and is_copy(state.terms, pointer, form):
-                targets += moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
-                continue
-            places = self._places[index].of(state, pointer, size) if part.kind is Kind.STATIC else None
-            if places is not None:
-                targets += places_in_data(places, size, part.residues, table or POINTED)
+                targets += _moved_by(self._pointed, signed(WORD_BITS, form.constant), size, part.residues)
                 continue
             named = table if part.kind is Kind.STATIC else ()
-            targets.append(Target(part.kind, 0, size, part.residues, 0, LAST, named))
+            targets.append(Target(part.kind, 0, size, part.residues, 0, _LAST, named))
         return tuple(targets)
 
     def _loaded(
@@ -358,35 +357,32 @@ class _Equations:
         index: int,
         access: TypedAccess,
         targets: tuple[Target, ...] | None,
-        stores: _Stores,
-        read: _Stores,
+        stores: Mapping[Target, Word],
+        read: dict[Target, Word],
     ) -> Word:
         """What a load gives."""
         if targets is None or access.is_payload:
             return ANYTHING
         found = NOTHING
         for target in targets:
-            name = target, access.use is Use.DISTANCE
-            if name not in read:
-                read[name] = self._seen_by(*name, stores)
-            found = joined(found, read[name])
+            if target not in read:
+                read[target] = self._seen_by(target, stores)
+            found = joined(found, read[target])
             if not self._is_stored_by_init(index, target):
                 found = joined(found, self._before(target))
         return tuple(part for part in found if not (part.is_loaded and part.kind in _NEVER[access.use]))
 
-    def _seen_by(self, target: Target, is_distance: bool, stores: _Stores) -> Word:  # noqa: FBT001  part of a key
-        """What a load of ``target`` may see; of a distance, nothing that was stored as the index of a table."""
+    def _seen_by(self, target: Target, stores: Mapping[Target, Word]) -> Word:
         found = NOTHING
-        for (store, is_index), stored in stores.items():
+        for store, stored in stores.items():
             pair = target, store
             if pair not in self._seen:
                 self._seen[pair] = sees(target, store)
             seen = self._seen[pair]
             if seen is None:
                 return ANYTHING
-            is_told = is_same_place(target, store)
-            if seen and (is_told or not (is_distance and is_index)):
-                found = joined(found, _loaded(stored, is_told=is_told))
+            if seen:
+                found = joined(found, _loaded(stored, is_told=_is_same_place(target, store)))
         return found
 
     def _is_stored_by_init(self, index: int, target: Target) -> bool:
@@ -413,6 +409,22 @@ class _Equations:
         return _loaded(found, is_told=True)
 
 
+def sees(load: Target, store: Target) -> bool | None:
+    """Whether ``load`` may read what ``store`` writes; None where it may read a part of it, or more.
+
+    *Soundness:* two accesses of one region overlap only if their addresses' distance, which has the residue of the
+    difference of theirs, is less than their sizes.
+    """
+    if (load.region, load.owner) != (store.region, store.owner):
+        return False
+    if load.low >= store.high + store.size_bytes or store.low >= load.high + load.size_bytes:
+        return False
+    for distance in range(1 - load.size_bytes, store.size_bytes):
+        if (distance or load.size_bytes != store.size_bytes) and _moved(store.residues, distance) & load.residues:
+            return None
+    return bool(load.residues & store.residues)
+
+
 def _holding(segments: Sequence[Segment], addresses: StridedInterval, size: int) -> Segment | None:
     """The segment that ``size`` bytes at each of ``addresses`` are in; None: there is none."""
     low, high = addresses.unsigned_range()
@@ -428,6 +440,28 @@ def _table(evaluator: Evaluator, state: State, pointer: Term) -> tuple[int, ...]
     )
 
 
+def _moved_by(addresses: Sequence[tuple[int, int]], distance: int, size: int, residues: int) -> Iterator[Target]:
+    """Where a loaded address leads to that is one of ``addresses``, each from one to another, and a ``distance``."""
+    named = () if len(addresses) == 1 and addresses[0][0] == addresses[0][1] else _POINTED
+    for ends in addresses:
+        low, high = (max(0, one + distance) for one in ends)
+        own = residues & residue(low) if low == high else residues
+        if own:
+            yield Target(Kind.STATIC, 0, size, own, low, high, named)
+
+
+def _is_same_place(load: Target, store: Target) -> bool:
+    """Whether nothing tells that a word of ``load`` is something else than one of ``store``.
+
+    Places that are known, and one table: what is stored there is what is loaded, no lemma speaks of it.
+    """
+    if load.region is Kind.ARENA:
+        return False
+    if load.table or store.table:
+        return load.table == store.table != _POINTED
+    return _LAST not in {load.high, store.high}
+
+
 def _loaded(stored: Word, *, is_told: bool) -> Word:
     """``stored``, as loaded from a place of which a lemma speaks, unless it ``is_told``; heads of lists always are."""
     return word(
@@ -438,6 +472,11 @@ def _loaded(stored: Word, *, is_told: bool) -> Word:
         )
         for part in stored
     )
+
+
+def _moved(residues: int, distance: int) -> int:
+    amount = distance % MODULUS
+    return (residues << amount | residues >> MODULUS - amount) & ALL
 
 
 def _unknowns(operations: Sequence[TypedOperation]) -> Iterator[Unknown]:

@@ -7,13 +7,11 @@ Words: data invariant (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from math import gcd
 
-from wcet_probe.analyzer.invariants.kinds import MODULUS, WORD_BITS, Kind, Word
+from wcet_probe.analyzer.invariants.kinds import WORD_BITS, Kind, Word
 from wcet_probe.analyzer.invariants.operations import (
     Moved,
     held_symbols,
@@ -24,10 +22,8 @@ from wcet_probe.analyzer.invariants.operations import (
 from wcet_probe.analyzer.invariants.plain_frames import require_plain_frames
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations, situations
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.memory import Memory
 from wcet_probe.analyzer.values.own_block import Roles, distances
@@ -40,15 +36,11 @@ from wcet_probe.model.image import Image
 
 
 class Use(Enum):
-    """What a loaded word is used as, by the addresses that it is in; ``OPEN``: neither is told.
-
-    A ``DISTANCE`` is a number that is added to a link as it is, or subtracted.
-    """
+    """What a loaded word is used as, by the addresses that it is in; ``OPEN``: neither is told."""
 
     OPEN = "open"
     LINK = "link"
     NUMBER = "number"
-    DISTANCE = "distance"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +53,6 @@ class TypedAccess:
         symbol: of a loaded word; None where it defines none.
         use: what the word is used as.
         is_payload: whether it is to the block that the operation is given, and not before its start.
-        is_index: whether it stores what, multiplied, the operation adds to an address of static data.
     """
 
     access: Access
@@ -69,7 +60,6 @@ class TypedAccess:
     symbol: Term | None
     use: Use
     is_payload: bool
-    is_index: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +126,7 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
     if values.stack_escapes:
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
     meetings = (*_meetings(values, held_symbols(values)), *_within(values))
-    uses = _uses(values, roles, meetings, kind_of)
-    accesses = tuple(_accesses(values, image, lifter, roles, uses, _indices(values, kind_of)))
+    accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
     if values.assumes_plain_frames:
         require_plain_frames(role, (one.transfer for one in accesses))
     situated = situations(values)
@@ -168,10 +157,11 @@ def _argument(values: Values, register: str) -> Term:
     return values.terms.symbol(("in", values.registers[register]), WORD_BITS)
 
 
-def _accesses(  # noqa: PLR0917  the operation and what is known of its terms
-    values: Values, image: Image, lifter: Lifter, roles: Roles, uses: Mapping[Term, Use], indices: AbstractSet[_Form]
+def _accesses(
+    values: Values, image: Image, lifter: Lifter, roles: Roles, uses: tuple[set[Term], set[Term]]
 ) -> Iterator[TypedAccess]:
     found = distances(values, Roles(roles.given, None))
+    links, numbers = uses
     memory = Memory(image, stack_escapes=values.stack_escapes, assumes_plain_frames=values.assumes_plain_frames)
     transfer = Transfer(lifter, values.terms, memory)
     for index in sorted(values.states):
@@ -185,35 +175,14 @@ def _accesses(  # noqa: PLR0917  the operation and what is known of its terms
             if not one.is_store and 8 * one.size_bytes == WORD_BITS:
                 symbol = values.terms.symbol(name, WORD_BITS)
             is_payload = roles.given is not None and distance is not None and distance >= 0
-            use = Use.OPEN if symbol is None else uses.get(symbol, Use.OPEN)
-            is_index = one.value is not None and _form(values.terms.linear(one.value)) in indices
-            yield TypedAccess(access, one, symbol, use, is_payload, is_index)
-
-
-_Form = frozenset[tuple[Term, int]]
-"""The terms of a sum, each with its factor."""
-
-
-def _form(form: Linear) -> _Form:
-    return frozenset(form.coefficients.items()) if form.constant == 0 else frozenset()
-
-
-def _indices(values: Values, kind_of: Callable[[int], Kind]) -> AbstractSet[_Form]:
-    """The sums that, multiplied, are added to an address of static data where something is accessed."""
-    found: set[_Form] = set()
-    for access in (one for accesses in values.accesses.values() for one in accesses):
-        form = None if access.pointer is None else values.terms.linear(access.pointer)
-        if form is not None and form.coefficients and kind_of(form.constant) is Kind.STATIC:
-            factor = gcd(*form.coefficients.values())
-            if factor > 1:
-                found.add(frozenset((term, one // factor) for term, one in form.coefficients.items()))
-    return found
+            use = Use.LINK if symbol in links else Use.NUMBER if symbol in numbers else Use.OPEN
+            yield TypedAccess(access, one, symbol, use, is_payload)
 
 
 def _uses(
-    values: Values, roles: Roles, meetings: Sequence[Arrival], kind_of: Callable[[int], Kind]
-) -> Mapping[Term, Use]:
-    """What symbols are used as: links or numbers, none as both.
+    values: Values, roles: Roles, meetings: Iterable[Arrival], kind_of: Callable[[int], Kind]
+) -> tuple[set[Term], set[Term]]:
+    """The symbols that are links, and those that are numbers; none is both.
 
     Links are followed, with bits masked or not, or compared with links, or arrive as one where paths meet. Numbers are
     added to a link or to static data to make an address, or are subtracted, masked, shifted or counted in. What is
@@ -234,60 +203,7 @@ def _uses(
     links = _links(values, followed, meetings, kind_of)
     numbers = _numbers(values, forms, indices, links) | ((_counted(values) | _scaled(values, meetings)) - links)
     numbers |= _arriving_numbers(values, numbers - followed, links, meetings)
-    scaled = {symbol for form in _indices(values, kind_of) for term, _ in form for symbol in _added(values, term)}
-    found = dict.fromkeys(numbers - followed, Use.NUMBER)
-    links = followed | (links - numbers)
-    found |= dict.fromkeys((_distances(values, addresses, links, meetings) & found.keys()) - scaled, Use.DISTANCE)
-    return found | dict.fromkeys(links, Use.LINK)
-
-
-def _distances(values: Values, addresses: Iterable[Linear], links: set[Term], meetings: Sequence[Arrival]) -> set[Term]:
-    """What is added to ``links`` in ``addresses`` as it is, or subtracted, its lowest bits apart; also by meetings."""
-    found, before = set[Term](), -1
-    arriving = {one.symbol: [term for _, term in one.arriving] for one in meetings}
-    seen = set[Term]()
-    for form in (one.coefficients for address in addresses for one in _chosen(values, address, arriving, seen)):
-        bases = [term for term, factor in form.items() if factor == 1 and _unmasked(values, term) & links]
-        for term, factor in form.items() if bases else ():
-            if abs(signed(WORD_BITS, factor)) == 1 and term not in bases:
-                found |= _added(values, term)
-    while before < len(found):
-        before = len(found)
-        for meeting in meetings:
-            if meeting.symbol in found:
-                found.update(symbol for _, term in meeting.arriving for symbol in _added(values, term))
-    return found
-
-
-def _chosen(
-    values: Values, address: Linear, arriving: Mapping[Term, Iterable[Term]], seen: set[Term]
-) -> Iterator[Linear]:
-    """``address``, or what it may be where it is one of several; of the symbols ``seen`` no more is told."""
-    term = next(iter(address.coefficients), None)
-    if term is None or address.coefficients != {term: 1}:
-        yield address
-    elif values.terms[term].opcode == "GAMMA":
-        for one in values.terms.operands(term)[1:]:
-            yield from _chosen(values, values.terms.linear(one), arriving, seen)
-    elif term not in seen:
-        seen.add(term)
-        for one in arriving.get(term, ()):
-            yield from _chosen(values, values.terms.linear(one), arriving, seen)
-
-
-def _added(values: Values, term: Term) -> set[Term]:
-    """The symbols that ``term`` is a sum of, each as it is or subtracted, their lowest bits apart."""
-    node, operands = values.terms[term], values.terms.operands(term)
-    if node.opcode == "symbol":
-        return {term}
-    if node.opcode == "GAMMA":
-        return {one for each in operands[1:] for one in _added(values, each)}
-    if node.opcode == "INT_AND" and (values.terms.value(operands[1]) or 0) >= (1 << WORD_BITS) - MODULUS:
-        return _added(values, operands[0])
-    form = values.terms.linear(term).coefficients
-    if term in form:
-        return set()
-    return {one for each, factor in form.items() if abs(signed(WORD_BITS, factor)) == 1 for one in _added(values, each)}
+    return followed | (links - numbers), numbers - followed
 
 
 def _links(

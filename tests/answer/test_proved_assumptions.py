@@ -65,7 +65,7 @@ def test_a_proved_alignment_is_no_assumption_but_its_lemmas_are(plain, claimed):
     assert {f"induction {name}" for name in LEMMAS} | PREMISES.keys() <= set(after)
     (told,) = (one.statement for one in claimed.assumptions if one.id == f"proved {PURE}")
     assert all(name in told for name in (*LEMMAS, *PREMISES))
-    assert ", where what is followed is an address in the arena that is 4 modulo 16" in told
+    assert ", where what is followed is an address in the arena that is 0 modulo 4" in told
     assert all(one.invariant.startswith("what is followed is ") for one in claimed.pointer_facts)
     (left,) = (one.statement for one in claimed.assumptions if one.id == f"fact {WITH_LINES}")
     assert left.startswith("addresses in djgpp_push are in at most")

@@ -152,55 +152,6 @@ OTHERS = {
         )
     },
     **{
-        name: ("djgpp-cached", file, old, new)
-        for name, file, old, new in (
-            (
-                "a bin's link with an offset",
-                "djgpp_cached.c",
-                "node->next = *bin;",
-                "node->next = (void *)((char *)*bin + 2);",
-            ),
-            (
-                "bins between two",
-                "djgpp_cached.c",
-                "node->next = *bin;",
-                "bin = (void *)((char *)djgpp_cached_control.bins + 2 * djgpp_cached_bin(size)); node->next = *bin;",
-            ),
-            (
-                "a fence that is moved wrongly",
-                "djgpp_tags.h",
-                "(unsigned char *)block + more);",
-                "(unsigned char *)block + more / 3);",
-            ),
-            (
-                "a rest between two",
-                "djgpp_tags.h",
-                "heap->rest = bt_next(block);",
-                "heap->rest = (void *)((char *)bt_next(block) + 2);",
-            ),
-            ("a size with its flag", "boundary_tags.h", "block->header & ~BT_FREE_BIT;", "block->header & ~(size_t)2;"),
-            ("sizes that are rounded to two", "boundary_tags.h", "& ~(alignment - 1);", "& ~(alignment / 4 - 1);"),
-            (
-                "a list from the words before the lists",
-                "djgpp_tags.h",
-                "&heap->heads[djgpp_tags_bucket_of(block)];",
-                "&heap->heads[djgpp_tags_bucket_of(block) - 8];",
-            ),
-            (
-                "half of the number of a list for a size",
-                "djgpp_tags.h",
-                "size += bt_size(next);",
-                "size += bt_size(next) + djgpp_tags_bucket_of(next) / 2;",
-            ),
-            (
-                "a list's number that is no list's",
-                "djgpp_tags.h",
-                "node->bucket = bucket;",
-                "node->bucket = bucket + 1;",
-            ),
-        )
-    },
-    **{
         name: ("avl-best-fit", "avl_best_fit.c", old, new)
         for name, old, new in (
             (

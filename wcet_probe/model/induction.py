@@ -18,11 +18,9 @@ LEMMAS: Mapping[str, str] = {
         "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
         "paths meet, as an address; what is added to one, subtracted, masked or shifted, there or behind a place "
         "where paths meet, and not followed, as a number, and so what is no such link and a summand of what is "
-        "multiplied or shifted to the left, or compared with a number from 1 to 65,535; what is added to a link as it "
-        "is, or subtracted, its lowest bits masked or not, as no number that, multiplied, the storing operation adds "
-        "to an address of static data; null is not followed, nor what is computed from it; an address is made of a "
-        "whole word that is one, by adding and subtracting numbers, and by masking with a constant, and in no other "
-        "way"
+        "multiplied or shifted to the left, or compared with a number from 1 to 65,535; null is not followed, nor what "
+        "is computed from it; an address is made of a whole word that is one, by adding and subtracting numbers, and "
+        "by masking with a constant, and in no other way"
     ),
     "heads-are-no-blocks": (
         "what is taken from a list as a block is one of the arena, and not the list's head in static data: malloc "

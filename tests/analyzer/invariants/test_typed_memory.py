@@ -1,15 +1,61 @@
-"""What words operations store and load, by kinds: the induction over small modules."""
+"""What words operations store and load, by kinds: which accesses overlap, and the induction over small modules."""
+
+from itertools import product
+from random import Random
 
 import pytest
 
 from tests.analyzer.invariants.small_memory import small_module
 from tests.analyzer.small_functions import lifter_of
 from wcet_probe.analyzer.invariants.image_words import Constants
-from wcet_probe.analyzer.invariants.kinds import NULL, Kind, Part, members, residue
-from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, followed, typed_memory
+from wcet_probe.analyzer.invariants.kinds import MODULUS, NULL, Kind, Part, members, residue
+from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, Target, followed, sees, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import typed_operation
 from wcet_probe.analyzer.values.own_block import Roles
 from wcet_probe.errors import AnalysisError
+
+
+def random_target(random, base):
+    low = base + random.randrange(12)
+    high = low + random.randrange(0, 24)
+    residues = 0
+    for _ in range(random.randint(1, 3)):
+        residues |= residue(random.randint(low, high))
+    return Target(Kind.STATIC, 0, random.choice((1, 2, 4)), residues, low, high)
+
+
+def places(target):
+    return [one for one in range(target.low, target.high + 1) if target.residues >> one % MODULUS & 1]
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_load_sees_the_stores_that_may_be_to_its_place_whole_or_in_part(part):
+    random, told = Random(f"sees {part}"), set()
+    for _ in range(600):
+        load, store = (random_target(random, 0x200000) for _ in range(2))
+        overlapping = [
+            (one, other)
+            for one, other in product(places(load), places(store))
+            if one < other + store.size_bytes and other < one + load.size_bytes
+        ]
+        in_part = any(one != other or load.size_bytes != store.size_bytes for one, other in overlapping)
+        found = sees(load, store)
+        told.add(found)
+        if in_part:
+            assert found is None
+        elif overlapping:
+            assert found is not False
+    assert told == {None, False, True}
+
+
+def test_accesses_of_other_regions_and_stacks_see_nothing_of_each_other():
+    arena = Target(Kind.ARENA, 0, 4, residue(0), 0, 100)
+    stack = Target(Kind.NULL, 0, 4, residue(0), -8, -8)
+    assert sees(arena, arena)
+    assert sees(arena, arena._replace(region=Kind.STATIC)) is False
+    assert sees(stack, stack._replace(owner=1)) is False
+    assert sees(stack, stack._replace(low=-16, high=-12)) is False
+    assert sees(stack, stack._replace(size_bytes=2)) is None
 
 
 def test_what_is_followed_is_no_null_and_no_number_from_the_arena():
@@ -74,18 +120,3 @@ def test_a_store_to_a_low_constant_is_not_lost_and_a_load_from_there_gives_anyth
 def test_an_operation_that_returns_no_block_is_refused():
     with pytest.raises(AnalysisError, match="what malloc returns is not known to be a block of the arena"):
         module_of(take="mr 3, 4\nblr")
-
-
-SIZED = HEAD + "rlwinm 5, 3, 0, 0, 28\nstw 5, 0(9)\nli 6, 8\nstw 6, 4(5)\nli 3, 0\nblr"
-BEHIND = HEAD + "lwz 3, 0(9)\ncmpwi 3, 0\nbeq 1f\nlwz 5, 4(3)\nadd 3, 3, 5\nlwz 6, 0(3)\n1: blr"
-KEPT = HEAD + "cmpwi 3, 0\nbeq 1f\nrlwinm 5, 4, 0, 31, 31\nslwi 6, 5, 2\nstwx 3, 9, 6\nstw 5, 4(3)\n1: blr"
-UNUSED = KEPT.replace("stwx 3, 9, 6", "stw 3, 0(9)")
-
-
-def test_a_distance_that_is_loaded_is_no_index_that_was_stored():
-    """The lemma speaks of numbers that the storing operation uses as the index of a table, and of no others."""
-    _, found, _ = module_of(SIZED, BEHIND, KEPT)
-    blocks = [part for part in found.found[1, RESULT] if part.kind is Kind.ARENA]
-    assert {one % 8 for part in blocks for one in members(part.residues)} == {0}
-    with pytest.raises(AnalysisError, match="what malloc returns"):
-        module_of(SIZED, BEHIND, UNUSED)

@@ -25,9 +25,6 @@ BODIES = {
     "empty": HEAD + "lwz 5, 4(9)\ncmpwi 5, 0\nbeq 1f\nstw 5, 0(9)\n1: blr",
     "scale": HEAD + "lwz 5, 4(9)\nlwz 6, 8(9)\nadd 5, 5, 6\nslwi 5, 5, 4\nstw 5, 0(9)\nblr",
     "apart": HEAD + "lwz 5, 4(9)\nlwz 6, 8(9)\nsubf 5, 5, 6\nslwi 5, 5, 4\nstw 5, 0(9)\nblr",
-    "behind": HEAD + "lwz 5, 0(9)\nlwz 6, 4(9)\nrlwinm 6, 6, 0, 0, 30\nadd 7, 5, 6\nstw 6, 0(7)\nlwz 8, 0(5)\nblr",
-    "doubled": HEAD + "lwz 5, 0(9)\nlwz 6, 4(9)\nslwi 6, 6, 1\nadd 7, 5, 6\nstw 6, 0(7)\nlwz 8, 0(5)\nblr",
-    "places": HEAD + "rlwinm 5, 3, 0, 30, 31\nslwi 6, 5, 1\nstwx 5, 9, 6\nstw 6, 0(9)\nstw 3, 4(9)\nstw 5, 4(9)\nblr",
     "walk": HEAD + "lwz 5, 0(9)\n1: lwz 6, 8(5)\nmr 5, 6\ncmpwi 6, 0\nbne 1b\nblr",
 }
 
@@ -55,9 +52,7 @@ def of(module, name, roles=NO_BLOCK, **changed):
         ("index", [Use.NUMBER, Use.OPEN]),
         ("mask", [Use.NUMBER]),
         ("plain", [Use.OPEN]),
-        ("both", [Use.LINK, Use.DISTANCE, Use.OPEN, Use.OPEN]),
-        ("behind", [Use.LINK, Use.DISTANCE, Use.OPEN]),  # its lowest bit is masked
-        ("doubled", [Use.LINK, Use.NUMBER, Use.OPEN]),
+        ("both", [Use.LINK, Use.NUMBER, Use.OPEN, Use.OPEN]),
         ("walk", [Use.LINK, Use.LINK]),
         ("count", [Use.NUMBER]),  # it is compared with 7
         ("empty", [Use.OPEN]),  # with null
@@ -71,10 +66,6 @@ def test_a_loaded_word_is_used_as_the_addresses_say_that_it_is_in(module, name, 
     assert [one.use for one in loads] == uses
     assert all(one.symbol is not None for one in loads)
     assert all(one.symbol is None for one in found.accesses if one.transfer.is_store)
-
-
-def test_what_is_stored_as_it_is_the_index_of_a_table_is_told(module):
-    assert [one.is_index for one in of(module, "places").accesses] == [True, False, False, True]
 
 
 def test_the_payload_of_the_given_block_begins_at_its_start(module):
