@@ -102,9 +102,12 @@ def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] 
     tell("following what words are made of through all operations")
     try:
         document = _followed(program, heap_bytes, problems, statements, apart=False)
-    except AnalysisError:
+    except AnalysisError as plain:
         tell("following them again, with the rounds of loops apart")
-        document = _followed(program, heap_bytes, problems, statements, apart=True)
+        try:
+            document = _followed(program, heap_bytes, problems, statements, apart=True)
+        except AnalysisError:
+            raise plain from None  # it speaks of the graphs as a bound has them
     ids = {one["id"] for one in document["assumptions"]}
     return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
 
