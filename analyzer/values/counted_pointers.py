@@ -59,8 +59,9 @@ def tell_pointers(
     numbers = sorted(is_number, key=_reach)
     for pointer in counters:
         if result.base(pointer.symbol) is Base.STACK and pointer.location not in compared:
-            forms = (form for number in numbers if (form := _by(result, pointer, number)) is not None)
-            _replace(result, pointer.symbol, next(forms, None))
+            form = next((found for number in numbers if (found := _by(result, pointer, number))), None)
+            if form is not None:
+                _replace(result, pointer.symbol, form)
 
 
 def with_constants(state: State, form: Linear) -> Linear:
@@ -116,19 +117,21 @@ def _by(result: State, pointer: _Counter, number: _Counter) -> Linear | None:
     return combined(rest[0], Linear({number.symbol: 1}, 0, bits), ratio)
 
 
-def _replace(result: State, symbol: Term, form: Linear | None) -> None:
+def _replace(result: State, symbol: Term, form: Linear) -> None:
     """Let ``result`` hold ``form`` for ``symbol``, in sums, if it holds it in nothing else."""
     terms, told = result.terms, dict[Location, Term]()
-    for location, term in result.locations.items() if form else ():
-        if form and symbol in terms.symbols(term):
-            held = terms.linear(term)
-            rest = combined(held, Linear({symbol: 1}, 0, held.bits), -held.coefficients.get(symbol, 0))
-            if symbol not in held.coefficients or any(symbol in terms.symbols(other) for other in rest.coefficients):
-                return
-            told_by = _sum(terms, combined(rest, form, held.coefficients[symbol]))
-            if told_by is None:
-                return
-            told[location] = told_by
+    for location, term in result.locations.items():
+        if symbol not in terms.symbols(term):
+            continue
+        held = terms.linear(term)
+        factor = held.coefficients.get(symbol, 0)
+        rest = combined(held, Linear({symbol: 1}, 0, held.bits), -factor)
+        if not factor or any(symbol in terms.symbols(other) for other in rest.coefficients):
+            return
+        told_by = _sum(terms, combined(rest, form, factor))
+        if told_by is None:
+            return
+        told[location] = told_by
     for location, term in told.items():
         result.set_location(location, term)
 

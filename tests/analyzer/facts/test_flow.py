@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.analyzer.loops.debug_unit import debug_unit
+from tests.analyzer.loops.debug_unit import CODE_OF_F, debug_unit
 from tests.path_check import Proved, attack, check_emulated
 from tests.path_check import proved as proved_of
 from tests.support import TARGETS, guest_of, image_of
@@ -297,14 +297,9 @@ void f(unsigned n, unsigned far)
     }
 }
 """
-FOREVER_CODE = """\
-.syntax unified
-.thumb
-.file 1 "guest.c"
-.text
-.globl f
-.type f, %function
-.thumb_func
+FOREVER_CODE = (
+    CODE_OF_F
+    + """\
 f: .loc 1 3
 ldr r3, =sink
 first: .loc 1 5
@@ -326,6 +321,7 @@ end: .size f, . - f
 .bss
 sink: .space 4
 """
+)
 """As GCC unswitches such a loop (-Os): the first copy's test is the one in front of the second copy, too."""
 
 

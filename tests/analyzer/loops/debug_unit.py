@@ -1,5 +1,16 @@
 """Debug information of a function ``f`` in assembly: its lines by ``.loc``, and the compiler that made it."""
 
+CODE_OF_F = """\
+.syntax unified
+.thumb
+.file 1 "guest.c"
+.text
+.globl f
+.type f, %function
+.thumb_func
+"""
+"""What stands before the label ``f`` of its code."""
+
 
 def debug_unit(compiler: str) -> str:
     """What stands behind the code, which ends at the label ``end``."""

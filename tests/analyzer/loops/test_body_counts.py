@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.analyzer.loops.debug_unit import debug_unit
+from tests.analyzer.loops.debug_unit import CODE_OF_F, debug_unit
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.binding import BoundFact
@@ -103,14 +103,9 @@ void f(unsigned n)
     }
 }
 """
-SHARED_CODE = """\
-.syntax unified
-.thumb
-.file 1 "guest.c"
-.text
-.globl f
-.type f, %function
-.thumb_func
+SHARED_CODE = (
+    CODE_OF_F
+    + """\
 f: .loc 1 4
 ldr r3, =o
 again: .loc 1 8
@@ -126,6 +121,7 @@ end: .size f, . - f
 .bss
 o: .space 4
 """
+)
 """What GCC makes of it with -Os: one store for both, with the line of the second."""
 
 

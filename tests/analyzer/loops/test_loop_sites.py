@@ -1,6 +1,6 @@
 """The binary's loops are told as the pragmas of the source are bound to them."""
 
-from tests.analyzer.loops.debug_unit import debug_unit
+from tests.analyzer.loops.debug_unit import CODE_OF_F, debug_unit
 from tests.analyzer.loops.test_bounds import NESTED
 from tests.path_check import check_emulated, proved
 from tests.support import assembler, guest_of
@@ -25,14 +25,9 @@ void f(unsigned n)
     } while (n);
 }
 """
-AROUND_CODE = """
-.syntax unified
-.thumb
-.file 1 "guest.c"
-.text
-.globl f
-.type f, %function
-.thumb_func
+AROUND_CODE = (
+    CODE_OF_F
+    + """\
 f: .loc 1 9
 ldr r3, =o
 b body
@@ -50,7 +45,9 @@ b latch
 end: .size f, . - f
 .bss
 o: .space 4
-""" + debug_unit("clang version 22.1.8")
+"""
+    + debug_unit("clang version 22.1.8")
+)
 
 
 def test_a_conditional_return_at_the_end_of_a_round_does_not_hide_which_source_loop_it_is():
