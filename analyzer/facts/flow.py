@@ -129,6 +129,10 @@ def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Anal
 # ----------------------------------------------------------------------------------------------------------------- sums
 
 
+_SourcePlace = tuple[str, int, SourceLoop | None]
+"""A file and a line of it, and the loop that is meant by its body."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sum:
     """Weights of binary blocks and of the entries of binary loops, each by its address.
@@ -198,7 +202,9 @@ def _flows(facts: Facts, parameters: Mapping[str, int], code: _Code) -> Iterator
         calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
             if all(any(is_analysed(each, index, analysed) for each in places) for places in _places(fact)):
-                yield IdleFact(fact.where, _NO_CALL if found.blocks else "nothing that it sums has code of its own")
+                yield IdleFact(
+                    fact.where, _NO_CALL if found.blocks else "nothing that adds to its sum has code of its own"
+                )
             continue
         most = evaluate(fact.maximum, parameters) + found.taken_off
         names = " + ".join(str(term) for term in fact.terms)
@@ -274,14 +280,16 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
     """
     blocks: dict[int, int] = {}
     entries: dict[int, int] = {}
-    weights = {term: evaluate(term.weight, parameters) for term in fact.terms}
-    for term, weight in weights.items():
+    less: dict[FlowTerm, tuple[int, _SourcePlace]] = {}
+    for term in fact.terms:
+        weight = evaluate(term.weight, parameters)
         if weight < 0 and term.kind in {"branch", "then"}:
             raise UsageError(
                 f"{fact.where}: {term} has a negative weight, and only what the source counts may; give one to a point "
                 "or a loop instead."
             )
         if weight < 0:
+            less[term] = weight, _source_place(code, fact, term)
             continue
         if term.kind != "loop":
             found = _executions(code, fact, term)
@@ -293,31 +301,36 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
         for address, times in found.items():
             blocks[address] = blocks.get(address, 0) + weight * times
     blocks = {address: weight for address, weight in blocks.items() if weight}
-    less = {term: -weight for term, weight in weights.items() if weight < 0 and blocks}
-    by_source = {term: weight * _by_source(code, fact, term) for term, weight in less.items()}
+    by_source = {
+        term: -weight * _by_source(code, fact, term, place) for term, (weight, place) in less.items() if blocks
+    }
     return _Sum(blocks, {a: w for a, w in entries.items() if w}, by_source)
 
 
-def _by_source(code: _Code, fact: FlowFact, term: FlowTerm) -> int:
+def _source_place(code: _Code, fact: FlowFact, term: FlowTerm) -> _SourcePlace:
+    """The file and line of a term, and the loop that it is the body of."""
+    place, index = term.place, code.index
+    if term.kind == "loop":
+        body = _loop_of(code, fact, term)
+        return body.file, body.first_line, body
+    check_place(fact.where, place, term.sha256, index, code.analysed)
+    (point,) = (one for one in index.points(place.function, place.file) if one.name == place.name)
+    return point.file, point.line, None
+
+
+def _by_source(code: _Code, fact: FlowFact, term: FlowTerm, where: _SourcePlace) -> int:
     """How often a term with a negative weight is executed at most, in the entry's call or in each of the function's.
 
     *Soundness:* compilers leave out executions of any statement, in copies whose operands are constants, where another
     store follows, or altogether; so they are counted by the source, as of the pragma ``flowrestriction``.
     """
-    place, index = term.place, code.index
-    body = _loop_of(code, fact, term) if term.kind == "loop" else None
-    if body is not None:
-        file, line = body.file, body.first_line
-    else:
-        check_place(fact.where, place, term.sha256, index, code.analysed)
-        (point,) = (one for one in index.points(place.function, place.file) if one.name == place.name)
-        file, line = point.file, point.line
+    index, (file, line, body) = code.index, where
     entry = fact.place.function if fact.for_each_call else code.values.graph.entry.name
     try:
         require_known_callers(code.values, index, code.analysed, code.unexpanded)
         return SourceExecutions(index, entry, code.most, code.totals).at(file, line, body)
     except UncountedError as error:
-        why = f"how often {place} is executed at most, which has a negative weight, is not clear: {error}"
+        why = f"how often {term.place} is executed at most, which has a negative weight, is not clear: {error}"
         raise _UncountableError(f"{fact.where}: {why}; leave it out, or say optional = true.", why) from error
 
 

@@ -174,6 +174,8 @@ sha256 = { walk = "HASH" }"""
             "the fact has no hash of walk",
         ),
         (WALK + 'sum = { "loop sideways" = 1 }\nmax = 0', "walk has no loop 'sideways'"),
+        (WALK + 'sum = { "loop sideways" = -1 }\nmax = 0', "walk has no loop 'sideways'"),
+        (WALK + 'sum = { "point nowhere" = -1 }\nmax = 0', "unknown point 'nowhere'"),
         (
             'function = "twice"\nsum = { "loop walk:down" = 1 }\nmax = 0\nsha256 = "TWICE"',
             "the fact has no hash of walk",
@@ -384,7 +386,10 @@ def test_what_covers_no_whole_block_has_no_effect_and_is_told(target):
             '[[infeasible]]\nfunction = "tell"\npoint = "all"\nsha256 = "TELL"',
             "all of tell has no code of its own",
         ),
-        ('[[flow]]\nfunction = "tell"\nsum = { "point all" = 1 }\nmax = 0\nsha256 = "TELL"', "nothing that it sums"),
+        (
+            '[[flow]]\nfunction = "tell"\nsum = { "point all" = 1 }\nmax = 0\nsha256 = "TELL"',
+            "nothing that adds to its sum",
+        ),
         (
             '[[flow]]\nfunction = "told"\nper = "call"\nsum = { "point here" = 1 }\nmax = 0\nsha256 = "TOLD"',
             "the function is inlined wherever it is called",
