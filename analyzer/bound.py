@@ -9,6 +9,7 @@ entry of ``Bound.assumptions``. What cannot be resolved is an error that names i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
@@ -173,13 +174,19 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
     else:
         better = stage.counting() if prepared.counted is not None else None
     if better is not None:
-        found.append((better, better.solved("cycles")))
+        _add_solved(found, better)
     relieved = None if is_summarised else stage.relieved(found[-1][1])
     if relieved is not None:
-        found.append((relieved, relieved.solved("cycles")))
+        _add_solved(found, relieved)
     least = min(found, key=lambda one: one[1].solution.certified)
     most = cycles.solution.certified if is_summarised else cycles.solution.certified * _MUCH
     return least if least[1].solution.certified < most else (stage, cycles)
+
+
+def _add_solved(found: list[tuple[Bounded, Solved]], better: Bounded) -> None:
+    """Add the solution of ``better`` to ``found``; where the solver gives it up, what was found before stands."""
+    with suppress(AnalysisError):
+        found.append((better, better.solved("cycles")))
 
 
 def _stack_pointer(stage: Bounded) -> int | None:

@@ -22,7 +22,7 @@ Number = int | Fraction
 Vector = dict[int, Number]
 """A sparse vector by row or column: what is not there is 0."""
 
-_MOST_PIVOTS = 500
+_MOST_PIVOTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,16 @@ class _Tableau:
         return self._gain[column] - _product(self._columns[column], self._dual)
 
     def _free(self) -> Iterable[int]:
-        """The columns that may enter the basis, in the order of Bland's rule."""
+        """The columns that may enter the basis, in the order that Bland's rule takes them."""
         basic = self._factors.basic
         return (column for column in range(len(self._columns)) if column not in self._fixed and column not in basic)
+
+    def _most_lacking(self) -> int | None:
+        """The column that lacks most, by Dantzig's rule; after many pivots by Bland's, which never cycles."""
+        lacking = ((self._lack(column), -column) for column in self._free())
+        wanting = (one for one in lacking if one[0] > 0)
+        found = max(wanting, default=None) if self._pivots < _MOST_PIVOTS // 2 else next(wanting, None)
+        return None if found is None else -found[1]
 
     def make_dual_feasible(self) -> tuple[str, ...]:
         """Pivot until the dual vector pays for each column; else the names of an unbounded ray."""
@@ -144,7 +151,7 @@ class _Tableau:
             column: 0 if column in self._fixed else max(value, 0)
             for column, value in self._factors.solve(self._constants).items()
         }
-        while (entering := next((column for column in self._free() if self._lack(column) > 0), None)) is not None:
+        while (entering := self._most_lacking()) is not None:
             change = self._factors.solve(self._columns[entering])
             # The slacks of equations may not move at all.
             ratios = [(Fraction(-1), column) for column in change if column in self._fixed] or [

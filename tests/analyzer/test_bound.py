@@ -2,8 +2,12 @@
 
 import pytest
 
+from tests.analyzer.kept_stores import storing
+from tests.end_to_end.test_cache_soundness import analysed
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, assembler, guest_of
+from wcet_probe.analyzer.bound import prove_prepared
+from wcet_probe.analyzer.prepared import Bounded
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 
@@ -42,3 +46,18 @@ def test_a_target_that_is_known_for_one_caller_only_is_not_known():
     target = load_target("cortex-m4")
     with pytest.raises(AnalysisError, match="targets of the indirect branch or call at through"):
         proved(guest_of(assembler(TWO_CALLERS, target), target), "f")
+
+
+def test_a_better_system_that_the_solver_gives_up_leaves_the_bound(monkeypatch):
+    """dlmalloc27 had no bound on heaps of 1 and 4 MiB where misses were counted by parts of the call."""
+    prepared = analysed(guest_of(storing(0, 4), load_target("mpc603e"), ".c"), "f1").prepared
+    stage = prepared.bounded({})
+    assert stage.prepared.counted is not None
+
+    def given_up():
+        raise AnalysisError("the counts are too large for the solver")
+
+    monkeypatch.setattr(Bounded, "relieved", lambda *_: None)
+    gives_up = type("GivesUp", (), {"solved": lambda *_: given_up()})
+    monkeypatch.setattr(Bounded, "counting", lambda _: gives_up())
+    assert prove_prepared(prepared).cycles == stage.solved("cycles").solution.certified

@@ -91,6 +91,15 @@ def test_constraints_that_contradict_each_other_are_named():
     assert set(optimise(FlowSystem(("a", "b"), {"b": 1}, constraints), NOTHING).contradicting) == {"low", "high"}
 
 
+def test_what_lacks_most_enters_the_basis_first(monkeypatch):
+    """From no basis at all, the one of a thousand variables that is worth most is found by one exchange."""
+    names = tuple(f"x{number}" for number in range(1000))
+    worth = {name: number + 1 for number, name in enumerate(names)}
+    monkeypatch.setattr(exact_lp, "_MOST_PIVOTS", 9)
+    vertex = optimise(FlowSystem(names, worth, (Constraint("one", dict.fromkeys(names, 1), "<=", 1),)), NOTHING)
+    assert vertex.primal == {names[-1]: 1}
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 2), st.data())
 def test_any_basis_is_mended(seed, constraints, data):
