@@ -39,7 +39,7 @@ from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.initial_data import assumed_data, with_initial_data
+from wcet_probe.analyzer.initial_data import assumed_data, proved_with_initial_data, with_initial_data
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses
@@ -75,7 +75,8 @@ def prove(
 ) -> Bound:
     """Prove an upper bound of the WCET of ``request.entry``; ``progress`` is told in words what is being done.
 
-    That registers stay where they are saved is assumed only where no bound is found without it but of a type.
+    That registers stay where they are saved is assumed only where no bound is found without it but of a type; what
+    memory holds at entry is not where none is found with it.
 
     Raises:
         AnalysisError: no bound can be proved; the message names what stands in the way.
@@ -83,11 +84,16 @@ def prove(
 
     *Soundness:* as said of the module.
     """
+    return proved_with_initial_data(request, lambda one: _proved(one, progress, remembered), progress)
+
+
+def _proved(request: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> Bound:
+    """As `prove`, of the question as it is asked."""
     if not request.keeps_saved:
         return prove_prepared(prepare(request, progress, remembered), progress)
     by_type = None
     try:
-        by_type = prove(replace(request, keeps_saved=False, is_trial=True), progress, remembered)
+        by_type = _proved(replace(request, keeps_saved=False, is_trial=True), progress, remembered)
         if not by_type.by_type:
             return by_type
     except AnalysisError:

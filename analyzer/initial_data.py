@@ -23,7 +23,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
-from wcet_probe.model.proof import Assumption
+from wcet_probe.model.proof import INITIAL_DATA, Assumption, Bound, IdleFact
 
 Content = tuple[tuple[int, bytes], ...]
 """Addresses and what is there, in order, without overlaps."""
@@ -82,6 +82,32 @@ def with_initial_data(
         if rest == known:
             return found
         known = rest
+
+
+def proved_with_initial_data(
+    request: BoundRequest, prove: Callable[[BoundRequest], Bound], progress: Callable[[str], None]
+) -> Bound:
+    """What ``prove`` tells of ``request``; where it is nothing or a bound by type, what it tells without initial data.
+
+    Raises:
+        AnalysisError: there is no bound without them either; the message is of that.
+        UsageError: as ``prove``.
+
+    *Soundness:* what is proved of any memory holds of this one.
+    """
+    if request.initial is None:
+        return prove(request)
+    try:
+        found = prove(request)
+    except AnalysisError as error:
+        why = f"no bound is found so: {str(error).splitlines()[0]}"
+    else:
+        if not found.by_type:
+            return found
+        why = "what is found so is a bound by type"
+    progress("once more, whatever memory holds at entry")
+    found = prove(replace(request, initial=None))
+    return replace(found, idle_facts=(IdleFact(INITIAL_DATA, why), *found.idle_facts))
 
 
 def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:

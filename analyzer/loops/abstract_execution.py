@@ -47,9 +47,10 @@ _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": 
 class ExecutedNest:
     """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
 
-    ``rounds`` are most executions of the header of each loop in it that ended by itself, by header, for each entry of
-    that: where a loop was cut by its bound, that bound is not proved. Where it ``is_whole``, the nest is the function,
-    which is entered once; it ``is_decided`` where there was one way to go at each step, and no bound was needed.
+    ``rounds`` are most executions of the header of each loop in it that ended by itself, or was not arrived at, by
+    header, for each entry of that: where a loop was cut by its bound, that is not proved. Where it ``is_whole``, the
+    nest is the function, which is entered once; it ``is_decided`` where there was one way to go at each step, and no
+    bound was needed.
     """
 
     shape: LoopShape
@@ -223,7 +224,9 @@ class _Following:
 
     def _begin(self, loops: Iterable[Loop]) -> None:
         self._exits: dict[int, list[Loop]] = {}
+        self._headers: list[int] = []
         for one in loops:
+            self._headers.append(one.header)
             for index in one.nodes:
                 if any(edge.target not in one.nodes for edge in self._values.leaving.get(index, ())):
                     self._exits.setdefault(index, []).append(one)
@@ -242,8 +245,8 @@ class _Following:
         return self.left <= self._end and not self._is_forked and not self._cut
 
     def _ended(self) -> dict[int, int]:
-        """The rounds of the loops that ended by themselves."""
-        return {header: rounds for header, rounds in self._most_rounds.items() if header not in self._cut}
+        """The rounds of the loops that ended by themselves; of those that were not arrived at, one, for none."""
+        return {one: self._most_rounds.get(one, 1) for one in self._headers if one not in self._cut}
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
         most = self._bounds.get(loop.header)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from wcet_probe.model.proof import Assumption, Bound, IdleFact, LoopBound, Origin
+from wcet_probe.model.proof import INITIAL_DATA, Assumption, Bound, IdleFact, LoopBound, Origin
 from wcet_probe.model.report import Verdict, Witness
 from wcet_probe.model.target import Basis, Target
 from wcet_probe.reports.screens.layout import cut, paragraph, table
@@ -134,9 +134,10 @@ def short_assumptions(
 
 
 def short_idle_facts(idle: Sequence[IdleFact]) -> Iterator[str]:
-    """How many facts have no effect; nothing where all have one."""
-    if idle:
-        yield f"Facts without effect: {len(idle)}; --why tells each"
+    """How many facts have no effect, and why what was asked for has none; nothing where all have one."""
+    yield from (f"Without {one.where}: {one.why}" for one in idle if one.where == INITIAL_DATA)
+    if facts := [one for one in idle if one.where != INITIAL_DATA]:
+        yield f"Facts without effect: {len(facts)}; --why tells each"
 
 
 _HOW_CHECKED = "; x N: N times checked, others by no run"

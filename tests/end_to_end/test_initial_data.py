@@ -59,6 +59,25 @@ unsigned prepared(void)
     return s;
 }
 
+__attribute__((noinline)) static void depth(unsigned n)
+{
+    if (n)
+        depth(lengths[n & 3]);
+    sink = n;
+}
+
+void recursive(unsigned n) { depth(n); }
+
+unsigned never(void)
+{
+    unsigned s = 0;
+    for (unsigned r = 0; r < 6; r++)
+        if (small[r] == 5)
+            for (unsigned i = sink; i != 1; i = i & 1 ? 3 * i + 1 : i / 2)
+                s += sink;
+    return s;
+}
+
 unsigned pointed(void)
 {
     unsigned s = 0;
@@ -137,6 +156,30 @@ def test_what_calls_before_leave_is_known_and_a_run_without_them_contradicts(ask
     assert code == 5
     assert "made+" in err
     assert "initial-data" in err
+
+
+def test_without_it_a_bound_is_proved_where_none_is_with_it(ask, made):
+    """All calls are expanded with it, so that the number of calls of a recursion says nothing."""
+    facts = '[[recursion]]\nfunction = "depth"\noffset = 0\nmax_calls = 9\nbecause = "as lengths are"\n'
+    (made[0] / "facts.toml").write_text(facts)
+    _, _, err = ask("recursive", "--facts", "facts.toml")
+    (made[0] / "facts.toml").write_text(facts + re.search(r'sha256 = "\w+"', err)[0])
+    bounds = [ask("recursive", "--facts", "facts.toml", *options)[1]["bound"] for options in ((), ("--initial-data",))]
+    assert bounds[0]["instructions"] == bounds[1]["instructions"]
+    assert "initial-data" not in {one["id"] for one in bounds[1]["assumptions"]}
+    (idle,) = bounds[1]["idle_facts"]
+    assert idle["where"] == "--initial-data"
+    assert "depth recursively" in idle["why"]
+    _, document, _ = ask("recursive", "--initial-data", "--facts", "facts.toml")
+    (made[0] / "bound.json").write_text(json.dumps(document))
+    assert main(["verify", "bound.json", "--image", "firmware.elf", "--facts", "facts.toml"]) != 1
+
+
+def test_a_loop_that_is_not_arrived_at_needs_no_bound(ask):
+    assert ask("never")[0] == 4
+    code, document, _ = ask("never", "--initial-data", "--run", "never()")
+    assert code == 0
+    assert document["observed"]["instructions"] == document["bound"]["instructions"]
 
 
 def test_what_calls_before_leave_needs_the_option(ask):

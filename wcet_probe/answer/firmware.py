@@ -167,7 +167,8 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     try:
         bound = prove(asked, progress, remembered)
     except AnalysisError as error:
-        raise with_all_missing(asked, error, progress, remembered) from error
+        # The last question was asked without what memory holds at entry, and so is the next one.
+        raise with_all_missing(replace(asked, initial=None), error, progress, remembered) from error
     if read.other_core:
         bound = replace(bound, assumptions=(*bound.assumptions, read.other_core))
     bound = bound if request.is_run else _without_runs(bound)

@@ -158,7 +158,11 @@ def check_firmware(
 
 def _check_files(asked: RecordedBound, firmware: Firmware) -> None:
     found = [HashedText(name, text_sha256(text)) for name, text in firmware.facts]
-    demand(sorted(map(str, found)) == sorted(map(str, asked.facts)), "the facts are not those of the question")
+    names = ", ".join(one.name for one in asked.facts) or "none"
+    demand(
+        sorted(map(str, found)) == sorted(map(str, asked.facts)),
+        f"the facts are not those of the question, which had {names}; give these by --facts",
+    )
     wanted = {one.name: one.sha256 for one in asked.sources}
     for name, text in firmware.sources.items():
         demand(wanted.get(name, text_sha256(text)) == text_sha256(text), f"{name} is another source than the bound's")

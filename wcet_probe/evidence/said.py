@@ -22,7 +22,7 @@ from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES, PROVED_CHECK
 from wcet_probe.model.instruction import Instruction
-from wcet_probe.model.proof import Assumption
+from wcet_probe.model.proof import INITIAL_DATA, Assumption
 from wcet_probe.model.target import Target
 from wcet_probe.reports.formats.listing import hex_address
 
@@ -268,7 +268,7 @@ def _check_claims(bound: Json, asserted: Asserted, *, read: Sequence[str]) -> No
     restricted = set(map(int, constraints))
     for claim in bound["flow_claims"]:
         fact = asserted.at(claim["where"])
-        texts = [] if fact is None else [fact.expression(key) for key in ("max", "total")]
+        texts = [] if fact is None else [fact.expression(key) for key in ("max", "total", "max_calls")]
         # Of a fact for each call, of what is never executed, and of loops that share a count.
         allowed = {0} if fact is not None or claim["where"] in shared else set()
         allowed |= {value_of(text, bound["parameters"]) for text in texts if text is not None}
@@ -281,8 +281,8 @@ def _check_claims(bound: Json, asserted: Asserted, *, read: Sequence[str]) -> No
     # A pragma that is left out claims nothing, so that the file needs not be here: it is one that was read.
     files = {*read, *(asserted.sources or ())}
     for idle in bound["idle_facts"]:
-        is_pragma = idle["where"].rpartition(":")[0] in files
-        demand(is_pragma or asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
+        is_other = idle["where"] == INITIAL_DATA or idle["where"].rpartition(":")[0] in files
+        demand(is_other or asserted.at(idle["where"]) is not None, f"no fact stands at {idle['where']}")
 
 
 def _check_types(bound: Json) -> None:

@@ -113,6 +113,10 @@ class IdleFact:
     why: str
 
 
+INITIAL_DATA = "--initial-data"
+"""Where the fact stands that memory holds at entry what is told, if that has no effect."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoopClaim:
     """A loop and the most executions of its header for each entry, whatever the context: to be held against runs.
