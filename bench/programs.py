@@ -189,12 +189,14 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield "| program | verdict | bound | observed | ratio | in cycles | CPU s | MiB |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|"
     for row in rows:
-        numbers = _number(row.bound), _number(row.observed), _ratio(row.bound, row.observed)
-        cells = *numbers, _ratio(row.bound_cycles, row.observed_cycles), f"{row.cpu_seconds:.1f}", str(row.memory_mib)
+        pairs = (row.bound, row.observed), (row.bound_cycles, row.observed_cycles)
+        # What a type is wide says nothing of how near the bound is.
+        ratios = [_ratio(*pair) if row.verdict != "BOUNDED_BY_TYPE" else "" for pair in pairs]
+        cells = _number(row.bound), _number(row.observed), *ratios, f"{row.cpu_seconds:.1f}", str(row.memory_mib)
         yield f"| {row.name} | {row.verdict} | {' | '.join(cells)} |"
     bounded = [row for row in rows if row.verdict == "BOUNDED"]
-    ratios = [row.bound / row.observed for row in bounded if row.bound and row.observed]
-    middle = f", median ratio {median(ratios):.3f}" if ratios else ""
+    near = [row.bound / row.observed for row in bounded if row.bound and row.observed]
+    middle = f", median ratio {median(near):.3f}" if near else ""
     unsound = sum(row.verdict == "UNSOUND" for row in rows)
     yield f"\n{len(bounded)} of {len(rows)} bounded{middle}; {unsound} above their bounds."
 

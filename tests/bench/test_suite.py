@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bench import suite
-from bench.programs import Question, Row, ask
+from bench.programs import Question, Row, ask, table
 from tests.support import image_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
@@ -32,6 +32,17 @@ def test_the_table_goes_where_the_page_has_a_place_for_it(tmp_path, monkeypatch,
     assert text.count(capsys.readouterr().out.strip()) == 1
     with pytest.raises(UsageError, match="cortex-m4 zig Os"):
         suite.main([*asked, "--level", "s"])
+
+
+def test_a_bound_by_a_type_is_told_without_a_ratio():
+    lines = list(
+        table([Row("near", "BOUNDED", 12, 10, 30, 20), Row("wide", "BOUNDED_BY_TYPE", 1 << 60, 10, 1 << 61, 20)])
+    )
+    assert lines[2:] == [
+        "| near | BOUNDED | 12 | 10 | 1.200 | 1.500 | 0.0 | 0 |",
+        f"| wide | BOUNDED_BY_TYPE | {1 << 60:,} | 10 |  |  | 0.0 | 0 |",
+        "\n1 of 2 bounded, median ratio 1.200; 0 above their bounds.",
+    ]
 
 
 def test_a_program_that_the_compiler_refuses_is_told(tmp_path, monkeypatch, capsys):
