@@ -16,6 +16,7 @@ from wcet_probe.analyzer.facts.memory import (
     used_words,
     word_assumptions,
 )
+from wcet_probe.analyzer.loops.abstract_execution import rests_on_stack_alignment
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.result import Values
@@ -85,7 +86,8 @@ def assumptions(
         assumed += alignment_assumptions(facts) if target.unaligned else ()
         assumed += word_assumptions(used_words(facts, has_cache=False))
     on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
-    if ((target.dcache or target.unaligned) and on_stack) or tells_stack_alignment(values.terms):
+    is_asked = tells_stack_alignment(values.terms) or rests_on_stack_alignment(values)
+    if ((target.dcache or target.unaligned) and on_stack) or is_asked:
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
         assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
     assumed += dead_end_assumptions(image, values)

@@ -38,7 +38,7 @@ _TOO_FAR = 1.25
 _MOST_UNDECIDED = 1_000
 """A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
 _NO_HEADER = -1
-_DECIDED, _TOO_LONG = "decided", "too long"
+_DECIDED, _TOO_LONG, _ALIGNED = "decided", "too long", "aligned"
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
 
@@ -64,6 +64,11 @@ def is_decided(values: Values, execution: ConstantExecution, effect: Callable[[C
     """Whether what memory holds at entry decides every step of the function; None where that takes too long to tell."""
     found = executed_nests(values, {}, (), execution=execution, effect=effect, nests=0)
     return None if _TOO_LONG in values.executed else any(nest.is_decided for nest in found)
+
+
+def rests_on_stack_alignment(values: Values) -> bool:
+    """Whether what was told by following ``values`` may rest on assumption ``stack-alignment``."""
+    return _ALIGNED in values.executed
 
 
 class _LeftAloneError(Exception):
@@ -108,6 +113,8 @@ def executed_nests(
         return found
 
     found = _executed_nests(values, bounds, exact, execution, noted, share, nests)
+    if execution.tells_alignment:
+        values.executed[_ALIGNED] = True
     known.append((effects, found))
     return found
 

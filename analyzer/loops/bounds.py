@@ -89,15 +89,21 @@ def bound_loops(
     for fact in facts:
         by_address.setdefault(fact.header_address, []).append(fact)
 
+    decided: set[int] = set()
+
     def choices() -> Iterator[tuple[LoopShape, ChosenBound]]:
         for shape in shapes:
-            choice = chosen_bound(counts.get(shape.loop.header), by_address.get(header_address(values, shape), ()))
+            header = shape.loop.header
+            own = () if header in decided else by_address.get(header_address(values, shape), ())
+            choice = chosen_bound(counts.get(header), own)
             if choice is not None:
                 yield shape, choice
 
     preliminary = {shape.loop.header: choice for shape, choice in choices()}
     exact = {header for header, one in preliminary.items() if one.count and one.count.is_exact}
     nests = follow({header: choice.max_header for header, choice in preliminary.items()}, exact)
+    # Where each step is known, a fact can only say as much or be false.
+    decided |= {header for nest in nests if nest.is_decided for header in nest.rounds}
     for header, rounds in ((header, rounds) for nest in nests for header, rounds in nest.rounds.items()):
         own = counts.get(header)
         if own is None or rounds < own.max_header:

@@ -2,7 +2,8 @@
 
 Words: constant propagation (docs/explanation/glossary.md).
 
-*Soundness:* what is told holds of every number that the operands stand for; None where nothing does.
+*Soundness:* what is told holds of every number that the operands stand for; None where nothing does. Of the lowest bits
+of an address of the stack that rests on assumption ``stack-alignment``.
 """
 
 from __future__ import annotations
@@ -10,18 +11,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
 
-_WORD = 1 << 32
+_WORD, _WORD_BITS = 1 << 32, 32
 _BYTE = 0xFF
+_ALIGNMENTS = frozenset(1 << bits for bits in range(STACK_ALIGNMENT_BYTES.bit_length()))
 _ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
 
-Value = int | tuple[int] | tuple[int, int]
-"""A number, a signed offset from the stack pointer at entry, or of a byte which bits are known, and their values."""
+Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
+"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; or a
+signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1."""
 
 
-def is_bits(value: Value) -> bool:
-    """Whether single bits of a byte are all that is known."""
-    return isinstance(value, tuple) and len(value) > 1
+def is_address(value: Value | None) -> bool:
+    """Whether it is a number, or an offset from the stack pointer."""
+    return isinstance(value, int) or (value is not None and len(value) == 1)
 
 
 def bits_known(opcode: str, values: Sequence[Value | None]) -> Value | None:
@@ -46,36 +50,62 @@ def _known_bits(value: Value | None) -> tuple[int, int]:
     """Which bits of a byte are known, and their values; the others are 0."""
     if isinstance(value, int):
         return _BYTE, value
-    return (0, 0) if value is None or len(value) == 1 else value
+    return value if value is not None and len(value) == 2 else (0, 0)
 
 
 def computed(opcode: str, function: Callable[..., int], values: Sequence[Value | None]) -> Value | None:
     """The result of a pure integer function."""
     if {*map(type, values)} == {int}:
         return function(*values)
-    if len(values) == 1:
-        return values[0] if opcode == "COPY" else None
-    first, second = values
-    if isinstance(first, tuple) and isinstance(second, tuple):
-        return None if is_bits(first) or is_bits(second) else _between(opcode, first[0], second[0])
-    if opcode == "INT_ADD" and isinstance(second, tuple):
-        first, second = second, first
-    if isinstance(first, tuple) and not is_bits(first) and isinstance(second, int) and opcode in {"INT_ADD", "INT_SUB"}:
-        moved = first[0] + (second if opcode == "INT_ADD" else -second)
-        return (signed(32, moved % _WORD),)
-    if opcode in _ZERO_DECIDES and 0 in (first, second):
-        return 0
-    return None
+    places = [_place(one) for one in values]
+    if None not in places and (found := _of_places(opcode, places)) is not None:  # type: ignore[arg-type]
+        return found
+    return 0 if opcode in _ZERO_DECIDES and 0 in values else None
 
 
-def _between(opcode: str, first: int, second: int) -> int | None:
-    """What is known of two addresses in the stack, by their offsets: which is less depends on where the stack is."""
-    apart = (first - second) % _WORD
+def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
+    """Whether what `computed` tells of an operation that it knows rests on the stack pointer being a multiple of 8."""
+    return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) != 2 for one in values)
+
+
+_SUMS = {"COPY": (1, 0), "INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
+_Place = tuple[int, int]
+"""How often the stack pointer at entry counts, once, not at all or less than that, and the number that is added."""
+
+
+def _place(value: Value | None) -> _Place | None:
+    if value is None or isinstance(value, int):
+        return None if value is None else (0, value)
+    return None if len(value) == 2 else (1 if len(value) == 1 else -1, value[0])
+
+
+def _value(times: int, number: int) -> Value | None:
+    if times == 0:
+        return number % _WORD
+    number = signed(_WORD_BITS, number % _WORD)
+    return (number,) if times == 1 else (number, 0, -1) if times == -1 else None
+
+
+def _of_places(opcode: str, places: Sequence[_Place]) -> Value | None:
+    """What is known of addresses, what is between them, and their lowest bits, wherever the stack is."""
+    (times, number), (other_times, other) = places[0], places[-1]
+    if opcode in _SUMS:
+        own, others = _SUMS[opcode]
+        return _value(own * times + others * other_times, own * number + others * other)
     match opcode:
-        case "INT_SUB":
-            return apart
-        case "INT_EQUAL":
-            return int(not apart)
-        case "INT_NOTEQUAL":
-            return int(bool(apart))
+        case "INT_EQUAL" | "INT_NOTEQUAL" if times == other_times:
+            return int((number % _WORD == other % _WORD) == (opcode == "INT_EQUAL"))
+        case "INT_AND":
+            if times == 0:
+                times, number, other_times, other = other_times, other, times, number
+            return _masked(times, number, other) if other_times == 0 else None
+        case "INT_LEFT" if other_times == 0 and other < _WORD_BITS and 1 << _WORD_BITS - other <= STACK_ALIGNMENT_BYTES:
+            return (number << other) % _WORD
     return None
+
+
+def _masked(times: int, number: int, mask: int) -> Value | None:
+    """The bits of ``mask`` where they are among those that the stack's alignment tells, or without these."""
+    if mask < STACK_ALIGNMENT_BYTES:
+        return number & mask
+    return _value(times, number & -(_WORD - mask)) if _WORD - mask in _ALIGNMENTS else None

@@ -1,7 +1,8 @@
 """Execution of blocks on states that know constants only: fast enough to follow a loop round by round.
 
 A value is a number, an offset from the stack pointer at entry (a tuple of one), some bits of a byte (a tuple of two: a
-condition register holds a bit of which nothing is known), or not known, which is not stored.
+condition register holds a bit of which nothing is known), a number less that pointer (a tuple of three), or not known,
+which is not stored.
 What the value analysis found is not found again: where a store of unknown address goes, and what calls do that are not
 expanded, it tells.
 
@@ -26,7 +27,13 @@ from wcet_probe.analyzer.values import known_bytes
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Effect, Summarised
-from wcet_probe.analyzer.values.constant_arithmetic import Value, bits_known, computed, is_bits
+from wcet_probe.analyzer.values.constant_arithmetic import (
+    Value,
+    bits_known,
+    computed,
+    is_address,
+    rests_on_alignment,
+)
 from wcet_probe.analyzer.values.known_bytes import Pages, pages_of
 from wcet_probe.analyzer.values.locations import Location, Overlaps
 from wcet_probe.analyzer.values.memory import Memory
@@ -127,6 +134,9 @@ class ConstantExecution:
         memory: what the analysis knows of the image's memory.
         lifter: of the image.
         content: what writable memory is assumed to hold where the analysed function is entered, by address.
+
+    Attributes:
+        tells_alignment: whether something that was executed rests on assumption ``stack-alignment``.
     """
 
     def __init__(self, memory: Memory, lifter: Lifter, content: Iterable[tuple[int, bytes]] = ()) -> None:
@@ -134,6 +144,7 @@ class ConstantExecution:
         self._prepared: dict[tuple[int, tuple[int, ...] | None], _Prepared] = {}
         self._results: dict[int, tuple[Effect, tuple[tuple[Location, Value | None], ...]]] = {}
         self._overlaps = Overlaps()
+        self.tells_alignment = False
         self._order: Literal["big", "little"] = "big" if memory.image.big_endian else "little"
 
     def needed(self, graph: Supergraph) -> Mapping[int, Needed]:
@@ -358,8 +369,7 @@ class ConstantExecution:
             if value is not None:
                 registers[one.output] = value  # type: ignore[index]
 
-    @staticmethod
-    def _result(one: _Op, values: Sequence[Value | None]) -> Value | None:
+    def _result(self, one: _Op, values: Sequence[Value | None]) -> Value | None:
         """What an operation makes of ``values``, none where it is no function of integers."""
         if one.function is None:
             return None
@@ -367,7 +377,9 @@ class ConstantExecution:
             value = computed(one.op.opcode, one.function, values)
         except UndefinedResultError:
             return None
-        if value is None and one.op.output is not None and one.op.output.size_bytes == one.op.inputs[0].size_bytes == 1:
+        if value is not None:
+            self.tells_alignment |= rests_on_alignment(one.op.opcode, values)
+        elif one.op.output is not None and one.op.output.size_bytes == one.op.inputs[0].size_bytes == 1:
             value = bits_known(one.op.opcode, values)
         return value
 
@@ -407,7 +419,7 @@ class ConstantExecution:
     # ------------------------------------------------------------------------------------------------------- memory
 
     def _load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
-        if address is None or is_bits(address):
+        if not is_address(address):
             return None
         if type(address) is int:
             content = self._memory.constant(address, size_bytes)
@@ -423,7 +435,7 @@ class ConstantExecution:
     def _store(
         self, state: Constants, address: Value | None, value: Value | None, size_bytes: int, told: _Told
     ) -> None:
-        if address is not None and not is_bits(address):
+        if is_address(address):
             space, offset = cell = _cell(address)
             is_owned = space == "stack" or self._memory.is_static(offset)
             if state.pages and type(value) is int and is_owned:

@@ -78,6 +78,27 @@ unsigned never(void)
     return s;
 }
 
+__attribute__((noinline)) static unsigned copied(const unsigned char *from, unsigned length)
+{
+    unsigned s = 0;
+    if ((unsigned)from & 3)
+        for (unsigned i = sink; i != 1; i = i & 1 ? 3 * i + 1 : i / 2)
+            s += sink;
+    for (unsigned i = 0; i < length; i++)
+        s += from[i];
+    return s;
+}
+
+unsigned aligned(void)
+{
+    unsigned words[12], s = 0;
+    for (unsigned i = 0; i < count; i++)
+        words[i] = sink;
+    for (unsigned i = 0; i < 4; i++)
+        s += copied((unsigned char *)(lengths[i] ? words + lengths[i] : lengths), 4 * lengths[i]);
+    return s;
+}
+
 unsigned pointed(void)
 {
     unsigned s = 0;
@@ -136,12 +157,35 @@ def test_what_the_call_writes_is_known_until_then_and_a_later_call_contradicts(a
     assert "written+" in err
 
 
+def test_what_is_followed_rests_on_no_fact_about_its_loops(ask, made):
+    """A pragma of TACLeBench's sha is false: it took 3 instructions off what is executed."""
+    (loop,) = ask("changed", "--initial-data")[1]["bound"]["loops"]
+    place = loop["name"].partition("+")[2]
+    facts = f'[[loop]]\nfunction = "changed"\noffset = {place}\nmax = 2\nbecause = "false"\n'
+    (made[0] / "false.toml").write_text(facts)
+    options = "--facts", "false.toml"
+    _, _, err = ask("changed", *options)
+    (made[0] / "false.toml").write_text(facts + re.search(r'sha256 = "\w+"', err)[0])
+    assert ask("changed", *options, "--run", "changed()")[0] == 5
+    code, document, _ = ask("changed", "--initial-data", *options, "--run", "changed()")
+    assert code == 0
+    assert document["observed"]["instructions"] == document["bound"]["instructions"]
+
+
 def test_a_store_through_a_known_pointer_takes_back_what_it_hits_and_no_more(ask):
     # lengths[0] is 3 at entry, and 4 when it is read.
     code, document, _ = ask("pointed", "--initial-data", "--run", "pointed()")
     assert code == 0
     observed = document["observed"]["instructions"]
     assert observed <= document["bound"]["instructions"] <= 1.1 * observed
+
+
+def test_low_bits_of_an_address_of_the_stack_are_known(ask):
+    """TACLeBench's sha copies from a buffer of the stack in words where its address allows it."""
+    code, document, _ = ask("aligned", "--initial-data", "--run", "aligned()")
+    assert code == 0
+    assert document["observed"]["instructions"] == document["bound"]["instructions"]
+    assert "stack-alignment" in {one["id"] for one in document["bound"]["assumptions"]}
 
 
 def test_what_calls_before_leave_is_known_and_a_run_without_them_contradicts(ask):

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.constant_arithmetic import bits_known, computed, is_bits
+from wcet_probe.analyzer.values.constant_arithmetic import bits_known, computed, is_address
 
 STACK = 0xFFFF_FF00
 """Where the stack pointer is at entry, so that sums go round."""
@@ -29,14 +29,34 @@ def test_known_bits_are_those_of_every_result(opcode):
 
 
 @pytest.mark.parametrize(
-    "opcode", ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_MULT"]
+    "opcode", ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_MULT", "INT_LEFT"]
 )
 def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
     def concrete(value):
-        return (STACK + value[0]) % (1 << 32) if isinstance(value, tuple) else value
+        times = {1: 1, 3: -1}[len(value)] if isinstance(value, tuple) else 0
+        return (times * STACK + value[0]) % (1 << 32) if times else value
 
     function = operation(opcode, (4, 4), 1 if opcode in {"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS"} else 4)
-    values, told = [(-8,), (-8 + (1 << 8),), (0,), 0, 4, 0xFFFF_FFFC], 0
+    values = [
+        (-8,),
+        (-8 + (1 << 8),),
+        (0,),
+        (5,),
+        (-13,),
+        0,
+        4,
+        7,
+        8,
+        12,
+        28,
+        29,
+        31,
+        32,
+        0xFFFF_FFF0,
+        0xFFFF_FFF8,
+        0xFFFF_FFFC,
+    ]
+    told = 0
     for pair in product(values, repeat=2):
         found = computed(opcode, function, pair)
         if found is not None:
@@ -45,8 +65,21 @@ def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
     assert told
 
 
+@pytest.mark.parametrize("offset", [0, 4, -5, 30])
+def test_the_lowest_bits_of_an_address_of_the_stack_are_those_of_its_offset(offset):
+    def told(opcode, *values):
+        return computed(opcode, operation(opcode, (4, 4), 4), values)
+
+    assert told("INT_AND", 7, (offset,)) == offset & 7
+    assert told("INT_LEFT", (offset,), 30) == (offset & 3) << 30
+    assert told("INT_AND", (offset,), 0xFFFF_FFF8) == (offset & ~7,)
+    assert told("INT_AND", (offset,), 0xFFFF_FFF0) is None
+    assert told("INT_AND", (offset,), 8) is None
+    assert told("INT_LEFT", (offset,), 28) is None
+
+
 def test_what_is_copied_is_kept_and_single_bits_are_no_address():
     assert computed("COPY", operation("COPY", (4,), 4), ((-4,),)) == (-4,)
     assert computed("INT_SUB", operation("INT_SUB", (1, 1), 1), ((0xF0, 0x50), (0xF0, 0x50))) is None
-    assert is_bits((0xF0, 0x50))
-    assert not any(map(is_bits, [(-4,), 4]))
+    assert not any(map(is_address, [(0xF0, 0x50), (4, 0, -1), None]))
+    assert all(map(is_address, [(-4,), 4]))
