@@ -150,13 +150,20 @@ def random_word(choose):
     return choose.choice((inside, inside, choose.getrandbits(32), choose.getrandbits(8), 0, 1, 0xFFFFFFFF, 0x80000000))
 
 
-def plain_instructions(target, encodings):
-    """Those of ``encodings`` that go on to the next and need nothing of the system, each with its instruction."""
+def plain_instructions(target, encodings, besides=re.compile("(?!)")):
+    """Those of ``encodings`` that go on to the next and need nothing of the system, each with its instruction.
+
+    Those whose text matches ``besides`` as well, whatever they need.
+    """
     for place, code in enumerate(encodings):
         decoded = decode_range(code, CODE + EACH * place, target.isa, big_endian=target.isa is Isa.POWERPC)
         instruction, *rest = with_timing_problems(decoded, target)
         timing_class = instruction.timing_class
-        if rest or instruction.problem or instruction.control.name != "NEXT" or timing_class in SYSTEM:
+        if rest or instruction.problem or instruction.control.name != "NEXT":
+            continue
+        if besides.match(instruction.text):
+            yield code, instruction
+        if timing_class in SYSTEM or besides.match(instruction.text):
             continue
         is_other = target.isa is Isa.POWERPC and OTHERWISE.match(instruction.text.split(" ")[0])
         if "float" not in timing_class and not is_other and is_predictable(target.isa, instruction, code):

@@ -212,6 +212,8 @@ word: .word 1, 2
         ("nop", True),
         ("str r0, [sp, #-8]!", True),
         ("push {r0, lr}", True),
+        ("strb r0, [sp, #-1]!", True),
+        ("strh r0, [sp, #-1]!", False),
         ("str r0, [sp, #-8]", False),
         ("str r0, [sp, #8]", False),
         ("str r0, [r2, #4]", True),
@@ -223,6 +225,17 @@ word: .word 1, 2
 def test_a_static_word_is_what_was_stored_unless_a_store_may_be_to_it(store, *, is_known):
     found = after(STATIC_WORD.replace("{store}", store), 5, {})
     assert (found.read("r4") == number(7)) is is_known
+
+
+def test_a_store_beyond_the_last_distance_from_the_stack_pointer_is_at_the_first_one():
+    """A word at 2**31 - 2 behind it ends with two bytes that are 2**31 before it."""
+    on = guest_of(STATIC_WORD.replace("{store}", "nop"), load_target("arm926ej-s"), ".s")
+    half = WORD // 2
+    for low, high, is_known in ((half - 2, half - 2, False), (half - 4, half - 4, True), (0, half - 1, False)):
+        state = State({-half: number(7), -half + 4: number(8)})
+        Machine(on.image).store(Value("stack", low, high, int(low < high)), 4, number(3), object(), state)
+        assert (state.read(-half) == number(7)) is is_known
+        assert state.read(-half + 4) == number(8)
 
 
 PARTS = """

@@ -193,7 +193,8 @@ class Machine:
         self._note_saved(address, size_bytes, value, name, state)
         if address.base == "stack":
             low, high = address.low, address.high + size_bytes
-            for place in [p for p in known_words(state) if low < p + 4 and p < high]:
+            behind = high - WORD  # of what goes beyond the last distance, the rest is at the first one
+            for place in [p for p in known_words(state) if (low < p + 4 and p < high) or -WORD // 2 <= p < behind]:
                 state.drop(place)
             exact = address.is_constant and size_bytes == 4 and low % 4 == 0
             if exact:
@@ -201,7 +202,7 @@ class Machine:
             self._note_copies(is_stack=exact and value.may_be_stack)
             self.found_escape |= not exact and value.may_be_stack
             known = [place for place in known_words(state) if place >= STATIC]
-            for place in known if known and not self._is_in_frame(address, state) else ():
+            for place in known if known and not self._is_in_frame(address, size_bytes, state) else ():
                 state.drop(place)  # an index, or a distance, may lead out of the stack
             return
         low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
@@ -253,10 +254,11 @@ class Machine:
         is_there = any(first < base + _ALIAS_BYTES and base <= last for base in _BIT_BANDS)
         return last - first < WORD - 1 and is_there and self.image.isa is Isa.THUMB
 
-    def _is_in_frame(self, address: Value, state: State) -> bool:
-        """Whether a place of the stack lies between its pointer, which is moved already, and that of the caller."""
+    def _is_in_frame(self, address: Value, size_bytes: int, state: State) -> bool:
+        """Whether all bytes there lie between the stack pointer, which is moved already, and that of the caller."""
         pointer = state.read(self.image.isa.stack_pointer)
-        return address.is_constant and pointer.base == "stack" and pointer.high <= address.low < 0
+        is_below = address.is_constant and address.low + size_bytes <= 0
+        return is_below and pointer.base == "stack" and pointer.high <= address.low
 
     def _is_static(self, address: int) -> bool:
         """Whether a byte belongs to the image."""
