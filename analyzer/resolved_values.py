@@ -193,6 +193,8 @@ def _values_with(
             if followed.deeper(image, values):
                 continue
             check_resolved(image, graph, values, asserted)
+            if request.keeps_dead_ends:
+                return values  # what leads to indirect branches and calls is in it, whatever their targets are
             known = graph_of(sites, followed.depth)
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):
