@@ -1,5 +1,6 @@
 """Memory that is known at entry: what stores may hit is taken back, byte by byte, until none hits what is left."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from types import SimpleNamespace
@@ -228,3 +229,27 @@ def test_a_store_counts_without_which_its_call_would_not_return(target, entry):
     guest = guest_of(WRITTEN_BEFORE_DEAD_ENDS, load_target(target), ".c")
     proof = proved(guest, entry, initial=InitialData(image_data(guest.image), "the file says"))
     assert attack(proof, 0) < attack(proof, 1) <= proof.bound.instructions
+
+
+COUNTED_TO_A_DEAD_END = """typedef unsigned u; volatile u o;
+struct { volatile u read[16], written[9], n; } all = {{0}, {0}, 3};
+u f(u x) {
+  volatile u *at = all.read;
+  u i = 0;
+  for (;;) {
+    *at++ = o;
+    if (x == i) { all.written[i] = 40; while (all.n == 3); i = 0; x = 100; at = all.read; continue; }
+    if (i == 9) break;
+    i++;
+  }
+  for (u j = 0; j < all.n; j++) o;
+  return x;
+}"""
+
+
+def test_a_loop_that_would_not_go_on_behind_a_store_tells_nothing_of_the_round_it_is_in():
+    """A last round may be in front of a dead end: 9 is the place of the word that keeps the call from returning."""
+    guest = guest_of(COUNTED_TO_A_DEAD_END, load_target("cortex-m4"), ".c", "-O0")
+    with suppress(AnalysisError):
+        proof = proved(guest, "f", initial=InitialData(image_data(guest.image), "the file says"))
+        assert attack(proof, 10) < attack(proof, 9) <= proof.bound.instructions
