@@ -7,8 +7,10 @@ Words: assumption, stack separation (docs/explanation/glossary.md).
 *Soundness:* that memory holds this at entry is an assumption. What is taken to be constant is found by assuming it of
 everything and taking back what some store of the analysis may hit, until none does. Then it holds by induction over the
 steps of a call: as long as nothing of it was written, each step is one of those that the analysis covers, and no store
-of these hits it. Callees are expanded, so that no store is missing; stores to the stack are in no object of the image,
-as everywhere in the analysis (assumption ``stack-separation``).
+of these hits it. So stores count from which no call returns as long as memory holds this (`values.dead_ends`): one of
+them may be why it returns. Else it is told of all calls that return, whatever memory holds. Callees are expanded, so
+that no store is missing; stores to the stack are in no object of the image, as everywhere in the analysis (assumption
+``stack-separation``).
 """
 
 from __future__ import annotations
@@ -71,6 +73,10 @@ def with_initial_data(
     while True:
         try:
             found = prepare(_knowing(plain, known))
+            rest = tuple(_unwritten(known, found.values))
+            if rest == known and not is_least and found.values.graph.dead_ends:
+                # What does not return if nothing of it is written may write it, and return then.
+                rest = tuple(_unwritten(known, prepare(replace(_knowing(plain, known), keeps_dead_ends=True)).values))
         except AnalysisError:
             if is_least or not known:
                 raise
@@ -78,7 +84,6 @@ def with_initial_data(
             values = least.values if least is not None else prepare(_knowing(plain, ())).values
             known, is_least = tuple(_unwritten(known, values)), True
             continue
-        rest = tuple(_unwritten(known, found.values))
         if rest == known:
             return found
         known = rest

@@ -75,6 +75,7 @@ class BoundRequest:
         stack_pointer: its value at entry, where that is assumed: it tells the cache sets of the stack.
         is_trial: whether a proof follows that may assume more: then this one ends where the stack pointer of a call is
             lost, and no more calls are expanded for that.
+        keeps_dead_ends: whether values are told of what does not return, too, but for what the code alone tells of.
     """
 
     image: Image
@@ -91,3 +92,4 @@ class BoundRequest:
     keeps_saved: bool = False
     stack_pointer: int | None = None
     is_trial: bool = False
+    keeps_dead_ends: bool = False

@@ -169,7 +169,10 @@ def _values_with(
         few = partial(executed_nests, share=_FEWER, nests=_NESTS)
         follow = partial(few, exact=(), execution=work.execution_of(called), effect=effect)
         analyze = work.analyze
-        return analyze_with_counters(image, lifter, graph, arguments, words, effect, called, is_enough, analyze, follow)
+        told = image, lifter, graph, arguments, words, effect, called, is_enough, analyze, follow
+        # What is constant as long as no store hits it, is not yet known to be that where the call comes to a store.
+        returns = request.initial is None or not request.initial.content
+        return analyze_with_counters(*told, returns=returns)
 
     resolved = (
         resolved_callees(work.calls, image, lifter, entry, indirect, asserted, graph_of)
@@ -193,6 +196,8 @@ def _values_with(
             if followed.deeper(image, values):
                 continue
             check_resolved(image, graph, values, asserted)
+            if request.keeps_dead_ends:
+                return values  # what leads to indirect branches and calls is in it, whatever their targets are
             known = graph_of(sites, followed.depth)
             smaller = reducible(known, image)
             if smaller.dead_ends != graph.dead_ends or len(smaller.edges) < len(graph.edges):

@@ -11,7 +11,8 @@ Words: induction variable, widening, loop bound (docs/explanation/glossary.md).
 *Soundness:* a first analysis covers all executions, so the bound of a loop that follows from it holds in each of them,
 and so does what a counter of constant step can be in its rounds. A second analysis may therefore leave out states that
 break it, whatever it finds itself. Within a loop, a symbol of its header is the counter of this round as long as each
-edge speaks of it, which is checked of the result.
+edge speaks of it, which is checked of the result. That a point is in no last round is told by what is behind it, so it
+is true of executions that return, and only if memory that is taken to be constant surely is.
 """
 
 from __future__ import annotations
@@ -59,11 +60,14 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     is_enough: Callable[[Values], bool] = lambda _: False,
     analyze: Callable[..., Values] = analyze_values,
     follow: Callable[[Values, Mapping[int, int]], Sequence[ExecutedNest]] = lambda *_: (),
+    *,
+    returns: bool = True,
 ) -> Values:
     """The values of ``graph``, as of `analyze_values`, again where counters tell where stores or jumps go.
 
     Those without counters are returned where they are known to be enough, as ``is_enough`` tells. ``analyze`` is
-    `analyze_values`, or finds what that gave. ``follow`` executes nests of values, given the bounds of loops.
+    `analyze_values`, or finds what that gave. ``follow`` executes nests of values, given the bounds of loops. They are
+    of the executions that return, or else of all that these begin with.
 
     Raises:
         AnalysisError: as of `analyze_values`.
@@ -80,7 +84,7 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     refused: set[SymbolName] = set()
     values = again(ranges)
     for _ in range(0 if is_enough(values) else _MOST_ROUNDS):
-        found = _ranges(values, follow) if _loses_places(values) else {}
+        found = _ranges(values, follow, returns=returns) if _loses_places(values) else {}
         added = _added(ranges, found, refused)
         if not added:
             break
@@ -241,7 +245,7 @@ def _loses_places(values: Values) -> bool:
 
 
 def _ranges(
-    values: Values, follow: Callable[[Values, Mapping[int, int]], Sequence[ExecutedNest]]
+    values: Values, follow: Callable[[Values, Mapping[int, int]], Sequence[ExecutedNest]], *, returns: bool
 ) -> dict[Place, list[SymbolRange | SymbolSteps]]:
     """What the counters of bounded loops can be, by the places where that is so."""
     shapes = loop_shapes(values)
@@ -252,15 +256,20 @@ def _ranges(
     found: dict[Place, list[SymbolRange | SymbolSteps]] = {}
     for shape in shapes:
         if shape.loop.header in most:
-            _add_ranges(found, values, shape, most[shape.loop.header])
+            _add_ranges(found, values, shape, most[shape.loop.header], returns=returns)
     return found
 
 
 def _add_ranges(
-    found: dict[Place, list[SymbolRange | SymbolSteps]], values: Values, shape: LoopShape, max_header: int
+    found: dict[Place, list[SymbolRange | SymbolSteps]],
+    values: Values,
+    shape: LoopShape,
+    max_header: int,
+    *,
+    returns: bool = True,
 ) -> None:
     """Add to ``found`` what the counters can be of a loop whose header is executed so often for each entry."""
-    going_on = list(_surely_repeated(values, shape))
+    going_on = list(_surely_repeated(values, shape)) if returns else []
     steps: list[SymbolSteps] = []
     for symbol, step in counters_of(values, shape).items():
         start = _start(values, shape, step)

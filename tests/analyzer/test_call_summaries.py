@@ -90,9 +90,9 @@ def test_callees_with_switches_are_summarised_before_the_targets_of_all_branches
     guest = guest_of(SWITCH, load_target("cortex-m4"), ".c")
     graphs, analyse = [], resolved_values.analyze_with_counters
 
-    def noted(image, lifter, graph, *others):
+    def noted(image, lifter, graph, *others, **told):
         graphs.append(graph)
-        return analyse(image, lifter, graph, *others)
+        return analyse(image, lifter, graph, *others, **told)
 
     monkeypatch.setattr(resolved_values, "analyze_with_counters", noted)
     proved = bound_of(guest)
@@ -165,9 +165,9 @@ def test_a_trial_ends_where_the_stack_pointer_of_a_call_is_lost(monkeypatch):
     asked = BoundRequest(*request, summaries=True)
     analyses, analyse = [], resolved_values.analyze_with_counters
 
-    def counted(*rest):
+    def counted(*rest, **told):
         analyses.append(rest[2].entry.name)
-        return analyse(*rest)
+        return analyse(*rest, **told)
 
     monkeypatch.setattr(resolved_values, "analyze_with_counters", counted)
     with pytest.raises(AnalysisError, match="is not known to be one of its function"):
@@ -416,9 +416,12 @@ def test_where_much_was_summarised_already_callees_expand_less(monkeypatch):
     monkeypatch.setattr(resolved_values, "FEWEST", 1)
     analysed = []
     real = resolved_values.analyze_with_counters
-    monkeypatch.setattr(
-        resolved_values, "analyze_with_counters", lambda *given: analysed.append(len(given[2].points)) or real(*given)
-    )
+
+    def counted(*given, **told):
+        analysed.append(len(given[2].points))
+        return real(*given, **told)
+
+    monkeypatch.setattr(resolved_values, "analyze_with_counters", counted)
     bounds, points = [], []
     for many in (1_000, 0):
         monkeypatch.setattr(resolved_values, "MANY_SUMMARISED", many)

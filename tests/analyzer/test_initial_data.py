@@ -1,15 +1,19 @@
 """Memory that is known at entry: what stores may hit is taken back, byte by byte, until none hits what is left."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from random import Random
 from types import SimpleNamespace
 
 import pytest
 
+from tests.path_check import attack, proved
+from tests.support import guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.initial_data import _cut, _unwritten, assumed_data, image_data, with_initial_data
 from wcet_probe.analyzer.request import InitialData
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Segment
 
@@ -27,14 +31,15 @@ class Request:
     initial: InitialData | None
     summaries: bool = True
     given: dict = field(default_factory=dict)
+    keeps_dead_ends: bool = False
 
 
 def store(low, high, size=4, base=Base.NUMBER, *, is_store=True):
     return SimpleNamespace(is_store=is_store, base=base, offset=strided.between(32, low, high), size_bytes=size)
 
 
-def values(*accesses):
-    return SimpleNamespace(accesses={0: accesses})
+def values(*accesses, dead_ends=()):
+    return SimpleNamespace(accesses={0: accesses}, graph=SimpleNamespace(dead_ends=dead_ends))
 
 
 def data_segment(data=bytes(range(32)), size=32):
@@ -145,6 +150,27 @@ def test_where_too_much_is_assumed_for_an_analysis_it_begins_with_what_is_least(
         with_initial_data(request_of(content), prepare)
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_does_not_return_as_long_as_nothing_is_written_is_asked_for_what_it_writes(fails):
+    content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
+    asked = []
+
+    def prepare(request):
+        told = {part.address for part in request.image.segments if not part.writable}
+        asked.append((told, request.keeps_dead_ends))
+        if fails and request.keeps_dead_ends:
+            raise AnalysisError("too much is known.")
+        stores = [store(DATA, DATA)] if DATA not in told or request.keeps_dead_ends else []
+        found = values(*stores, dead_ends=(0x8000,) if DATA in told else ())
+        return SimpleNamespace(values=found, request=request)
+
+    found = with_initial_data(request_of(content), prepare)
+    assert found.request.initial.content == content[1:]
+    assert not found.request.keeps_dead_ends
+    both, left = {DATA, DATA + 8}, {DATA + 8}
+    assert asked == [(set(), False), (both, False), (both, True), (left, False)]
+
+
 @pytest.mark.parametrize("decided", [True, False, None])
 def test_where_what_memory_holds_at_entry_decides_every_step_nothing_need_be_constant(decided):
     content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
@@ -177,3 +203,53 @@ def test_what_is_assumed_is_told_in_bytes_and_ranges():
     nothing = replace(written, initial=InitialData((), "the file", parts))
     assert assumed_data(nothing)[0].statement.endswith("the file: 6 bytes in 2 ranges")
     assert "4 bytes in 1 range," in assumed_data(request_of(((DATA, b"abcd"),)))[0].statement
+
+
+WRITTEN_BEFORE_DEAD_ENDS = """typedef unsigned u; volatile u o, n = 3;
+#define ROUNDS(count) for (u i = 0; i < (count); i++) o
+__attribute__((noinline)) void hang(void) { for (;;) o; }
+__attribute__((noinline)) void end(void) { ROUNDS(50); }
+void (*volatile call)(void) = hang;
+u by_waiting(u x) { if (x) { n = 4; while (n == 3); ROUNDS(50); } return x; }
+u by_counting(u x) { if (x) { n = 4; for (u i = 0; n != 4; i++) o; ROUNDS(50); } return x; }
+u by_a_trap(u x) { if (x) { n = 4; if (n == 3) __builtin_trap(); ROUNDS(50); } return x; }
+u by_a_pointer(u x) { if (x) { call = end; call(); } return x; }
+u by_another(u x) { if (x) { n = 9; if (n == 3) call(); ROUNDS(n); } return x; }
+__attribute__((noinline)) void put(u x) { n = x; while (n == 3); }
+u by_one_call(u x) { put(7); if (x) put(50); ROUNDS(n); return x; }
+"""
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
+@pytest.mark.parametrize(
+    "entry", ["by_waiting", "by_counting", "by_a_trap", "by_a_pointer", "by_another", "by_one_call"]
+)
+def test_a_store_counts_without_which_its_call_would_not_return(target, entry):
+    guest = guest_of(WRITTEN_BEFORE_DEAD_ENDS, load_target(target), ".c")
+    proof = proved(guest, entry, initial=InitialData(image_data(guest.image), "the file says"))
+    assert attack(proof, 0) < attack(proof, 1) <= proof.bound.instructions
+
+
+COUNTED_TO_A_DEAD_END = """typedef unsigned u; volatile u o;
+struct { volatile u read[16], written[9], n; } all = {{0}, {0}, 3};
+u f(u x) {
+  volatile u *at = all.read;
+  u i = 0;
+  for (;;) {
+    *at++ = o;
+    if (x == i) { all.written[i] = 40; while (all.n == 3); i = 0; x = 100; at = all.read; continue; }
+    if (i == 9) break;
+    i++;
+  }
+  for (u j = 0; j < all.n; j++) o;
+  return x;
+}"""
+
+
+def test_a_loop_that_would_not_go_on_behind_a_store_tells_nothing_of_the_round_it_is_in():
+    """A last round may be in front of a dead end: 9 is the place of the word that keeps the call from returning."""
+    guest = guest_of(COUNTED_TO_A_DEAD_END, load_target("cortex-m4"), ".c", "-O0")
+    with suppress(AnalysisError):
+        proof = proved(guest, "f", initial=InitialData(image_data(guest.image), "the file says"))
+        assert attack(proof, 10) < attack(proof, 9) <= proof.bound.instructions
