@@ -39,7 +39,7 @@ from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.initial_data import assumed_data, proved_with_initial_data, with_initial_data
+from wcet_probe.analyzer.initial_data import assumed_data, proved_with_initial_data, with_initial_data, within_visits
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses
@@ -253,12 +253,15 @@ def prepare(
     """Analyse the values of ``request.entry``, but for those that are ``remembered``.
 
     Raises:
-        AnalysisError: what is to be executed is not known.
+        AnalysisError: what is to be executed is not known, or with initial data more would be analysed than is worth
+            while.
         UsageError: there is no such function, or a flow fact is wrong.
 
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
-    prepared = with_initial_data(request, lambda one: _prepared(one, progress, remembered), _is_decided)
+    prepared = with_initial_data(
+        request, within_visits(lambda one, own: _prepared(one, progress, own or remembered)), _is_decided
+    )
     refuse_constant_stores(request.image, prepared.values)
     return prepared
 

@@ -21,7 +21,9 @@ from dataclasses import replace
 
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
@@ -41,6 +43,36 @@ def image_data(image: Image) -> Content:
         for one in sorted(image.segments, key=lambda one: one.address)
         if one.writable and not one.executable and one.size_bytes
     )
+
+
+_MOST_VISITS = 80_000
+"""Blocks that are executed to find what follows from memory at entry: a minute, where all calls are expanded."""
+
+
+def within_visits(
+    prepare: Callable[[BoundRequest, RememberedValues | None], Prepared], most: int = _MOST_VISITS
+) -> Callable[[BoundRequest], Prepared]:
+    """``prepare``, of questions with initial data all together for ``most`` blocks; what it is given counts them.
+
+    The function that is returned raises AnalysisError where that is not enough, besides what ``prepare`` raises.
+    """
+    left = most
+
+    def within(request: BoundRequest) -> Prepared:
+        nonlocal left
+        if request.initial is None:
+            return prepare(request, None)
+        own = remember(request.image, request.target)
+        own.left = left
+        try:
+            return prepare(request, own)
+        except TooMuchWorkError as error:
+            own.left = 0
+            raise AnalysisError("what follows from it takes more than is worth while.") from error
+        finally:
+            left = own.left
+
+    return within
 
 
 def with_initial_data(

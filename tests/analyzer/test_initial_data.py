@@ -10,8 +10,16 @@ import pytest
 from tests.path_check import attack, proved
 from tests.support import guest_of
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.initial_data import _cut, _unwritten, assumed_data, image_data, with_initial_data
+from wcet_probe.analyzer.initial_data import (
+    _cut,
+    _unwritten,
+    assumed_data,
+    image_data,
+    with_initial_data,
+    within_visits,
+)
 from wcet_probe.analyzer.request import InitialData
+from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
@@ -182,6 +190,29 @@ def test_where_what_memory_holds_at_entry_decides_every_step_nothing_need_be_con
     # What takes too long to follow is not followed from its entry.
     assert told.entry == (None if decided is None else content)
     assert told.at_entry == (told.content if decided is None else content)
+
+
+def test_all_that_is_prepared_with_initial_data_has_so_many_blocks_together():
+    left = []
+
+    def prepare(request, own):
+        left.append(None if own is None else own.left)
+        if own is not None:
+            own.left -= 60
+            if own.left < 0:
+                raise TooMuchWorkError
+        return request
+
+    asked = SimpleNamespace(
+        initial=InitialData((), "the file"), image=SimpleNamespace(segments=()), target=load_target("cortex-m4")
+    )
+    within = within_visits(prepare, 100)
+    assert within(asked) is asked
+    for _ in range(2):
+        with pytest.raises(AnalysisError, match="more than is worth while"):
+            within(asked)
+    within(SimpleNamespace(initial=None))
+    assert left == [100, 40, 0, None]
 
 
 def test_without_initial_data_the_question_is_asked_as_it_is():
