@@ -244,10 +244,12 @@ def _aligned_stack(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
 def _saturated(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     """``ssat`` of ARM, which SLEIGH takes for one of a bit more, and what `saturations` computes otherwise.
 
+    Absolute differences of bytes are among that.
+
     Raises:
         DecodeError: it is UNPREDICTABLE, or a saturation of sums or parts that is not known.
     """
-    found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate"}]
+    found = [op for op in ops if op.user_op in {"SignedSaturate", "UnsignedSaturate", "Absolute"}]
     if not found:
         return ops
     is_thumb = at.isa is Isa.THUMB

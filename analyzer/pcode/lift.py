@@ -166,6 +166,11 @@ class Lifter:
 
     def _translate_anew(self, address: int, count: int) -> list[LiftedInstruction]:
         code = self._read_code(address, count * _LONGEST_BYTES)
+        if not code and not address:
+            raise DecodeError(
+                "there is no code at 0x00000000: a call or jump leads to a symbol that the linker has left undefined "
+                "(weak, or --unresolved-symbols), or to a null pointer; link what it stands for, or a stub."
+            )
         if not code:
             raise DecodeError(
                 f"there is no code at {address:#010x}: a jump or return address is wrong, or leads to a section that "

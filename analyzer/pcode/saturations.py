@@ -1,7 +1,9 @@
-"""What Arm's saturating sums, differences, halves and bytes compute, in p-code.
+"""What Arm's saturating sums, differences, halves and bytes compute, in p-code, and its sums of absolute differences.
 
 SLEIGH cuts sums to the width of their operands before it saturates them, and takes halves for unsigned, or in Thumb for
 words. Here they are computed in twice the width. Source: ARM DDI 0406C, A8.8.135 (``QADD``) and those of its kin.
+Absolute differences of bytes are an operation without a meaning there, in ARM of differences cut to a byte. Source: ARM
+DDI 0406C, A8.8.254 (``USAD8``) and A8.8.255 (``USADA8``).
 
 Words: lifting, P-code (docs/explanation/glossary.md).
 
@@ -35,7 +37,8 @@ _OF_A32 = {0b000: 0b001, 0b001: 0b010, 0b010: 0b110, 0b011: 0b101, 0b100: 0b000,
 class _Asked(NamedTuple):
     """A saturating instruction: the numbers of its registers, and what it does.
 
-    ``kind`` is one of the sums, ``op1`` of `_LANES` or the place up to which halves are saturated.
+    ``kind`` is one of the sums, ``op1`` of `_LANES`, the place up to which halves are saturated, or the number of the
+    register to which absolute differences are added, 15 for none.
     """
 
     form: str
@@ -61,8 +64,11 @@ def saturation(address: int, word: int, registers: Mapping[str, Varnode], *, is_
     asked = _of_thumb(word) if is_thumb else _of_arm(word)
     if asked is None:
         return None
-    if {asked.d, asked.n, asked.m} & ({13, 15} if is_thumb else {15}):
-        raise DecodeError(f"the instruction at {address:#010x} is UNPREDICTABLE: saturate other registers.")
+    is_difference = asked.form == "differences"
+    added = {asked.kind} - {15} if is_difference else set()
+    if ({asked.d, asked.n, asked.m} | added) & ({13, 15} if is_thumb else {15}):
+        what = "take the differences of" if is_difference else "saturate"
+        raise DecodeError(f"the instruction at {address:#010x} is UNPREDICTABLE: {what} other registers.")
     d, n, m = (registers[f"r{number}"] for number in (asked.d, asked.n, asked.m))
     made = _Operations()
     match asked.form:
@@ -72,6 +78,10 @@ def saturation(address: int, word: int, registers: Mapping[str, Varnode], *, is_
             result = made.joined(
                 [made.clamped(lane, asked.kind, is_signed=asked.is_signed) for lane in made.lanes(n, 2, "S")]
             )
+        case "differences":
+            result = _absolute_differences(made, n, m)
+            for number in added:
+                result = made.add("INT_ADD", _WORD_BYTES, result, registers[f"r{number}"])
         case _:
             result = _saturated_lanes(made, asked, n, m)
     return [*made.ops, PcodeOp("COPY", d, (result,))]
@@ -86,6 +96,8 @@ def _of_thumb(word: int) -> _Asked | None:
         return _Asked("lanes", d, n, m, op1, is_signed=not word & 0x40)
     if word & 0xFF70_F0F0 == 0xF320_0000:
         return _Asked("halves", d, n, n, m, is_signed=not word & 0x80_0000)
+    if word & 0xFFF0_00F0 == 0xFB70_0000:
+        return _Asked("differences", d, n, m, word >> 12 & 15)
     return None
 
 
@@ -98,6 +110,8 @@ def _of_arm(word: int) -> _Asked | None:
         return _Asked("lanes", d, n, m, _OF_A32[op2], is_signed=not word & 0x40_0000)
     if word & 0x0FB0_0FF0 == 0x06A0_0F30:
         return _Asked("halves", d, m, m, n, is_signed=not word & 0x40_0000)
+    if word & 0x0FF0_00F0 == 0x0780_0010:
+        return _Asked("differences", n, m, word >> 8 & 15, d)
     return None
 
 
@@ -159,3 +173,14 @@ def _saturated_lanes(made: _Operations, asked: _Asked, n: Varnode, m: Varnode) -
             for sign, *pair in zip(signs.removeprefix("x"), first, second, strict=True)
         ]
     )
+
+
+def _absolute_differences(made: _Operations, n: Varnode, m: Varnode) -> Varnode:
+    """The sum of the bytes' absolute differences: of a difference, its sign is taken off twice."""
+    total = Varnode("const", 0, _WORD_BYTES)
+    for pair in zip(*(list(made.lanes(one, 1, "Z")) for one in (n, m)), strict=True):
+        difference = made.add("INT_SUB", _WORD_BYTES, *pair)
+        sign = made.add("INT_SRIGHT", _WORD_BYTES, difference, Varnode("const", 8 * _WORD_BYTES - 1, _WORD_BYTES))
+        absolute = made.add("INT_SUB", _WORD_BYTES, made.add("INT_XOR", _WORD_BYTES, difference, sign), sign)
+        total = made.add("INT_ADD", _WORD_BYTES, total, absolute)
+    return total

@@ -21,6 +21,7 @@ _IF_OVERWRITTEN = (
     ", or, where a store by an index without a bound may go to where the function saved its registers, let bound take "
     "it that none does: --assume saved-registers"
 )
+_CAN_CHANGE = "which is in writable memory; make it const, or assume what it holds at entry (--initial-data, --after)"
 _REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
 
 
@@ -109,7 +110,7 @@ def _table(image: Image, access: Access) -> str:
     if len(indices) != 1 or access.offset.is_constant:
         return ""
     if _holds(image, base, writable=True):
-        return f"they are read from the table {_named(image, base)}, which is in writable memory; make it const"
+        return f"they are read from the table {_named(image, base)}, {_CAN_CHANGE}"
     if not _holds(image, base, writable=False):
         return ""
     ((factor, index),) = indices
@@ -129,7 +130,7 @@ def _word(image: Image, access: Access) -> str:
         return ""
     named = _named(image, access.offset.value)
     word = f"the word {named}" if named.startswith("at ") else named
-    return f"they are read from {word}, which is in writable memory; make it const"
+    return f"they are read from {word}, {_CAN_CHANGE}"
 
 
 def _named(image: Image, place: int) -> str:

@@ -47,3 +47,11 @@ def test_another_byte_order_is_refused(tmp_path):
     asked = request(tmp_path, load_target("cortex-m4"))
     with pytest.raises(UsageError, match=r"firmware\.elf is little-endian, cortex-m4 is not; choose a target"):
         bound_firmware(replace(asked, target=replace(asked.target, big_endian=True)))
+
+
+def test_a_byte_order_that_no_target_of_the_instruction_set_has_is_to_be_built_anew(tmp_path, monkeypatch):
+    """As big-endian Arm: there are big-endian targets, but not of it."""
+    monkeypatch.setattr("wcet_probe.answer.firmware.target_names", lambda: ["mpc603e"])
+    asked = request(tmp_path, load_target("cortex-m4"))
+    with pytest.raises(UsageError, match="no target that executes thumb is, so build it big-endian"):
+        bound_firmware(replace(asked, target=replace(asked.target, big_endian=True)))

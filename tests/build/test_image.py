@@ -96,11 +96,25 @@ def test_the_wrong_instruction_set_is_refused():
             read_image(elf, isa, "test")
 
 
-def test_an_object_that_is_not_linked_is_refused():
+@pytest.mark.parametrize(
+    ("kind", "remedy"),
+    [
+        (1, "is an object that is not linked; link it, with all that it calls, into an executable"),  # ET_REL
+        (3, "no fixed addresses .*; link it with -no-pie"),  # ET_DYN
+        (4, "no linked 32-bit executable; link it as one"),  # ET_CORE
+    ],
+)
+def test_an_elf_that_is_no_executable_is_refused_with_what_to_do(kind, remedy):
     elf = bytearray(tlsf_guest("arm926ej-s").image.elf)
-    struct.pack_into("<H", elf, 16, 1)  # e_type: ET_REL
-    with pytest.raises(ImageError, match="link it with fixed addresses"):
+    struct.pack_into("<H", elf, 16, kind)
+    with pytest.raises(ImageError, match=remedy):
         read_image(bytes(elf), Isa.ARM, "test")
+
+
+@pytest.mark.parametrize("magic", [b"!<arch>\n", b"!<thin>\n"])
+def test_an_archive_is_refused_with_what_to_do(magic):
+    with pytest.raises(ImageError, match="is an archive of objects; link the function"):
+        read_image(magic + b"/               0           0     0     0       4         `\n", Isa.ARM, "test")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -110,6 +110,15 @@ class ReadFirmware:
     other_core: Assumption | None
 
 
+def _of_other_byte_order(name: str, image: Image, target: Target) -> str:
+    """Why the file ``name`` is refused, and what to do, which is to build it anew where no target fits."""
+    order, other = ("big", "little") if image.big_endian else ("little", "big")
+    fits = any(one.isa is target.isa and one.big_endian is image.big_endian for one in map(load_target, target_names()))
+    anew = f"no target that executes {target.isa} is, so build it {other}-endian"
+    remedy = "choose a target of its byte order" if fits else anew
+    return f"{name} is {order}-endian, {target.name} is not; {remedy}."
+
+
 def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = lambda _: None) -> ReadFirmware:
     """Read what ``request`` names; ``progress`` is told in words what is being done.
 
@@ -124,10 +133,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
     # Who built it is not known, and nothing depends on it.
     image = read_image(elf, target.isa, compiler="")
     if image.big_endian is not target.big_endian:
-        order = "big" if image.big_endian else "little"
-        raise UsageError(
-            f"{request.elf.name} is {order}-endian, {target.name} is not; choose a target of its byte order."
-        )
+        raise UsageError(_of_other_byte_order(request.elf.name, image, target))
     other_core = built_for_another_core(request.elf.name, elf, target, map(load_target, target_names()))
     instructions = with_timing_problems(decode(image), target)
     initial = None

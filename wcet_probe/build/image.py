@@ -45,6 +45,13 @@ _SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
 _MAPPING = {"$a": Isa.ARM, "$t": Isa.THUMB, "$d": None}
 
 
+_NO_EXECUTABLE = {
+    "ET_REL": "the ELF is an object that is not linked; link it, with all that it calls, into an executable.",
+    "ET_DYN": "the ELF has no fixed addresses (it is a shared object or position-independent); link it with -no-pie.",
+}
+_ARCHIVES = (b"!<arch>\n", b"!<thin>\n")
+
+
 @lru_cache(maxsize=_KEPT)
 def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ()) -> Image:
     """Read the ELF file ``elf``, linked for ``isa``; what was read of the same bytes before is given again.
@@ -58,6 +65,9 @@ def read_image(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...] = ())
     Raises:
         ImageError: no ELF, damaged, not an executable, or for another instruction set.
     """
+    if elf.startswith(_ARCHIVES):
+        message = "the file is an archive of objects; link the function, with all that it calls, into an executable."
+        raise ImageError(message)
     try:
         return _read(elf, isa, compiler, flags)
     except DAMAGED as error:
@@ -195,8 +205,7 @@ def _read(elf: bytes, isa: Isa, compiler: str, flags: tuple[str, ...]) -> Image:
         message = f"the ELF is for {machine}, the target executes {isa}; choose a target of the file's instruction set."
         raise ImageError(message)
     if file.elfclass != 32 or file["e_type"] != "ET_EXEC":
-        message = "the ELF is no linked 32-bit executable; link it with fixed addresses."
-        raise ImageError(message)
+        raise ImageError(_NO_EXECUTABLE.get(file["e_type"], "the ELF is no linked 32-bit executable; link it as one."))
     table = file.get_section_by_name(".symtab")
     if not isinstance(table, SymbolTableSection):
         message = "the ELF has no symbol table; link it without --strip."

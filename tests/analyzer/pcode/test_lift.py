@@ -118,6 +118,11 @@ def test_no_code():
         arm(0).lift(0x2000)
 
 
+def test_where_there_is_no_code_at_0_an_undefined_symbol_is_called():
+    with pytest.raises(DecodeError, match="a symbol that the linker has left undefined"):
+        thumb(0x4770).lift(0)
+
+
 def test_no_instruction():
     with pytest.raises(DecodeError, match="cannot lift the instruction at 0x00001000"):
         powerpc(0).lift(BASE)

@@ -1,4 +1,4 @@
-"""Saturating sums, halves and bytes of Arm: p-code against the engine, and what the value analysis knows of them."""
+"""Saturating instructions of Arm and sums of differences: p-code against the engine, and what values are known."""
 
 import random
 
@@ -15,7 +15,7 @@ OPS = ("add16", "asx", "sax", "sub16", "add8", "sub8")
 
 
 def codes(isa, d, n, m, width):
-    """Encodings by mnemonic, of all saturating instructions whose registers are ``d``, ``n`` and ``m``."""
+    """Encodings by mnemonic, of all such instructions whose registers are ``d``, ``n`` and ``m``."""
     if isa is Isa.THUMB:
         word = {
             name: (0xFA80 | n, 0xF080 | d << 8 | op << 4 | m)
@@ -26,7 +26,8 @@ def codes(isa, d, n, m, width):
         unsigned = {f"uq{name}": (0xFA80 | op << 4 | n, 0xF050 | d << 8 | m) for name, op in lanes.items()}
         halves = {"ssat16": (0xF320 | n, d << 8 | width), "usat16": (0xF3A0 | n, d << 8 | width)}
         whole = {"ssat": (0xF300 | n, d << 8 | width), "usat": (0xF380 | n, d << 8 | width)}
-        found = word | signed | unsigned | halves | whole
+        sums = {"usad8": (0xFB70 | n, 0xF000 | d << 8 | m), "usada8": (0xFB70 | n, width % 13 << 12 | d << 8 | m)}
+        found = word | signed | unsigned | halves | whole | sums
         return {name: b"".join(half.to_bytes(2, "little") for half in pair) for name, pair in found.items()}
     places = 0xE0000000 | d << 12 | n << 16 | m
     word = {name: places | 0x01000050 | op << 21 for op, name in enumerate(("qadd", "qsub", "qdadd", "qdsub"))}
@@ -36,7 +37,9 @@ def codes(isa, d, n, m, width):
     limited = 0xE0000000 | d << 12 | n
     halves = {"ssat16": limited | 0x06A00F30 | width << 16, "usat16": limited | 0x06E00F30 | width << 16}
     whole = {"ssat": limited | 0x06A00010 | width << 16, "usat": limited | 0x06E00010 | width << 16}
-    found = word | signed | unsigned | halves | whole
+    differences = 0xE7800010 | d << 16 | m << 8 | n
+    sums = {"usad8": differences | 0xF000, "usada8": differences | width % 13 << 12}
+    found = word | signed | unsigned | halves | whole | sums
     return {name: one.to_bytes(4, "little") for name, one in found.items()}
 
 
@@ -46,7 +49,7 @@ def random_word(choose):
 
 
 @pytest.mark.parametrize("core", ["cortex-m4", "cortex-r5"])
-def test_a_saturating_instruction_does_what_the_engine_does(core):
+def test_a_saturating_instruction_or_sum_of_differences_does_what_the_engine_does(core):
     target, choose = load_target(core), random.Random(core)
     draws = [[choose.randrange(13) for _ in range(3)] for _ in range(6)] + [[1, 1, 2], [1, 2, 1], [1, 1, 1], [1, 2, 2]]
     named = [one for draw in draws for one in codes(target.isa, *draw, choose.randrange(16)).items()]

@@ -34,7 +34,8 @@ def refusal(text, asserted=()):
 def test_a_word_that_can_change_is_named():
     guest, said, sites = refusal(WORD)
     assert "they are read from place at 0x" in said
-    assert "which is in writable memory; make it const, or name them by a flow fact, [[calls]]" in said
+    assert "which is in writable memory; make it const, or assume what it holds at entry (--initial-data, " in said
+    assert "--after), or name them by a flow fact, [[calls]]" in said
     assert sites == (guest.address("f") + 6,)
 
 
