@@ -235,6 +235,19 @@ def _sum(text: str) -> Sequence[tuple[int, str]]:
     return [(int(term[1] or 1), term[2]) for term in terms if term]
 
 
+def is_only_call(
+    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded, point: SourcePoint, address: int
+) -> bool:
+    """Whether the block at ``address`` ends with the one call of a statement, and no other place has such a call.
+
+    *Soundness:* the block is executed where the statement is, and nowhere else, as of a marker.
+    """
+    try:
+        return _Places(values, index, analysed, unexpanded)._marked(point) == address
+    except _DroppedError:
+        return False
+
+
 class _Places:
     """What counts markers and functions: blocks of the analysed code, or the source."""
 
