@@ -19,7 +19,7 @@ from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_w
 from wcet_probe.analyzer.facts.restrictions import (
     Restricted,
     Unexpanded,
-    is_only_call,
+    only_call,
     require_known_callers,
     restrictions,
 )
@@ -363,15 +363,15 @@ def _is_of_one_place(code: _Code, place: Place, point: int) -> bool:
     """Whether the block of ``point``, if its line is that of ``place``, is executed only where that is.
 
     *Soundness:* GCC makes one piece of code of several that are alike, with the line of one, and executes a store on
-    all ways where another one would have been executed else; it does neither without optimisation. So of its code only a
-    call counts that the sources have nowhere else (`is_only_call`).
+    all ways where another one would have been executed else; it does neither without optimisation. So of its code
+    only a call counts that the sources have nowhere else (`only_call`).
     """
     start = _start(code.values, point)
     function = code.analysed.image.function_at(start)
     if function is not None and function.address & ~1 in code.unshared:
         return True
     return any(
-        one.name == place.name and is_only_call(code.values, code.index, code.analysed, code.unexpanded, one, start)
+        one.name == place.name and only_call(code.values, code.index, code.analysed, code.unexpanded, one) == start
         for one in code.index.points(place.function or "", place.file)
     )
 

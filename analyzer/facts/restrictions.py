@@ -235,17 +235,17 @@ def _sum(text: str) -> Sequence[tuple[int, str]]:
     return [(int(term[1] or 1), term[2]) for term in terms if term]
 
 
-def is_only_call(
-    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded, point: SourcePoint, address: int
-) -> bool:
-    """Whether the block at ``address`` ends with the one call of a statement, and no other place has such a call.
+def only_call(
+    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded, point: SourcePoint
+) -> int | None:
+    """The block that ends with the one call of a statement, where no other place has such a call; else None.
 
     *Soundness:* the block is executed where the statement is, and nowhere else, as of a marker.
     """
     try:
-        return _Places(values, index, analysed, unexpanded)._marked(point) == address
+        return _Places(values, index, analysed, unexpanded).marked(point)
     except _DroppedError:
-        return False
+        return None
 
 
 class _Places:
@@ -332,7 +332,7 @@ class _Places:
             _DroppedError: it is not clear which they are.
         """
         marker = self._named(name)
-        return self._entry(name) if marker is None else [self._marked(marker)]
+        return self._entry(name) if marker is None else [self.marked(marker)]
 
     # ---------------------------------------------------------------------------------------------------- functions
 
@@ -415,7 +415,7 @@ class _Places:
 
     # ------------------------------------------------------------------------------------------------------ markers
 
-    def _marked(self, marker: SourcePoint) -> int:
+    def marked(self, marker: SourcePoint) -> int:
         """The block that ends with the one call of a marker's statement."""
         name = marker.name
         if marker.function in self._unexpanded.functions:

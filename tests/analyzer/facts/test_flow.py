@@ -541,7 +541,7 @@ def test_of_code_that_may_be_of_several_places_only_a_call_that_is_nowhere_else_
     monkeypatch.setattr("wcet_probe.analyzer.facts.flow.unshared_functions", lambda _: frozenset())
     monkeypatch.setattr("wcet_probe.analyzer.facts.restrictions.functions_of_clang", lambda _: frozenset())
     assert len(with_facts(CALLED_ONCE, "cortex-m4", fact).bound.flow_claims) == 1
-    other = "        if (i == n + 7) {\n            sink = 9;\n            report(i);\n            sink = 8;\n        } else if (i"
+    other = "        if (i == n + 7) {\n sink = 9;\n report(i);\n sink = 8;\n } else if (i"
     twice = CALLED_ONCE.replace("        if (i", other)
     (idle,) = with_facts(twice, "cortex-m4", fact).bound.idle_facts
     assert "code of several places" in idle.why
