@@ -15,8 +15,11 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.binding import Analysed, check_place
 from wcet_probe.analyzer.facts.call_fields import targets_through_fields
 from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.inlined_lines import Inlining
 from wcet_probe.analyzer.facts.language import ArgumentFact, CallsFact, Facts, Pointee
+from wcet_probe.analyzer.facts.merged_functions import may_be_another
 from wcet_probe.analyzer.facts.source_index import SourceIndex
+from wcet_probe.analyzer.facts.source_parts import SourceFunction
 from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
@@ -63,6 +66,7 @@ def asserted_targets(
     everything = Analysed(image, [function.name for function in image.functions], ())
     asserted = targets_through_fields(facts, image, instructions, sources)
     of_clang = functions_of_clang(image) if facts.calls else ()
+    entered = _entered(image, instructions) if facts.calls else {}
     for fact in facts.calls:
         ranges = check_place(fact.where, fact.place, fact.sha256, index, everything)
         targets = tuple(require_symbol(image, name).address for name in fact.targets)
@@ -73,13 +77,45 @@ def asserted_targets(
             function = image.function_at(instruction.address)
             is_shared = fact.place.offset is None and (function is None or function.address not in of_clang)
             is_meant = instruction.control is Control.CALL or fact.place.offset is not None
-            if (is_meant or not index.may_switch(*_function(fact))) and not (is_shared and shared is None):
+            is_told = not is_shared or (shared is not None and not _is_of_another(instruction, image, entered, index))
+            if is_told and (is_meant or not index.may_switch(*_function(fact))):
                 asserted[instruction.address] = tuple(sorted(shared)) if is_shared and shared else targets
     return asserted
 
 
 def _function(fact: CallsFact) -> tuple[str, str | None, int | None]:
     return fact.place.function, fact.place.file, fact.place.line
+
+
+def _entered(image: Image, instructions: Sequence[Instruction]) -> Mapping[str, Sequence[tuple[str, int] | None]]:
+    """The lines of the instructions that go to the start of a function, by its name."""
+    starts = {function.address & ~1: function.name for function in image.functions}
+    found: dict[str, list[tuple[str, int] | None]] = {}
+    for one in instructions:
+        if one.branch_target in starts:
+            found.setdefault(starts[one.branch_target], []).append(image.lines.find(one.address))
+    return found
+
+
+def _is_of_another(
+    instruction: Instruction,
+    image: Image,
+    entered: Mapping[str, Sequence[tuple[str, int] | None]],
+    index: SourceIndex,
+) -> bool:
+    """Whether GCC may have made a call of that in an equal function, too, see `merged_functions`."""
+    function = image.function_at(instruction.address)
+    if function is None:
+        return True
+    known = {one.name for source in index.files.values() for one in source.functions}
+
+    def has_call(one: SourceFunction) -> bool:
+        return any(each.computed or not each.calls <= known for each in index.inside(one.name))
+
+    lines: dict[str, list[tuple[str, int] | None]] = {function.name: [*entered.get(function.name, ())]}
+    for name, line in Inlining(image, [function.name]).callees(instruction.address):
+        lines.setdefault(name, []).append(line)
+    return any(may_be_another(name, where, index, image, has_call) for name, where in lines.items())
 
 
 def _shared_targets(fact: CallsFact, facts: Facts, image: Image, index: SourceIndex) -> set[int] | None:

@@ -16,7 +16,13 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_has
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
-from wcet_probe.analyzer.facts.restrictions import Restricted, Unexpanded, require_known_callers, restrictions
+from wcet_probe.analyzer.facts.restrictions import (
+    Restricted,
+    Unexpanded,
+    only_call,
+    require_known_callers,
+    restrictions,
+)
 from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_match import match_loops
@@ -28,6 +34,7 @@ from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
 from wcet_probe.analyzer.values.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.build.compilers import unshared_functions
 from wcet_probe.build.image import variable_locations
 from wcet_probe.errors import UsageError
 from wcet_probe.model.proof import Assumption, FlowClaim, IdleFact
@@ -72,8 +79,9 @@ def flow_facts(
         match_loops(analysed.sites, index) if facts.flows else {},
         *_said_of_loops(facts, parameters, index),
         unexpanded or Unexpanded(),
+        unshared_functions(analysed.image) if facts.flows or facts.infeasible else frozenset(),
     )
-    asserted = [*_infeasible(facts, values, index, analysed), *_flows(facts, parameters, code)]
+    asserted = [*_infeasible(facts, code), *_flows(facts, parameters, code)]
     sums = [each for each in asserted if isinstance(each, _Asserted)]
     # Sums are of one call of the entry: of a single call of a callee they say nothing.
     pragmas = list(restrictions(values, index, analysed, unexpanded)) if unexpanded is not None else []
@@ -101,6 +109,7 @@ class _Asserted:
 
 
 _NO_CALL = "the function is inlined wherever it is called, so that none of its calls can be told; leave out per"
+_SHARED = "GCC may have made the code of several places one, with the line of one of them"
 _CHECKED = "every emulated run holds the sum of each call against it"
 
 
@@ -111,15 +120,19 @@ def _asserted(
     return _Asserted(tuple(constraints), claim, Assumption(f"fact {where}", statement, check))
 
 
-def _infeasible(facts: Facts, values: Values, index: SourceIndex, analysed: Analysed) -> Iterator[_Asserted | IdleFact]:
+def _infeasible(facts: Facts, code: _Code) -> Iterator[_Asserted | IdleFact]:
+    values, index, analysed = code.values, code.index, code.analysed
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
-        never = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
+        whole = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
+        never = whole if fact.place.offset is not None else [i for i in whole if _is_of_one_place(code, fact.place, i)]
         if never:
             constraint = LinearConstraint(f"infeasible:{number}", tuple((point, 1) for point in never))
             statement = f"{fact.place} is never executed: {fact.because}"
             blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
             yield _asserted([constraint], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+        elif whole:
+            yield IdleFact(fact.where, f"{_SHARED}; name {fact.place} by an offset")
         elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
             yield IdleFact(fact.where, f"no whole block is of {fact.place} alone; name a statement that has one")
         elif not ranges and is_analysed(fact.place, index, analysed):
@@ -154,7 +167,8 @@ class _Code:
     """The analysed code and its sources.
 
     ``matches`` is the source loop of each binary loop, by header address; ``most`` and ``totals`` are what facts say of
-    source loops (`SourceExecutions`), and ``unexpanded`` what is not in the graph.
+    source loops (`SourceExecutions`), ``unexpanded`` what is not in the graph, and ``unshared`` the functions of
+    which a piece of code is of one place of the source.
     """
 
     values: Values
@@ -164,6 +178,7 @@ class _Code:
     most: Mapping[SourceLoop, int]
     totals: Mapping[SourceLoop, int]
     unexpanded: Unexpanded
+    unshared: frozenset[int]
 
 
 class _UncountableError(UsageError):
@@ -202,9 +217,8 @@ def _flows(facts: Facts, parameters: Mapping[str, int], code: _Code) -> Iterator
         calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
             if all(any(is_analysed(each, index, analysed) for each in places) for places in _places(fact)):
-                yield IdleFact(
-                    fact.where, _NO_CALL if found.blocks else "nothing that adds to its sum has code of its own"
-                )
+                without = f"nothing that adds to its sum has code of its own; {_SHARED}"
+                yield IdleFact(fact.where, _NO_CALL if found.blocks else without)
             continue
         most = evaluate(fact.maximum, parameters) + found.taken_off
         names = " + ".join(str(term) for term in fact.terms)
@@ -337,9 +351,29 @@ def _by_source(code: _Code, fact: FlowFact, term: FlowTerm, where: _SourcePlace)
 def _executions(code: _Code, fact: FlowFact, term: FlowTerm) -> Mapping[int, int]:
     """The blocks that count what is no loop, each with how often it counts."""
     if term.kind == "then":
-        return _outcomes(code, fact, term)
-    found = _point_blocks(code, fact, term)
-    return dict.fromkeys(found - _predicated(code, fact, term, found), 1)
+        found = _outcomes(code, fact, term)
+    else:
+        blocks = _point_blocks(code, fact, term)
+        found = dict.fromkeys(blocks - _predicated(code, fact, term, blocks), 1)
+    shared = {_start(code.values, i) for i in code.values.states if not _is_of_one_place(code, term.place, i)}
+    return {address: times for address, times in found.items() if address not in shared}
+
+
+def _is_of_one_place(code: _Code, place: Place, point: int) -> bool:
+    """Whether the block of ``point``, if its line is that of ``place``, is executed only where that is.
+
+    *Soundness:* GCC makes one piece of code of several that are alike, with the line of one, and executes a store on
+    all ways where another one would have been executed else; it does neither without optimisation. So of its code
+    only a call counts that the sources have nowhere else (`only_call`).
+    """
+    start = _start(code.values, point)
+    function = code.analysed.image.function_at(start)
+    if function is not None and function.address & ~1 in code.unshared:
+        return True
+    return any(
+        one.name == place.name and only_call(code.values, code.index, code.analysed, code.unexpanded, one) == start
+        for one in code.index.points(place.function or "", place.file)
+    )
 
 
 def _loop_of(code: _Code, fact: FlowFact, term: FlowTerm) -> SourceLoop:

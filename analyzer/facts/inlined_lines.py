@@ -69,6 +69,14 @@ class Inlining:
         """
         yield from ((one.file, one.line) for one in self._chain(address))
 
+    def callees(self, address: int) -> Iterator[tuple[str, Line]]:
+        """The functions that were inlined around ``address``, and the lines of the calls, the outermost first.
+
+        Raises:
+            ImageError: damaged debug information.
+        """
+        yield from ((one.function, (one.file, one.line)) for one in self._chain(address))
+
     def is_of_clang(self, address: int) -> bool:
         """Whether Clang has compiled the function at ``address``, as the debug information says.
 

@@ -235,6 +235,19 @@ def _sum(text: str) -> Sequence[tuple[int, str]]:
     return [(int(term[1] or 1), term[2]) for term in terms if term]
 
 
+def only_call(
+    values: Values, index: SourceIndex, analysed: Analysed, unexpanded: Unexpanded, point: SourcePoint
+) -> int | None:
+    """The block that ends with the one call of a statement, where no other place has such a call; else None.
+
+    *Soundness:* the block is executed where the statement is, and nowhere else, as of a marker.
+    """
+    try:
+        return _Places(values, index, analysed, unexpanded).marked(point)
+    except _DroppedError:
+        return None
+
+
 class _Places:
     """What counts markers and functions: blocks of the analysed code, or the source."""
 
@@ -319,7 +332,7 @@ class _Places:
             _DroppedError: it is not clear which they are.
         """
         marker = self._named(name)
-        return self._entry(name) if marker is None else [self._marked(marker)]
+        return self._entry(name) if marker is None else [self.marked(marker)]
 
     # ---------------------------------------------------------------------------------------------------- functions
 
@@ -402,7 +415,7 @@ class _Places:
 
     # ------------------------------------------------------------------------------------------------------ markers
 
-    def _marked(self, marker: SourcePoint) -> int:
+    def marked(self, marker: SourcePoint) -> int:
         """The block that ends with the one call of a marker's statement."""
         name = marker.name
         if marker.function in self._unexpanded.functions:

@@ -112,6 +112,11 @@ class SourceIndex:
             return any(not own.isdisjoint(self._reached(one)) for one in called - own)
         return not own.isdisjoint(called)
 
+    def inside(self, function: str) -> list[SourceFunction]:
+        """The function ``function`` and all that it may call, by their names, as far as they are in the sources."""
+        names = self._reached(function) | {function}
+        return [one for source in self.files.values() for one in source.functions if one.name in names]
+
     def _reached(self, function: str) -> set[str]:
         """The names of what ``function`` calls, and what that does; macros among them."""
         functions: dict[str, set[str]] = {}

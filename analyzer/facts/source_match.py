@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.merged_functions import may_be_another
 from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop, encloses
@@ -42,6 +43,7 @@ class LoopSite:
         has_calls: whether its own code calls functions.
         calls: where calls are in the analysed code, by file, line and name of the function.
         ways: the ways through the loop, where they are known.
+        entered: where its function is called or jumped to in the analysed code; None of what has no line.
     """
 
     function: str
@@ -58,6 +60,7 @@ class LoopSite:
     has_calls: bool = False
     calls: Mapping[tuple[str, int, str], Sequence[int]] = field(default_factory=dict, compare=False, repr=False)
     ways: LoopWays | None = field(default=None, compare=False, repr=False)
+    entered: frozenset[tuple[str, int] | None] = field(default=frozenset(), compare=False, repr=False)
 
     def is_inlined(self, address: int) -> bool:
         """Whether the code at ``address`` is that of an inlined call.
@@ -119,6 +122,7 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
         if _may_be_around(site, sites, result, outers, index)
         or _may_be_activations(site, result, index)
         or _has_other_rounds(site, result, index)
+        or _may_be_of_another(site, result, index)
     ]
     return result | dict.fromkeys(alone, None)
 
@@ -179,6 +183,21 @@ def _has_other_rounds(site: LoopSite, result: Mapping[int, SourceLoop | None], i
     if found is None or site.ways is None or site.inlining is None:
         return False
     return not is_around_each_round(found, site.ways, site.inlining, index)
+
+
+def _may_be_of_another(site: LoopSite, result: Mapping[int, SourceLoop | None], index: SourceIndex) -> bool:
+    """Whether GCC may have made the loop of one in an equal function, too, see `merged_functions`."""
+    if result[site.header_address] is None or site.inlining is None or site.inlining.is_of_clang(site.header_address):
+        return False
+    lines: dict[str, set[tuple[str, int] | None]] = {site.function: {*site.entered}}
+    for name, line in {call for at in site.own for call in site.inlining.callees(at)}:
+        lines.setdefault(name, set()).add(line)
+    image = site.inlining.image
+
+    def has_loop(function: SourceFunction) -> bool:
+        return any(index.loops(one.name, one.file) for one in index.inside(function.name))
+
+    return any(may_be_another(name, where, index, image, has_loop) for name, where in lines.items())
 
 
 def _may_leave_nothing(loop: SourceLoop) -> bool:

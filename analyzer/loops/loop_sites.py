@@ -37,8 +37,9 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     functions = sorted(own | held)
     inlining = Inlining(image, functions)
     grouped = by_header_address(values, loop_shapes(values))
-    calls = _calls(image, values)
-    sites = tuple(replace(_site(image, values, at, group, inlining), calls=calls) for at, group in grouped.items())
+    calls, entered = _calls(image, values), _entered(image, values)
+    found = (_site(image, values, at, group, inlining) for at, group in grouped.items())
+    sites = tuple(replace(one, calls=calls, entered=entered.get(one.function, frozenset())) for one in found)
     return Analysed(image, functions, sites)
 
 
@@ -52,6 +53,18 @@ def _calls(image: Image, values: Values) -> Mapping[tuple[str, int, str], Sequen
         if line and called:
             found.setdefault((*line, called.name), []).append(at)
     return found
+
+
+def _entered(image: Image, values: Values) -> Mapping[str, frozenset[tuple[str, int] | None]]:
+    """The lines of the instructions that call a function or jump to it from another one, by its name."""
+    found: dict[str, set[tuple[str, int] | None]] = {}
+    for block in {values.graph.points[index].block for index in values.states}:
+        own = image.function_at(block.address)
+        for target in (*block.calls, *block.jumps):
+            called = image.function_at(target)
+            if called is not None and target == called.address and (called != own or target in block.calls):
+                found.setdefault(called.name, set()).add(image.lines.find(block.last_address))
+    return {name: frozenset(lines) for name, lines in found.items()}
 
 
 def header_point(values: Values, shape: LoopShape) -> Point:
