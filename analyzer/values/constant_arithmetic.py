@@ -9,6 +9,7 @@ of an address of the stack that rests on assumption ``stack-alignment``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeGuard
 
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -23,7 +24,7 @@ Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
 signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1."""
 
 
-def is_address(value: Value | None) -> bool:
+def is_address(value: Value | None) -> TypeGuard[int | tuple[int]]:
     """Whether it is a number, or an offset from the stack pointer."""
     return isinstance(value, int) or (value is not None and len(value) == 1)
 
