@@ -7,7 +7,7 @@ Words: flow fact, context, control-flow reconstruction (docs/explanation/glossar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from wcet_probe.analyzer.domains import strided
@@ -25,6 +25,7 @@ from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import UsageError, unknown_name
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Isa
 
 
@@ -199,3 +200,30 @@ def address_of(pointee: Pointee, image: Image, where: str) -> int:
     symbol = image.symbols[pointee.symbol]
     is_thumb = symbol.is_function and image.isa is Isa.THUMB
     return symbol.address + pointee.offset + is_thumb
+
+
+def other_assumptions(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption]:
+    """What facts about arguments, recursion and calls take as given of the values of ``entry``, and the lemmas.
+
+    *Soundness:* each fact that the values can rest on is told.
+    """
+    for argument in facts.arguments:
+        if argument.function == entry:
+            name = argument.register if argument.index is None else f"argument {argument.index}"
+            is_what = f"is {argument.minimum} to {argument.maximum}"
+            if argument.points_to is not None:
+                is_what = f"points to {argument.points_to}"
+            text = f"{name} {is_what} at entry: {argument.because}"
+            yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
+    for recursion in facts.recursions:
+        if recursion.place.function in analysed.functions:
+            if recursion.max_depth is None:
+                continue  # `recursive_calls` states it
+            text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
+            yield Assumption(f"fact {recursion.where}", text, "not checked: no run counts open calls")
+    for calls in facts.calls:
+        if calls.place.function in analysed.functions:
+            text = f"{calls.place} goes only to {', '.join(calls.targets)}: {calls.because}"
+            yield Assumption(f"fact {calls.where}", text, "every call that the second engine repeats")
+    for lemma in facts.lemmas:
+        yield Assumption(f"lemma {lemma.id}", f"{lemma.statement}: {lemma.because}", lemma.check)

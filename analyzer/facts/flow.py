@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed, source_loop
+from wcet_probe.analyzer.facts.control import other_assumptions
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
@@ -497,30 +498,3 @@ def _addresses(values: Values, index: int) -> list[int]:
 
 def _inside(address: int, ranges: Sequence[MemoryRange]) -> bool:
     return any(address in code for code in ranges)
-
-
-def other_assumptions(facts: Facts, entry: str, analysed: Analysed) -> Iterator[Assumption]:
-    """What facts about arguments, recursion and calls take as given of the values of ``entry``, and the lemmas.
-
-    *Soundness:* each fact that the values can rest on is told.
-    """
-    for argument in facts.arguments:
-        if argument.function == entry:
-            name = argument.register if argument.index is None else f"argument {argument.index}"
-            is_what = f"is {argument.minimum} to {argument.maximum}"
-            if argument.points_to is not None:
-                is_what = f"points to {argument.points_to}"
-            text = f"{name} {is_what} at entry: {argument.because}"
-            yield Assumption(f"fact {argument.where}", text, "no run can check it: it is the caller's")
-    for recursion in facts.recursions:
-        if recursion.place.function in analysed.functions:
-            if recursion.max_depth is None:
-                continue  # `recursive_calls` states it
-            text = f"at most {recursion.max_depth} calls of {recursion.place.function} are open: {recursion.because}"
-            yield Assumption(f"fact {recursion.where}", text, "not checked: no run counts open calls")
-    for calls in facts.calls:
-        if calls.place.function in analysed.functions:
-            text = f"{calls.place} goes only to {', '.join(calls.targets)}: {calls.because}"
-            yield Assumption(f"fact {calls.where}", text, "every call that the second engine repeats")
-    for lemma in facts.lemmas:
-        yield Assumption(f"lemma {lemma.id}", f"{lemma.statement}: {lemma.because}", lemma.check)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.dcache.addresses import Places
-from wcet_probe.analyzer.facts.flow import other_assumptions
+from wcet_probe.analyzer.facts.control import other_assumptions
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.frame_values import frame_values
 from wcet_probe.analyzer.invariants.image_words import Constants
