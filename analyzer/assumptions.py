@@ -21,6 +21,7 @@ from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
+from wcet_probe.analyzer.values.stack_stores import may_leave_frames
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
@@ -73,6 +74,14 @@ def assumptions(
                 "and what it is given on the stack, and a load through one finds none of their addresses",
                 "every emulated run holds each store of such an instruction against it; runs are given nothing on the "
                 "stack",
+            )
+        )
+    if may_leave_frames(values):
+        assumed.append(
+            Assumption(
+                "stack-stores",
+                "a store through a pointer that is derived from the stack pointer hits no static data",
+                "no run looks at it; it is the developer's",
             )
         )
     assumed += _of_saved(values)

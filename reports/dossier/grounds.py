@@ -18,6 +18,7 @@ _FIRST = (
     "aligned-accesses",
     "fifo-replacement",
     "stack-separation",
+    "stack-stores",
     "saved-registers",
     "alignment",
     "stack-alignment",

@@ -37,6 +37,8 @@ def told(
 ):
     values = SimpleNamespace(
         accesses={0: accesses},
+        states={},
+        registers={"sp": None, "r1": None},
         holds_stack=holds[0],
         stack_escapes=holds[1],
         terms=terms or Terms(),
@@ -89,7 +91,9 @@ def test_without_a_cache_alignments_are_assumed_where_unaligned_accesses_take_lo
     fact = "[[pointer]]\nmultiple_of = 4\nlines = 3\nlines_per_set = 3\nbecause = 'nodes are words'\n"
     facts = parse_facts("facts.toml", fact)
     values = SimpleNamespace(
-        accesses={0: [access(Base.STACK)]},
+        accesses={0: [access(Base.STACK, is_store=False)]},
+        states={},
+        registers={"sp": None, "r1": None},
         terms=Terms(),
         graph=SimpleNamespace(dead_ends=()),
         unchecked_returns=False,
@@ -100,6 +104,11 @@ def test_without_a_cache_alignments_are_assumed_where_unaligned_accesses_take_lo
         found = assumptions(facts, IMAGE, target, values, None)
         assert {one.id for one in found} == ALWAYS | expected
         assert not any("lines" in one.statement for one in found)
+
+
+def test_a_store_by_the_stack_pointer_that_may_go_anywhere_hits_no_static_data():
+    assert told(access(Base.STACK))["stack-stores"].endswith("hits no static data")
+    assert "stack-stores" not in told(access(Base.STACK, is_store=False), access(Base.ANY))
 
 
 @pytest.mark.parametrize("base", [Base.STACK, Base.ANY])

@@ -18,7 +18,9 @@ from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
 
-_SHARED = frozenset({"no-interference", "timing-model", "return-address", "stack-separation", "stack-alignment"})
+_SHARED = frozenset(
+    {"no-interference", "timing-model", "return-address", "stack-separation", "stack-stores", "stack-alignment"}
+)
 """Assumptions that say the same of every function."""
 _NO_RUN = "no run can check it: the call is charged by its certificate"
 

@@ -35,7 +35,7 @@ from wcet_probe.model.target import Isa
 ROLES = "init", "malloc", "free"
 """The operations that an induction is over."""
 _MOST_SITES = 3
-_OF_VALUES = "stack-separation", "stack-alignment", "call-returns", "return-address"
+_OF_VALUES = "stack-separation", "stack-stores", "stack-alignment", "call-returns", "return-address"
 
 
 @dataclass(frozen=True, slots=True)

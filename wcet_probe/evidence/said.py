@@ -61,6 +61,10 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         ),
         "every emulated run holds each store of such an instruction against it; runs are given nothing on the stack",
     ),
+    "stack-stores": (
+        "a store through a pointer that is derived from the stack pointer hits no static data",
+        "no run looks at it; it is the developer's",
+    ),
     "saved-registers": (
         (
             "no store but those that save registers changes a word that a function saved a register in, as long as "
