@@ -1,6 +1,6 @@
 """Stores by the stack pointer that may go outside of the call's frames: by an index, or to what a caller gave.
 
-Words: base, frame, assumption, stack separation (docs/explanation/glossary.md).
+Words: base, assumption, stack stores, stack separation (docs/explanation/glossary.md).
 
 *Soundness:* what lies between the stack pointer at entry and the lowest one that is known is in frames of the call. A
 store that is derived from the stack pointer is taken to be to the stack, wherever it goes: that those which may go
