@@ -26,10 +26,11 @@ from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, stored_view
+from wcet_probe.analyzer.deduction.cama_obligations import Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, negation, term, unknown
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 

@@ -44,7 +44,6 @@ from wcet_probe.analyzer.deduction.cama_malloc import (
     unchanged,
 )
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced
 from wcet_probe.analyzer.deduction.cama_tables import BOTH, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import End, Memory, Site, follow_paths
@@ -59,6 +58,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import Varnode

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Deduction, Obligation
+from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, End
 from wcet_probe.analyzer.deduction.formulas import Node
+from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 

@@ -17,18 +17,21 @@ from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES
-from wcet_probe.analyzer.deduction.cama_stores import Reached, word_of
+from wcet_probe.analyzer.deduction.cama_stores import word_of
 from wcet_probe.analyzer.deduction.cama_tables import Tables, TableWord
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, term
+from wcet_probe.analyzer.deduction.obligations import (
+    IN_THE_RESERVED_SETS,
+    OF_THE_OWN_BLOCK,
+    STORED_BEFORE_LOADED,
+    Reached,
+)
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 AT_STOP = "followed up to where another part begins"
-IN_THE_RESERVED_SETS = "in the reserved sets"
-STORED_BEFORE_LOADED = "stored before it is loaded"
-OF_THE_OWN_BLOCK = "of the own block"
 _FIELDS = {0: "left", 4: "right", 8: "prev", 12: "next", 16: "start", 20: "size"}
 _LINKS = frozenset({"left", "right", "prev", "next"})
 _SCALARS = {0: "arena", 4: "end", 8: "top", 12: "spare", 16: "fresh", 20: "available", 24: "newest", 28: "oldest"}

@@ -22,13 +22,14 @@ from functools import partial
 from typing import Any, cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
-from wcet_probe.analyzer.deduction.cama_claims import Claim, sets
+from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_malloc import OF_ANOTHER_BLOCK, unchanged
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduced, Deduction, stored_view
+from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_tables import LARGE, LEFT_TO_ANOTHER_PART
 from wcet_probe.analyzer.deduction.cama_views import Map, View
+from wcet_probe.analyzer.deduction.claims import Claim
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
@@ -43,6 +44,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     term,
     unknown,
 )
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 

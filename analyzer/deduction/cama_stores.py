@@ -10,30 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
-from wcet_probe.analyzer.deduction.cama_claims import Claim, Named, definitions, instances
+from wcet_probe.analyzer.deduction.cama_claims import definitions
 from wcet_probe.analyzer.deduction.cama_geometry import Geometry
 from wcet_probe.analyzer.deduction.cama_views import View
+from wcet_probe.analyzer.deduction.claims import Claim, Named, instances
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, choice, linear, term
+from wcet_probe.analyzer.deduction.obligations import Reached
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import Word
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 ANY_ADDRESS = Congruence(1, 0)
-
-
-class Reached(StrEnum):
-    """What an access is shown to be to."""
-
-    STACK = "the stack"
-    CONTROL = "static data that are no tables"
-    TABLES = "the tables"
-    BLOCK = "a block's first word, or the word before it"
-    DESCRIPTOR = "a place in the reserved sets that does not begin a cache page"
-    AREA = "a place in the reserved sets"
 
 
 @dataclass(frozen=True, slots=True)

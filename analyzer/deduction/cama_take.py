@@ -38,7 +38,7 @@ from wcet_probe.analyzer.deduction.cama_malloc import (
     unchanged,
 )
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, stored_view
+from wcet_probe.analyzer.deduction.cama_obligations import stored_view
 from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET, LARGE_ENOUGH
 from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART, SMALL
 from wcet_probe.analyzer.deduction.cama_views import View
@@ -56,6 +56,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 

@@ -14,7 +14,7 @@ from wcet_probe.reports.screens.terminal import Line, heading, page_width, print
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.analyzer.deduction.cama_obligations import Deduced
+    from wcet_probe.analyzer.deduction.obligations import Deduced
     from wcet_probe.cache_sets.run import SetRun, Violation
     from wcet_probe.cache_sets.specification import AllowedSets, SetProof
     from wcet_probe.cache_sets.verdict import SetReport

@@ -6,8 +6,7 @@ from functools import cache
 import pytest
 
 from tests.analyzer.deduction.cama_builds import deduced, program
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
-from wcet_probe.analyzer.deduction.cama_stores import Reached
+from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.answer.fact_table import FactStatus, fact_rows
 from wcet_probe.answer.proved_facts import prepared_operations, proved_facts_text

@@ -8,8 +8,7 @@ import pytest
 from tests.analyzer.deduction.cama_builds import deduced, program
 from tests.cache_sets.mutants import changed
 from tests.support import images_dir
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
-from wcet_probe.analyzer.deduction.cama_stores import Reached
+from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
 from wcet_probe.build.program import load_program
 from wcet_probe.cache_sets.deduction import (
     ALL,

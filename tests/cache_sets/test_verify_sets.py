@@ -21,8 +21,7 @@ from rich.console import Console
 
 from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.access_bound import most_accesses
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
-from wcet_probe.analyzer.deduction.cama_stores import Reached
+from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.build.program import load_program

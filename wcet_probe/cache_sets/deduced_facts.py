@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.proved_alignment import Shown, shown_alignments, shown_sets
 from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, prepared_operations, rests_on
 from wcet_probe.build.program import Program

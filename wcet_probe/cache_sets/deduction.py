@@ -17,9 +17,8 @@ from wcet_probe.analyzer.deduction import cama_operations as cama
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_grow import deduce_malloc_grow
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, aligned_by, reached_by
-from wcet_probe.analyzer.deduction.cama_stores import Reached
 from wcet_probe.analyzer.deduction.cama_take import deduce_malloc_large
+from wcet_probe.analyzer.deduction.obligations import Deduced, Reached, aligned_by, reached_by
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.build.program import Program

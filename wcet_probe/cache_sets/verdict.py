@@ -8,7 +8,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced
+from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.cache_sets.deduction import ShownAccesses, deduce, shown_accesses, whole_operations
 from wcet_probe.cache_sets.preparations import preparations

@@ -2,7 +2,8 @@
 
 from tests.analyzer.deduction.cama_builds import geometry
 from wcet_probe.analyzer.deduction import cama_views as cama
-from wcet_probe.analyzer.deduction.cama_claims import Named, claims, definitions, instances, sets
+from wcet_probe.analyzer.deduction.cama_claims import claims, definitions, sets
+from wcet_probe.analyzer.deduction.claims import Named, instances
 from wcet_probe.analyzer.deduction.formulas import conjunction, equivalence, term, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 
@@ -35,19 +36,6 @@ def test_the_claims_allow_a_heap_with_everything():
 def test_each_claim_has_a_name_of_its_own():
     names = [claim.name for claim in claims(geometry())]
     assert len(set(names)) == len(names) == 30
-
-
-def test_instances_are_those_with_the_new_term():
-    view, named = cama.view_of(""), Named({})
-    one, other = unknown("one"), unknown("other")
-    own = claims(geometry())
-    first = list(instances(own, view, named, "place", one, made={}))
-    second = list(instances(own, view, named.with_term("place", one), "place", other, made={}))
-    pairs = sum(claim.kinds == ("place", "place") for claim in own)
-    in_one_order = sum(claim.kinds == ("place", "place") and claim.is_symmetric for claim in own)
-    assert len(second) == len(first) + 2 * pairs - in_one_order
-    assert ("place", one) in named.with_term("place", one)
-    assert ("place", one) not in named
 
 
 def test_a_claim_that_is_told_in_one_order_says_the_same_in_the_other():

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from tests.analyzer.deduction.cama_builds import geometry, memory
-from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED
-from wcet_probe.analyzer.deduction.cama_stores import Reached
+from wcet_probe.analyzer.deduction.cama_memory import AT_STOP
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import unknown
+from wcet_probe.analyzer.deduction.obligations import IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, Reached
 from wcet_probe.analyzer.deduction.words import Word
 from wcet_probe.analyzer.domains.congruences import Congruence
 

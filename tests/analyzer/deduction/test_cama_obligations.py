@@ -1,35 +1,24 @@
-"""What came of an operation: what is open, where, and how many instructions are shown to access what they may."""
+"""What is asked of an operation of CAMA while it is under way is kept, and claims that do not change are not asked."""
 
-from wcet_probe.analyzer.deduction.cama_memory import IN_THE_RESERVED_SETS, OF_THE_OWN_BLOCK
-from wcet_probe.analyzer.deduction.cama_obligations import Deduced, Obligation
-
-FREE = Deduced(
-    "free-small",
-    2,
-    (
-        Obligation(1, 0x100, IN_THE_RESERVED_SETS, True),
-        Obligation(1, 0x104, IN_THE_RESERVED_SETS, True),
-        Obligation(1, 0x110, "blocks", True),
-        Obligation(2, 0x104, OF_THE_OWN_BLOCK, False),
-        Obligation(2, 0x110, "blocks", False),
-        Obligation(2, 0x120, "blocks", False),
-    ),
-    ((), ()),
-)
+from tests.analyzer.deduction.cama_builds import geometry
+from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.cama_obligations import Deduction
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE
 
 
-def test_what_is_open_is_told_by_its_instructions_and_what_is_shown_is_counted():
-    assert FREE.open_by_name == {OF_THE_OWN_BLOCK: (0x104,), "blocks": (0x110, 0x120)}
-    assert (FREE.shown, len(FREE.open)) == (3, 3)
+def test_what_was_asked_of_what_the_caller_writes_is_kept_shown_or_not():
+    run = Deduction(geometry(), cama.view_of(" before"), begins=False)
+    run.end_way(None, [("this", TRUE), ("that", FALSE)])
+    found = run.deduced("caller")
+    assert (found.ways, found.shown) == (0, 1)
+    assert found.open_by_name == {"that": (0,)}
 
 
-def test_an_instruction_of_which_one_access_is_open_is_not_shown():
-    assert FREE.accesses == 1
-
-
-def test_the_ways_of_another_part_are_numbered_behind_these():
-    behind = Deduced("free-large", 1, (Obligation(1, 0x200, "bits", True), Obligation(0, 0x204, "held", False)), ((),))
-    both = FREE.then(behind)
-    assert (both.operation, both.ways, len(both.choices)) == ("free-small", 3, 3)
-    assert [one.way for one in both.obligations[-2:]] == [3, 0]
-    assert both.open == (*FREE.open, behind.obligations[1])
+def test_a_view_that_has_not_changed_keeps_all_claims():
+    view = cama.view_of(" before")
+    run = Deduction(geometry(), view, begins=False)
+    asked = run.terms.questions.asked
+    run.ask_claims(run.memory, view, None)
+    run.end_way(None, ())
+    assert (len(run.deduced("caller").obligations), run.deduced("caller").open) == (30, ())
+    assert run.terms.questions.asked == asked

@@ -1,0 +1,123 @@
+"""What is asked of an operation, what was shown, and what an access of it is shown to be to.
+
+Words: obligation, claim (docs/explanation/glossary.md).
+
+*Soundness:* what was not answered is open, and kept with its instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import TypeVar
+
+from wcet_probe.analyzer.domains.congruences import Congruence
+
+_Told = TypeVar("_Told")
+
+IN_THE_RESERVED_SETS = "in the reserved sets"
+STORED_BEFORE_LOADED = "stored before it is loaded"
+OF_THE_OWN_BLOCK = "of the own block"
+ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
+"""What is asked of an access where it takes place."""
+
+
+class Reached(StrEnum):
+    """What an access is shown to be to."""
+
+    STACK = "the stack"
+    CONTROL = "static data that are no tables"
+    TABLES = "the tables"
+    BLOCK = "a block's first word, or the word before it"
+    DESCRIPTOR = "a place in the reserved sets that does not begin a cache page"
+    AREA = "a place in the reserved sets"
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """Something that was to be shown of a way.
+
+    Attributes:
+        way: number of the way, from 1 on; 0 of what the caller writes.
+        instruction_address: of an access, or the last instruction of the way.
+        what: the name of a claim, or what was to be shown of an access.
+        is_shown: whether it was.
+    """
+
+    way: int
+    instruction_address: int
+    what: str
+    is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deduced:
+    """What came of an operation.
+
+    Attributes:
+        operation: ``init``, ``caller`` (what the caller writes), or a part of free or malloc, such as ``free-small``.
+        ways: how many were found, to their ends or not.
+        obligations: in the order in which they were asked.
+        choices: of each way, the branches whose condition is not constant, and whether each was taken.
+        reached: of each instruction that accesses data on a way, what it accesses, if nothing is open.
+        aligned: of each such instruction, the classes of its addresses, if nothing is open.
+    """
+
+    operation: str
+    ways: int
+    obligations: tuple[Obligation, ...]
+    choices: tuple[tuple[tuple[int, bool], ...], ...]
+    reached: Mapping[int, frozenset[Reached]] = field(default_factory=dict)
+    aligned: Mapping[int, frozenset[Congruence]] = field(default_factory=dict)
+
+    @property
+    def open(self) -> tuple[Obligation, ...]:
+        """What was not shown."""
+        return tuple(one for one in self.obligations if not one.is_shown)
+
+    @property
+    def shown(self) -> int:
+        """How much was shown."""
+        return len(self.obligations) - len(self.open)
+
+    @property
+    def open_by_name(self) -> Mapping[str, tuple[int, ...]]:
+        """What was not shown, and at which instructions."""
+        found: dict[str, tuple[int, ...]] = {}
+        for one in self.open:
+            places = (*found.get(one.what, ()), one.instruction_address)
+            found[one.what] = tuple(dict.fromkeys(places))
+        return found
+
+    @property
+    def accesses(self) -> int:
+        """How many instructions access data, where all that was asked of their accesses was shown."""
+        asked = [one for one in self.obligations if one.what in ACCESS_OBLIGATIONS]
+        bad = {one.instruction_address for one in asked if not one.is_shown}
+        return len({one.instruction_address for one in asked} - bad)
+
+    def then(self, part: Deduced) -> Deduced:
+        """With what came of another part, whose ways are numbered behind these."""
+        behind = tuple(replace(one, way=one.way and one.way + self.ways) for one in part.obligations)
+        ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
+        reached, aligned = reached_by((self, part)), aligned_by((self, part))
+        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached, aligned)
+
+
+def reached_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Reached]]:
+    """What instructions access on the ways of all ``parts``."""
+    return _united(part.reached for part in parts)
+
+
+def aligned_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Congruence]]:
+    """The classes of the addresses that instructions access on the ways of all ``parts``."""
+    return _united(part.aligned for part in parts)
+
+
+def _united(parts: Iterable[Mapping[int, frozenset[_Told]]]) -> Mapping[int, frozenset[_Told]]:
+    found: dict[int, frozenset[_Told]] = {}
+    for part in parts:
+        for address, own in part.items():
+            found[address] = found.get(address, frozenset()) | own
+    return found
