@@ -11,8 +11,10 @@ Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
 `invariants.typed_memory`, under its lemmas and premises; or an address is the term and a constant, and the classes of
 all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's. Of an
-instruction that accesses several words behind one term, each is among these addresses, so that all fit the term. Where
-the module's values are others than a bound's (`frame_values`), the term is the address less what else it is the sum of.
+instruction that accesses several words behind one term, each is among these addresses, so that all fit the term. Of a
+sum of several terms one is the address less the others, where it was proved of those at accesses before, or itself was
+proved there. Where the module's values are others than a bound's (`frame_values`), the term is the address less what
+else it is the sum of.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from functools import reduce
 from itertools import product
 
 from wcet_probe.analyzer.dcache.addresses import Places
-from wcet_probe.analyzer.dcache.asserted_alignment import asserted_of
+from wcet_probe.analyzer.dcache.asserted_alignment import Asserted, AssertedOf, asserted_alignments, asserted_of
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.invariants.kinds import (
     MODULUS,
@@ -40,11 +42,15 @@ from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, 
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.terms import Terms
+
+_SIGNS = 1, (1 << 32) - 1
+"""Factors of a term that can be taken from a sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,11 +346,13 @@ def _shown_of(found: Collection[Congruence | int]) -> str:
 
 
 def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
+    alignments = _alignments(values, told)
     for index in sorted(values.states):
         accesses = values.accesses[index]
         joint = _joint(values, index)
-        for access in accesses:
+        for number, access in enumerate(accesses):
             asserted = asserted_of(access, told.pointers)
+            before = alignments[index][number].shown if alignments else {}
             address = access.instruction_address
             where = told.pointers.of(address).where
             if not asserted or not where:
@@ -355,7 +363,13 @@ def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
             found, classes = "", set[Congruence]()
             for term, own in asserted.items():
                 if form is None or form.coefficients != {term: 1}:
-                    found = "the address is no sum of one unknown and a constant"
+                    allowed = told.residues.of_unknown(term, own)
+                    rest = _rest(form, term, before, known, most)
+                    if rest is None:
+                        found = "the address is no sum of one unknown and a constant, nor of what was shown before"
+                        continue
+                    found = found or _not_shown(rest, most, allowed)
+                    classes.update(Congruence(most, one) for one in rest)
                     continue
                 constants = {form.constant, *_constants(values, accesses, address, term)} if address in joint else None
                 found = found or _not_shown(
@@ -365,6 +379,36 @@ def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
                 )
                 classes.update(Congruence(most, one) for one in residues)
             yield where, address, found, classes
+
+
+def _alignments(values: Values, told: Places) -> Mapping[int, tuple[AssertedOf, ...]]:
+    """What accesses before each one show of terms; nothing where more than one fact speaks of them.
+
+    *Soundness:* each of them is to be proved, by those before it alone: so none is false where one is, but if it was
+    the first. What another fact asserts may not be proved.
+    """
+    every = {told.pointers.of(one.instruction_address).where for each in values.states for one in values.accesses[each]}
+    return asserted_alignments(values, told.pointers, told.residues.of_unknown) if len(every - {""}) == 1 else {}
+
+
+def _rest(
+    form: Linear | None, term: Term, before: Asserted, known: Collection[Congruence], most: int
+) -> frozenset[int] | None:
+    """What ``term`` may be modulo ``most``: as accesses before show, or an address less all else; None: not known."""
+    if not known:  # the instruction is on no way
+        return frozenset()
+    if term in before and before[term].modulus % most == 0:
+        return frozenset({before[term].residue % most})
+    if form is None or form.coefficients.get(term) not in _SIGNS:
+        return None
+    sign, less = form.coefficients[term], form.constant
+    for other, factor in form.coefficients.items():
+        if other != term:
+            if other not in before or before[other].modulus % most:
+                return None
+            less += factor * before[other].residue
+    addresses = {one for each in known for one in range(each.residue, most, each.modulus)}
+    return frozenset(sign * (one - less) % most for one in addresses)
 
 
 def _joint(values: Values, index: int) -> frozenset[int]:

@@ -25,7 +25,7 @@ run would have been refused that does not:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
@@ -36,7 +36,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
 from wcet_probe.analyzer.values.term_table import Term
 from wcet_probe.analyzer.values.unknown_numbers import is_unknown
 
@@ -53,10 +53,18 @@ class AssertedOf(NamedTuple):
     shown: Asserted
 
 
-def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, tuple[AssertedOf, ...]]:
+def asserted_alignments(
+    values: Values, pointers: PointerFacts, proved: Callable[[Term, Congruence], Congruence] | None = None
+) -> Mapping[int, tuple[AssertedOf, ...]]:
     """For each access of each point of ``values``, what is asserted of the terms of its address.
 
-    *Soundness:* as said of the module; a fixpoint, which is checked in one pass.
+    Args:
+        values: of the function.
+        pointers: what facts say.
+        proved: where each access is to be proved: the class that is proved of a term of which this one is asserted.
+
+    *Soundness:* as said of the module; a fixpoint, which is checked in one pass. What is to be proved of each term of
+    an access holds behind it, as long as it is proved of all accesses.
     """
     killed = values.killed
     terms = values.terms
@@ -67,20 +75,25 @@ def asserted_alignments(values: Values, pointers: PointerFacts) -> Mapping[int, 
         return {point: tuple(AssertedOf({}, {}) for _ in each) for point, each in facts.items()}
 
     def behind(point: int, asserted: Asserted) -> Asserted:
-        return _through(values, facts[point], point, asserted)[1]
+        return _through(values, facts[point], point, asserted, proved)[1]
 
     def along(edge: Edge, asserted: Asserted) -> Asserted:
         """What still has the same value where ``edge`` leads to, and what is another name of it there."""
-        kept = {
-            term: each
-            for term, each in asserted.items()
-            if all(s not in killed[edge] and defined_at(terms[s].arguments) != edge.target for s in terms.symbols(term))
-        }
+
+        def is_same(symbol: Term) -> bool:
+            place = defined_at(terms[symbol].arguments)
+            if proved is not None and place == ENTRY:  # what the call began with does not change
+                return True
+            return symbol not in killed[edge] and place != edge.target
+
+        kept = {term: each for term, each in asserted.items() if all(map(is_same, terms.symbols(term)))}
         return kept | _brought(values, edge, asserted)
 
     nothing: Asserted = {}
     states = least(values.order, Joined(common), {0: nothing}, behind, along)
-    return {point: _through(values, facts[point], point, states.get(point, nothing))[0] for point in values.states}
+    return {
+        point: _through(values, facts[point], point, states.get(point, nothing), proved)[0] for point in values.states
+    }
 
 
 def common(one: Asserted, other: Asserted) -> Asserted:
@@ -108,14 +121,22 @@ def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congr
 
 
 def _through(
-    values: Values, facts: Sequence[Asserted], point: int, asserted: Asserted
+    values: Values,
+    facts: Sequence[Asserted],
+    point: int,
+    asserted: Asserted,
+    proved: Callable[[Term, Congruence], Congruence] | None,
 ) -> tuple[tuple[AssertedOf, ...], Asserted]:
     known = dict(asserted)
     found: list[AssertedOf] = []
     for access, fact in zip(values.accesses[point], facts, strict=True):
         own = {term: _sharper(known.get(term), asserted) for term, asserted in fact.items()}
         found.append(AssertedOf(own, {term: known[term] for term in own if term in known}))
-        if access.is_certain and access.pointer is not None:
+        if not access.is_certain or access.pointer is None:
+            continue
+        if proved is not None:
+            known |= {term: _sharper(known.get(term), proved(term, asserted)) for term, asserted in fact.items()}
+        else:
             shown = _shown(access, own)
             known |= {term: _sharper(known.get(term), asserted.modulo(shown)) for term, asserted in own.items()}
     return tuple(found), known

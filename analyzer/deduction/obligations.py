@@ -19,7 +19,8 @@ _Told = TypeVar("_Told")
 IN_THE_RESERVED_SETS = "in the reserved sets"
 STORED_BEFORE_LOADED = "stored before it is loaded"
 OF_THE_OWN_BLOCK = "of the own block"
-ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK})
+IN_ITS_MEMORY = "in the arena or the control structure"
+ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK, IN_ITS_MEMORY})
 """What is asked of an access where it takes place."""
 
 

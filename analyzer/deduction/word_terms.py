@@ -82,6 +82,7 @@ class WordTerms:
         self._conditions: dict[Node, Node] = {}
         self._whole: set[Word] = set()
         self._followed: set[Node] = set()
+        self._told: set[Node] = set()
         self._numbers: dict[Node, int] = {}
         self._count = 0
 
@@ -114,9 +115,34 @@ class WordTerms:
         """Let the bits tell sums of ``node`` and constants from each other, and take nothing of it alone as a whole."""
         self._followed.add(node)
 
+    def tell(self, node: Node) -> None:
+        """Let the integers know conditions of ``node`` as of any unknown, though they do not get its definition."""
+        self._told.add(node)
+
     def is_followed(self, word: Word) -> bool:
         """Whether ``word`` is computed of nothing but unknowns that are followed."""
         return all(node in self._followed for leaf in self.leaves(word) for node, _ in leaf.parts)
+
+    def zeros_of(self, node: Node) -> Word | None:
+        """The word whose leading zeros ``node`` counts, if it is an unknown that does."""
+        definition = self._unknowns[node].definition if node in self._unknowns else None
+        return definition[1][0] if definition is not None and definition[0] == "LZCOUNT" else None
+
+    def zeros_in(self, words: Iterable[Word]) -> tuple[Node, ...]:
+        """The unknowns that count leading zeros, of all that ``words`` are computed of."""
+        todo, seen = [node for word in words for node, _ in word.parts], dict[Node, None]()
+        while todo:
+            node = todo.pop()
+            definition = self._unknowns[node].definition if node in self._unknowns else None
+            if node in seen or definition is None:
+                continue
+            seen[node] = None
+            todo.extend(one for word in definition[1] for one, _ in word.parts)
+        return tuple(node for node in seen if self.zeros_of(node) is not None)
+
+    def is_integer(self, word: Word) -> bool:
+        """Whether the integers get all definitions in ``word``."""
+        return self._is_integer(word)
 
     # ------------------------------------------------------------------------------------------------ operations
 
@@ -344,11 +370,12 @@ class WordTerms:
         )
 
     def _is_integer(self, word: Word) -> bool:
-        """Whether the integers get all definitions in ``word``."""
+        """Whether the integers get all definitions in ``word``, or were told enough without them."""
         todo = [node for node, _ in word.parts]
         while todo:
-            definition = self._unknowns[todo.pop()].definition
-            if definition is None:
+            node = todo.pop()
+            definition = self._unknowns[node].definition
+            if definition is None or node in self._told:
                 continue
             name, words = definition
             if name not in {"INT_RIGHT", "INT_AND"} or words[1].parts:

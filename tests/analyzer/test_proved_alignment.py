@@ -15,6 +15,7 @@ from wcet_probe.analyzer.proved_alignment import (
     shown_sets,
 )
 from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.state import State
 from wcet_probe.analyzer.values.terms import Terms
 
@@ -124,6 +125,7 @@ class ShownSetting(Setting):
         **others,
     ):
         super().__init__((), monkeypatch, **others)
+        monkeypatch.setattr(proved_alignment, "_alignments", lambda *_: {})
         one = self.operation.accesses[0]
         terms = one.transfer.state.terms
         pointers = [terms.apply("INT_ADD", (self.link, terms.constant(4 * number, 32)), 32) for number in words_at]
@@ -187,7 +189,28 @@ def test_nothing_that_is_shown_proves_nothing(monkeypatch):
 def test_an_address_of_more_than_one_term_is_open(monkeypatch):
     setting = ShownSetting([Congruence(32, 4)], monkeypatch)
     monkeypatch.setattr(proved_alignment, "asserted_of", lambda *_: {99: CLASS})
-    assert setting.alignments()[0].open_accesses[0][1] == "the address is no sum of one unknown and a constant"
+    why = "the address is no sum of one unknown and a constant, nor of what was shown before"
+    assert setting.alignments()[0].open_accesses[0][1] == why
+
+
+@pytest.mark.parametrize(
+    ("factors", "before", "expected"),
+    [
+        ({1: 1, 2: 1}, {2: Congruence(16, 8)}, {0}),  # 12 less 8 and 4, modulo 8
+        ({1: 1, 2: 3}, {2: Congruence(8, 4)}, {4}),
+        ({1: (1 << 32) - 1, 2: 1}, {2: Congruence(8, 0)}, {0}),  # 8 less than the sum of the others
+        ({1: 1, 2: 1}, {2: Congruence(4, 0)}, None),  # of a class that says too little
+        ({1: 1, 2: 1}, {}, None),
+        ({1: 2, 2: 1}, {2: Congruence(8, 0)}, None),  # a half is not told
+        ({2: 1}, {2: Congruence(8, 0)}, None),
+        ({2: 1}, {1: Congruence(16, 12)}, {4}),  # it was shown itself
+    ],
+)
+def test_one_of_several_terms_is_what_the_address_is_less_the_others(factors, before, expected):
+    """The address is 4 modulo 8 wherever the access takes place."""
+    rest = proved_alignment._rest(Linear(factors, 4, 32), 1, before, {Congruence(8, 4)}, 8)
+    assert rest == (None if expected is None else frozenset(expected))
+    assert proved_alignment._rest(None, 1, before, set(), 8) == frozenset()  # on no way
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,19 @@
-"""CAMA's facts about pointers are proved by what a solver shows of all operations, and by nothing less."""
+"""Facts of CAMA and half-fit about pointers are proved by what a solver shows of all operations, no less."""
 
 from dataclasses import replace
 from functools import cache
 
 import pytest
 
+from tests.analyzer.deduction import half_fit_builds as half_fit
 from tests.analyzer.deduction.cama_builds import deduced, program
+from wcet_probe.analyzer.deduction import half_fit_operations
 from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.answer.fact_table import FactStatus, fact_rows
 from wcet_probe.answer.proved_facts import prepared_operations, proved_facts_text
 from wcet_probe.cache_sets import deduced_facts as module
-from wcet_probe.cache_sets import deduction
+from wcet_probe.cache_sets import deduction, half_fit_deduction
 from wcet_probe.cache_sets.deduced_facts import deduced_facts
 from wcet_probe.cache_sets.deduction import OPERATIONS, WHOLE
 from wcet_probe.catalog.lookup import load_target
@@ -130,11 +132,45 @@ def test_a_solver_proves_camas_facts():
     assert [one.is_proved for one in found.sets] == [True] * (FACTS - 1)
 
 
+HALF_FIT = half_fit_deduction.OPERATIONS
+
+
+def half_fit_facts(parts, monkeypatch):
+    monkeypatch.setattr(module, "prepared_operations", prepared_operations)
+    return deduced_facts(half_fit.program(), HEAP_BYTES, parts)
+
+
+def half_fit_as_executed():
+    """What is executed of half-fit, without asking whether its claims are kept."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(half_fit_operations._Run, "ask_claims", lambda *_: None)
+        return [half_fit_deduction.deduced(half_fit.program(), name) for name in HALF_FIT]
+
+
+def test_where_half_fits_accesses_go_proves_its_fact(monkeypatch):
+    """An address that is the sum of a payload and one or two sizes is told by its own class and those before it."""
+    parts = half_fit_as_executed()
+    found = half_fit_facts(parts, monkeypatch)
+    assert [(one.is_proved, one.accesses) for one in found.claims] == [(True, 58)]
+    assert not found.sets
+    wrong = replace(parts[2], obligations=(Obligation(1, 0x100, "tags", is_shown=False),))
+    assert not half_fit_facts([*parts[:2], wrong, parts[3]], monkeypatch).claims
+    for address in (min(parts[3].aligned), max(parts[3].aligned)):
+        bent = replace(parts[3], aligned={**parts[3].aligned, address: frozenset({Congruence(4, 0)})})
+        assert [one.is_proved for one in half_fit_facts([*parts[:3], bent], monkeypatch).claims] == [False]
+
+
+@pytest.mark.slow
+def test_a_solver_proves_half_fits_fact(monkeypatch):
+    found = half_fit_facts([half_fit.deduced(name) for name in HALF_FIT], monkeypatch)
+    assert [one.is_proved for one in found.claims] == [True]
+
+
 def test_the_command_deduces_only_what_it_is_to_prove(capsys):
     assert main(["facts", "cama", "--deduce", "--target", "mpc603e"]) == 2
     assert "--deduce shows what --prove asks for" in capsys.readouterr().err
     assert main(["facts", "tlsf", "--prove", "--deduce", "--target", "mpc603e"]) == 2
-    assert "written for cama, not for tlsf" in capsys.readouterr().err
+    assert "written for cama and half-fit, not for tlsf" in capsys.readouterr().err
 
 
 def test_the_command_tells_what_the_deduction_proves(capsys, monkeypatch):

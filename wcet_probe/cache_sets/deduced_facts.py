@@ -1,8 +1,9 @@
-"""What flow facts of CAMA say of pointers, alignments and cache sets, as a solver shows them of all operations.
+"""What an allocator's flow facts say of pointers, as a solver shows it of all operations: alignments, cache sets.
 
-The claims that `cache_sets.deduction` shows every operation to keep tell where each access goes: to a field of a
-descriptor in the reserved sets, to a word of static data, to a block's first word or the one before it. A fact is
-proved where that implies what it asserts, at each access of init, malloc and free that a bound takes it for.
+The claims that every operation is shown to keep (`cache_sets.claimed`) tell where each access goes: of CAMA to a field
+of a descriptor in the reserved sets, to a word of static data, to a block's first word or the one before it; of
+half-fit to a word of the arena or the control structure. A fact is proved where that implies what it asserts, at each
+access of init, malloc and free that a bound takes it for.
 
 *Soundness:* nothing is told where anything of any operation is open, or was not asked for. The deduction is of the
 machine code that the bound is of, for every size of the heap, and believes no fact.
@@ -13,16 +14,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wcet_probe.analyzer.deduction.obligations import Deduced
-from wcet_probe.analyzer.proved_alignment import Shown, shown_alignments, shown_sets
+from wcet_probe.analyzer.proved_alignment import shown_alignments, shown_sets
 from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, prepared_operations, rests_on
 from wcet_probe.build.program import Program
-from wcet_probe.cache_sets.deduction import geometry_of, shown_accesses, whole_operations
+from wcet_probe.cache_sets.claimed import claimed
+from wcet_probe.cache_sets.deduction import whole_operations
 from wcet_probe.cache_sets.specification import ARENA_APART
 from wcet_probe.cache_sets.static_words import PREMISES
 from wcet_probe.errors import AnalysisError
 
-HOW = "by what a solver (z3) shows: init, malloc, free and what the caller writes keep CAMA's claims"
-"""What the proof is, in words."""
 _OF_CALLS = "stack-separation", "ABI"
 """What is taken for granted of each call besides; ``ABI``: it leaves the stack pointer and registers as it says."""
 
@@ -31,7 +31,7 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
     """What ``deduced`` of the operations of ``program`` proves of its facts about pointers.
 
     Args:
-        program: CAMA's image.
+        program: the allocator's image.
         heap_bytes: size of the heap, which the facts' expressions may speak of.
         deduced: what came of all parts of its operations.
 
@@ -40,25 +40,24 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
     """
     if program.target.dcache is None:
         return ProvedFacts((), "without a data cache they are not tried")
-    parts = tuple(deduced)
-    shown = shown_accesses(program, parts, ROLES)
+    own, parts = claimed(program.allocator.name), tuple(deduced)
+    shown = own.shown(program, parts, ROLES)
     if not shown:
-        left = ", ".join(name for name, is_whole in whole_operations(parts).items() if not is_whole)
+        left = ", ".join(name for name, is_whole in whole_operations(parts, own.whole).items() if not is_whole)
         return ProvedFacts((), f"not shown as a whole: {left or 'operations that claims do not speak of'}")
     try:
         prepared = prepared_operations(program, heap_bytes)
     except AnalysisError as error:
         return ProvedFacts((), str(error))
-    geometry = geometry_of(program)
-    cache = geometry.sets, geometry.line_bytes
     values = [one.values for one in prepared.values()]
     places = [one.data.lines.places for one in prepared.values() if one.data.lines is not None]
-    told = [Shown(shown[role].aligned, shown[role].sets, cache) for role in prepared]
+    told = [shown[role] for role in prepared]
+    title = program.allocator.title.split(",")[0]
     return ProvedFacts(
         claims=shown_alignments(values, places, told),
         assumed=rests_on(program, prepared),
         sets=shown_sets(values, places, told),
-        how=HOW,
+        how=f"by what a solver (z3) shows: init, malloc, free and what the caller writes keep {title}'s claims",
         lemmas={},
         premises=(*PREMISES, ARENA_APART, *_OF_CALLS),
     )

@@ -30,7 +30,7 @@ OPERATIONS = ("init", "caller", "free-small", "free-large", "malloc-small", "mal
 """What can be deduced: ``caller`` is what the caller writes, ``free-small`` free of null or a small block,
 ``malloc-small`` malloc where it reads neither the break nor the head of a list of large blocks, ``malloc-large`` malloc
 where a list of large blocks has a block, ``malloc-grow`` malloc where no list has one."""
-_ENTRY_POINTS = {"init", "malloc", "free", "check"}
+ENTRY_POINTS = {"init", "malloc", "free", "check"}
 """Of an allocator with others not all operations can be deduced; the check of the heap is there for tests."""
 ALL = "all"
 """All of `OPERATIONS`."""
@@ -43,7 +43,7 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
 """Of each operation what is to be deduced for all of it."""
 _Told = Callable[[], None]
 _STATIC = "cama_control", "cama_tables"
-_REGISTERS = {Isa.POWERPC: ("r3", "r4", "r1"), Isa.ARM: ("r0", "r1", "sp"), Isa.THUMB: ("r0", "r1", "sp")}
+REGISTERS = {Isa.POWERPC: ("r3", "r4", "r1"), Isa.ARM: ("r0", "r1", "sp"), Isa.THUMB: ("r0", "r1", "sp")}
 """Of each instruction set those of two arguments, the first of them also of the result, and of the stack pointer."""
 
 
@@ -59,13 +59,13 @@ def deduce(program: Program, operations: Iterable[str], progress: Progress = sil
     found = []
     asked = (one for each in operations for one in (OPERATIONS if each == ALL else (each,)))
     for operation in dict.fromkeys(asked):
-        told = _told(operation, progress)
+        told = told_of(operation, progress)
         told()
         found.append(_STEPS[operation](program, geometry, lifter, told))
     return tuple(found)
 
 
-def _told(operation: str, progress: Progress) -> Callable[[], None]:
+def told_of(operation: str, progress: Progress) -> Callable[[], None]:
     """What is called where ``operation`` begins and at the end of each of its ways, of which nobody knows how many."""
     what = "what the caller writes" if operation == "caller" else operation
     ways = count()
@@ -77,10 +77,10 @@ def _told(operation: str, progress: Progress) -> Callable[[], None]:
     return told
 
 
-def whole_operations(deduced: Iterable[Deduced]) -> Mapping[str, bool]:
-    """Of each operation, of `WHOLE`, whether all of it was deduced and nothing of it is open."""
+def whole_operations(deduced: Iterable[Deduced], whole: Mapping[str, tuple[str, ...]] = WHOLE) -> Mapping[str, bool]:
+    """Of each operation of ``whole``, whether all parts of it were deduced and nothing of them is open."""
     shown = {one.operation for one in deduced if not one.open}
-    return {name: shown.issuperset(parts) for name, parts in WHOLE.items()}
+    return {name: shown.issuperset(parts) for name, parts in whole.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def shown_accesses(
         UsageError: as `deduce`.
     """
     parts = tuple(deduced)
-    if not all(whole_operations(parts).values()) or not program.allocator.entry_points.keys() <= _ENTRY_POINTS:
+    if not all(whole_operations(parts).values()) or not program.allocator.entry_points.keys() <= ENTRY_POINTS:
         return {}
     geometry = geometry_of(program)
     found = {}
@@ -172,7 +172,7 @@ def _entry(program: Program, role: str) -> int:
 
 
 def _init(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
-    return cama.deduce_init(geometry, lifter, _entry(program, "init"), _REGISTERS[lifter.isa], told)
+    return cama.deduce_init(geometry, lifter, _entry(program, "init"), REGISTERS[lifter.isa], told)
 
 
 def _caller(_: Program, geometry: Geometry, __: Lifter, ___: _Told) -> Deduced:
@@ -181,16 +181,16 @@ def _caller(_: Program, geometry: Geometry, __: Lifter, ___: _Told) -> Deduced:
 
 def _free(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, small: bool) -> Deduced:
     step = deduce_free_small if small else deduce_free_large
-    return step(geometry, lifter, _entry(program, "free"), _REGISTERS[lifter.isa][::2], told)
+    return step(geometry, lifter, _entry(program, "free"), REGISTERS[lifter.isa][::2], told)
 
 
 def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
-    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa], told)
+    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], told)
 
 
 def _malloc(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, large: bool) -> Deduced:
     step = deduce_malloc_large if large else deduce_malloc_grow
-    return step(geometry, lifter, _entry(program, "malloc"), _REGISTERS[lifter.isa], told)
+    return step(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], told)
 
 
 _STEPS: Mapping[str, Callable[[Program, Geometry, Lifter, _Told], Deduced]] = {

@@ -41,8 +41,6 @@ Examples:
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
 """
 _ALL = "all"
-_DEDUCED = "cama"
-"""The allocator that claims to be deduced are written for."""
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -65,7 +63,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     metavar="FILE",
     help="With --prove: write what 'wcet-probe verify' can check by induction.",
 )
-@click.option("--deduce", is_flag=True, help="With --prove: of cama by a solver, in minutes. Needs z3.")
+@click.option("--deduce", is_flag=True, help="With --prove: of cama or half-fit by a solver, in minutes. Needs z3.")
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def facts(
@@ -94,7 +92,7 @@ def facts(
 
     With --bless: the one FILE of --facts is brought up to date where functions have changed, after it was shown how.
 
-    With --prove and --deduce: CAMA's facts are held against what a solver shows of all its operations.
+    With --prove and --deduce: the facts of cama and half-fit are held against what a solver shows of all operations.
 
     With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
     store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
@@ -184,11 +182,10 @@ def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) ->
 
 
 def _deduced(program: Program, heap_bytes: int, tell: Progress) -> ProvedFacts:
+    from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
-    from wcet_probe.cache_sets.deduction import ALL
-    from wcet_probe.cache_sets.deduction import deduce as deduce_operations
 
-    return deduced_facts(program, heap_bytes, deduce_operations(program, (ALL,), tell))
+    return deduced_facts(program, heap_bytes, claimed(program.allocator.name).deduce(program, tell))
 
 
 def _table(
@@ -197,6 +194,7 @@ def _table(
     """The table of the facts of all allocators that are delivered."""
     from wcet_probe.answer.fact_table import fact_rows
     from wcet_probe.build.program import load_program
+    from wcet_probe.cache_sets.claimed import CLAIMED
     from wcet_probe.catalog.lookup import allocator_names, load_allocator
     from wcet_probe.reports.screens.fact_table import fact_table_text
 
@@ -212,7 +210,7 @@ def _table(
         heap_bytes = heap or default_heap_bytes(allocator, config)
         tell(f"proving facts of {name}")
         program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-        found = _deduced(program, heap_bytes, tell) if deduce and name == _DEDUCED else None
+        found = _deduced(program, heap_bytes, tell) if deduce and name in CLAIMED else None
         rows += fact_rows(program, heap_bytes, found)
     return fact_table_text(rows)
 
