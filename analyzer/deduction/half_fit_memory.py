@@ -255,7 +255,7 @@ class HalfFitMemory:
         one of ``filled`` at entry.
         """
         terms = self.rules.terms
-        word = terms.zeros_of(node)
+        word = zeros_of(terms, node)
         if word is None or node in self.zeros:
             return
         terms.tell(node)
@@ -293,8 +293,8 @@ class HalfFitMemory:
 
     def _tell_order(self, number: Word, found: Node, site: Site) -> None:
         terms, bitmap = self.rules.terms, self.rules.bitmap
-        for other in terms.zeros_in([number]):
-            word = terms.zeros_of(other)
+        for other in zeros_in(terms, [number]):
+            word = zeros_of(terms, other)
             if word is None or not terms.is_integer(word):
                 continue
             self.tell_zeros(other, site)
@@ -304,6 +304,24 @@ class HalfFitMemory:
             if terms.bits_follow(premises, negation(_bits_less(terms.bits(number), terms.bits(least)))):
                 bound = linear(least.constant, least.parts)
                 terms.questions.assume(conjunction(found >= bound, claims.power(found) >= claims.power(bound)))
+
+
+def zeros_of(terms: WordTerms, node: Node) -> Word | None:
+    """The word whose leading zeros ``node`` counts, if it is an unknown that does."""
+    definition = terms.definition(node)
+    return definition[1][0] if definition is not None and definition[0] == "LZCOUNT" else None
+
+
+def zeros_in(terms: WordTerms, words: Iterable[Word]) -> tuple[Node, ...]:
+    """The unknowns that count leading zeros, of all that ``words`` are computed of."""
+    todo, seen = [node for word in words for node, _ in word.parts], dict[Node, None]()
+    while todo:
+        node = todo.pop()
+        definition = terms.definition(node)
+        if node not in seen and definition is not None:
+            seen[node] = None
+            todo.extend(one for word in definition[1] for one, _ in word.parts)
+    return tuple(node for node in seen if zeros_of(terms, node) is not None)
 
 
 def is_bitmap(terms: WordTerms, word: Word) -> Node:

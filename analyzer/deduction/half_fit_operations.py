@@ -41,6 +41,7 @@ from wcet_probe.analyzer.deduction.half_fit_memory import (
     divided,
     is_bitmap,
     is_class,
+    zeros_in,
 )
 from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation
 from wcet_probe.analyzer.deduction.solver import Questions
@@ -164,7 +165,7 @@ class _Run:
     def _classes(self, memory: HalfFitMemory, end: End) -> list[Word]:
         """What is shown to be a class, of all that leading zeros are counted of for the bitmap."""
         found = []
-        for node in self.terms.zeros_in([memory.bitmap]):
+        for node in zeros_in(self.terms, [memory.bitmap]):
             memory.tell_zeros(node, Site(end.instruction_address, end.conditions))
             for number in (Word(_TOP_OF_ZEROS, ((node, -1),)), Word(0, ((node, 1),))):
                 value = linear(number.constant, number.parts)
@@ -450,8 +451,11 @@ def deduce_caller(geometry: HalfFitGeometry) -> Deduced:
     run.terms.questions.assume(conjunction(claims.is_held(view, block), inside))
     run.ask(IN_THE_BLOCK, _outside(geometry, unit))
     written = unknown("what is written")
-    for name in ("even", "odd"):
-        run.ask_claims(memory, replace(view, **{name: _changed(getattr(view, name), unit, written)}), None)
+    for after in (
+        replace(view, even=_changed(view.even, unit, written)),
+        replace(view, odd=_changed(view.odd, unit, written)),
+    ):
+        run.ask_claims(memory, after, None)
     run.end_way(None)
     return run.deduced("caller")
 

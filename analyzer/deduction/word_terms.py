@@ -123,26 +123,9 @@ class WordTerms:
         """Whether ``word`` is computed of nothing but unknowns that are followed."""
         return all(node in self._followed for leaf in self.leaves(word) for node, _ in leaf.parts)
 
-    def zeros_of(self, node: Node) -> Word | None:
-        """The word whose leading zeros ``node`` counts, if it is an unknown that does."""
-        definition = self._unknowns[node].definition if node in self._unknowns else None
-        return definition[1][0] if definition is not None and definition[0] == "LZCOUNT" else None
-
-    def zeros_in(self, words: Iterable[Word]) -> tuple[Node, ...]:
-        """The unknowns that count leading zeros, of all that ``words`` are computed of."""
-        todo, seen = [node for word in words for node, _ in word.parts], dict[Node, None]()
-        while todo:
-            node = todo.pop()
-            definition = self._unknowns[node].definition if node in self._unknowns else None
-            if node in seen or definition is None:
-                continue
-            seen[node] = None
-            todo.extend(one for word in definition[1] for one, _ in word.parts)
-        return tuple(node for node in seen if self.zeros_of(node) is not None)
-
-    def is_integer(self, word: Word) -> bool:
-        """Whether the integers get all definitions in ``word``."""
-        return self._is_integer(word)
+    def definition(self, node: Node) -> tuple[str, tuple[Word, ...]] | None:
+        """The operation and the words that ``node`` was computed by, if it is an unknown that was."""
+        return self._unknowns[node].definition if node in self._unknowns else None
 
     # ------------------------------------------------------------------------------------------------ operations
 
@@ -180,7 +163,7 @@ class WordTerms:
             case "INT_XOR" | "INT_LEFT" | "INT_RIGHT", _:
                 return self._defining(opcode, *words)
             case "LZCOUNT", (one,):
-                if self._is_integer(one) and not self.is_followed(one):
+                if self.is_integer(one) and not self.is_followed(one):
                     self._whole.add(base_of(one))
                 return self._defining(opcode, one, most=32)
         return None
@@ -211,7 +194,7 @@ class WordTerms:
 
     def is_of_bits(self, formula: Node) -> bool:
         """Whether the integers do not learn what the condition ``formula`` compares."""
-        return not all(self._is_integer(word) for word in self.words_in(formula))
+        return not all(self.is_integer(word) for word in self.words_in(formula))
 
     def _shifted(self, word: Word, amount: int) -> Word:
         if amount >= 32:
@@ -349,7 +332,7 @@ class WordTerms:
             case "equal", (one, other) if one.sort == "bool":
                 return equivalence(self.formula(one), self.formula(other))
             case "same" | "less" | "signed less", (one, other):
-                if not (self._is_integer(one) and self._is_integer(other)):
+                if not (self.is_integer(one) and self.is_integer(other)):
                     return unknown(f"condition.{self._number(node)}", "bool")
                 return self._comparison(node.operation, one, other)
         return node
@@ -369,7 +352,7 @@ class WordTerms:
             conjunction(first >= TOP_BIT, second < TOP_BIT),
         )
 
-    def _is_integer(self, word: Word) -> bool:
+    def is_integer(self, word: Word) -> bool:
         """Whether the integers get all definitions in ``word``, or were told enough without them."""
         todo = [node for node, _ in word.parts]
         while todo:
