@@ -31,6 +31,7 @@ from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, negation, term, unknown
 from wcet_probe.analyzer.deduction.obligations import Deduced
+from wcet_probe.analyzer.deduction.views import changed
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
@@ -131,9 +132,9 @@ def _freed(memory: CamaMemory, view: View, start: Node | None) -> View:
     if start is None:
         return after
     for _, behind in memory.stored.get("link", ())[-1:]:
-        before = cama.changed(cama.changed(after.before, behind, start), start, term(0))
+        before = changed(changed(after.before, behind, start), start, term(0))
         after = replace(after, before=before)
-    return replace(after, held=cama.changed(after.held, start, FALSE))
+    return replace(after, held=changed(after.held, start, FALSE))
 
 
 def _spared(memory: CamaMemory, view: View) -> tuple[View, tuple[Node, ...]]:
@@ -150,8 +151,8 @@ def _spared(memory: CamaMemory, view: View) -> tuple[View, tuple[Node, ...]]:
     for one in reversed(made):
         own, first = after.number(one), after.spares + 1
         other = after.at(first)
-        number = cama.changed(cama.changed(after.number, other, own), one, first)
-        at = cama.changed(cama.changed(after.at, own, other), first, one)
+        number = changed(changed(after.number, other, own), one, first)
+        at = changed(changed(after.at, own, other), first, one)
         after = replace(after, number=number, at=at, spares=first)
         memory.name("number", first)
         memory.name("place", view.at(first))
@@ -228,13 +229,13 @@ class _Part:
                 right, size = view.right(right), size + view.size(right)
         merged = replace(
             after,
-            right=cama.changed(after.right, place, right),
-            left=cama.changed(after.left, right, place),
-            size=cama.changed(after.size, place, size),
-            free=cama.changed(after.free, place, term(0)),
+            right=changed(after.right, place, right),
+            left=changed(after.left, right, place),
+            size=changed(after.size, place, size),
+            free=changed(after.free, place, term(0)),
         )
         if self.start is not None:
-            merged = replace(merged, held=cama.changed(after.held, self.start, FALSE))
+            merged = replace(merged, held=changed(after.held, self.start, FALSE))
         return merged, place
 
 

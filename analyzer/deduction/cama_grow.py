@@ -31,7 +31,6 @@ from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES
 from wcet_probe.analyzer.deduction.cama_joins import Join, anything, begins, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_malloc import (
     NOTHING_CHANGED,
-    OF_ANOTHER_BLOCK,
     RETURNED,
     SIZE,
     any_request,
@@ -58,7 +57,8 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
-from wcet_probe.analyzer.deduction.obligations import Deduced
+from wcet_probe.analyzer.deduction.obligations import OF_ANOTHER_BLOCK, Deduced
+from wcet_probe.analyzer.deduction.views import changed
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import Varnode
@@ -394,10 +394,10 @@ class _Part:
         def change() -> View:
             after = grown(memory, self.run.rules.before)
             own = described(memory)
-            held = cama.changed(after.held, start, TRUE)
+            held = changed(after.held, start, TRUE)
             if own:
-                return replace(after, held=held, owner=cama.changed(after.owner, start, own[-1]))
-            return replace(after, held=held, small_size=cama.changed(after.small_size, start, self.numbers.size))
+                return replace(after, held=held, owner=changed(after.owner, start, own[-1]))
+            return replace(after, held=held, small_size=changed(after.small_size, start, self.numbers.size))
 
         if not run.ask_after(change, memory, way, start):
             return

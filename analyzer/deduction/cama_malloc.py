@@ -34,6 +34,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
+from wcet_probe.analyzer.deduction.views import changed
 from wcet_probe.analyzer.deduction.words import Word
 
 _MOST_WANTED = 1 << 28
@@ -41,7 +42,7 @@ _MOST_SIZE = _MOST_WANTED // START_BYTES + 2
 _HEADER_BYTES = 4
 _CLASS = "class "
 NOTHING_CHANGED = "nothing is changed where it fails, and no block accessed"
-OF_ANOTHER_BLOCK, RETURNED = "a block that is not held yet", "the start is returned"
+RETURNED = "the start is returned"
 SIZE = "the size of the block"
 
 
@@ -212,14 +213,14 @@ def grown(memory: CamaMemory, view: View, kept: Node | None = None) -> View:
         memory.name("number", term(1))
         memory.name("place", old)
         moved = conjunction(none, used >= 1)
-        number = cama.changed(number, old, choice(moved, used + 1, number(old)))
-        number = cama.changed(number, view.fresh, choice(none, 1, number(view.fresh)))
-        at = cama.changed(at, used + 1, choice(none, old, at(used + 1)))
-        at = cama.changed(at, term(1), choice(none, view.fresh, at(term(1))))
+        number = changed(number, old, choice(moved, used + 1, number(old)))
+        number = changed(number, view.fresh, choice(none, 1, number(view.fresh)))
+        at = changed(at, used + 1, choice(none, old, at(used + 1)))
+        at = changed(at, term(1), choice(none, view.fresh, at(term(1))))
         spares, used = choice(none, 1, spares), choice(none, used + 1, used)
     for place in described(memory, kept):
         none = spares <= 0
-        number = cama.changed(number, place, choice(none, used + 1, number(place)))
-        at = cama.changed(at, used + 1, choice(none, place, at(used + 1)))
+        number = changed(number, place, choice(none, used + 1, number(place)))
+        at = changed(at, used + 1, choice(none, place, at(used + 1)))
         spares, used = choice(none, spares, spares - 1), choice(none, used + 1, used)
     return replace(after, spares=spares, used=used, number=number, at=at)

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES
 from wcet_probe.analyzer.deduction.cama_stores import word_of
 from wcet_probe.analyzer.deduction.cama_tables import Tables, TableWord
 from wcet_probe.analyzer.deduction.cama_views import View
-from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, Site
+from wcet_probe.analyzer.deduction.execution import Astray, Site, refuse_callers_frame, stack_offset
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node, conjunction, disjunction, term
 from wcet_probe.analyzer.deduction.obligations import (
     IN_THE_RESERVED_SETS,
@@ -37,8 +37,6 @@ _LINKS = frozenset({"left", "right", "prev", "next"})
 _SCALARS = {0: "arena", 4: "end", 8: "top", 12: "spare", 16: "fresh", 20: "available", 24: "newest", 28: "oldest"}
 _NEWEST = 24
 _UNITS = {"arena": 8, "end": 8, "top": 8, "spare": 32, "fresh": 32, "available": 1, "newest": 32, "oldest": 32}
-_OWN_LINK = 4, Word(0, ((RETURN_ADDRESS, 1),))
-"""What a function of PowerPC may store above its own frame: where it returns to (System V ABI, PowerPC, 3-20)."""
 _MOST_PLACE, _MOST_START = SPAN // PLACE_BYTES - 1, SPAN // START_BYTES - 1
 
 
@@ -93,7 +91,7 @@ class CamaMemory(Tables):
         """
         if not address.parts:
             return self._load_static(address.constant, site)
-        offset = self._on_stack(address)
+        offset = stack_offset(address, self.stack_pointer)
         if offset is not None:
             self.reach(Reached.STACK, site)
             if offset not in self.stack:
@@ -120,10 +118,9 @@ class CamaMemory(Tables):
         if not address.parts:
             self._store_static(address.constant, value, site)
             return
-        offset = self._on_stack(address)
+        offset = stack_offset(address, self.stack_pointer)
         if offset is not None:
-            if offset >= 0 and (offset, value) != _OWN_LINK:
-                raise Astray("a store into the caller's frame")
+            refuse_callers_frame(offset, value)
             self.reach(Reached.STACK, site)
             self.stack[offset] = value
             return
@@ -137,15 +134,6 @@ class CamaMemory(Tables):
             self._store_table(found, value, site)
             return
         self._store_field(*self._field(address), value, site)
-
-    def _on_stack(self, address: Word) -> int | None:
-        difference = address.plus(self.stack_pointer, -1)
-        if difference.parts:
-            return None
-        offset = difference.constant
-        if offset % 4:
-            raise Astray("an access across words of the stack")
-        return offset - SPAN if offset >= SPAN // 2 else offset
 
     # ------------------------------------------------------------------------------------------------- static data
 

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.deduction.cama_claims import claims
 from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_stores import Rules
-from wcet_probe.analyzer.deduction.cama_views import MAPS, Map, View
+from wcet_probe.analyzer.deduction.cama_views import MAPS, View
 from wcet_probe.analyzer.deduction.execution import Astray, End
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
@@ -29,8 +29,9 @@ from wcet_probe.analyzer.deduction.formulas import (
     term,
     unknown,
 )
-from wcet_probe.analyzer.deduction.obligations import OF_THE_OWN_BLOCK, Deduced, Obligation
+from wcet_probe.analyzer.deduction.obligations import OF_THE_OWN_BLOCK, Answers, Deduced
 from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.views import Map, changed
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 
@@ -53,18 +54,14 @@ class Deduction:
     def __init__(
         self, geometry: Geometry, view: View, *, begins: bool, told: Callable[[], None] = lambda: None
     ) -> None:
-        self._told = told
-        self.geometry = geometry
+        self.geometry, self._answers = geometry, Answers(told)
         self.terms = WordTerms(
             Questions(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
         )
         self.claims = claims(geometry)
-        self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._oblige)
+        self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._answers.add)
         self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
         self.memory = CamaMemory(self.rules, stack_pointer=self.stack_pointer)
-        self._obligations: list[Obligation] = []
-        self._pending: list[tuple[int, str, bool]] = []
-        self._choices: list[tuple[tuple[int, bool], ...]] = []
 
     def assume_claims(self) -> None:
         """Assume what the claims say of no place, start or cell, and of the sentinel."""
@@ -82,35 +79,19 @@ class Deduction:
             node = self.terms.known(getattr(view, name), SPAN // unit - 1)
             self.memory.static[self.geometry.control + offset] = Word(0, ((node, unit),))
 
-    def _oblige(self, what: str, instruction_address: int, is_shown: bool) -> None:  # noqa: FBT001
-        self._pending.append((instruction_address, what, is_shown))
-
     def end_way(self, end: End | None, asked: Iterable[tuple[str, Node]]) -> None:
         """Ask what is to hold at the end of a way, in the order given."""
-        way = len(self._choices) + 1 if end else 0
-        at = end.instruction_address if end else 0
         for what, formula in asked:
-            self._pending.append((at, what, self.terms.questions.holds(formula)))
-        if end and end.reason:
-            self._pending.append((at, f"followed to its end: {end.reason}", False))
-        self._obligations.extend(Obligation(way, *one) for one in self._pending)
-        self._pending.clear()
-        self._told()
-        if end:
-            self._choices.append(end.choices)
+            self._ask(what, formula, end)
+        self._answers.end_way(end)
 
     def leave_way(self) -> None:
         """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
-        self._obligations.extend(Obligation(0, *one) for one in self._pending)
-        self._pending.clear()
-        self._told()
+        self._answers.leave_way()
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
-        unique = tuple(dict.fromkeys(self._obligations))
-        reached = {address: frozenset(own) for address, own in self.rules.reached.items()}
-        aligned = {address: frozenset(own) for address, own in self.rules.aligned.items()}
-        return Deduced(operation, len(self._choices), unique, tuple(self._choices), reached, aligned)
+        return self._answers.deduced(operation, self.rules.aligned, self.rules.reached)
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""
@@ -131,7 +112,8 @@ class Deduction:
                 self._name_around(own, kind, variable)
             answers.update((name, self.terms.questions.holds(formula)) for name, formula in asked)
             self.terms.leave()
-        self._pending.extend((at, claim.name, answers[claim.name]) for claim in self.claims)
+        for claim in self.claims:
+            self._answers.add(claim.name, at, answers[claim.name])
 
     def _name_around(self, memory: CamaMemory, kind: str, one: Node) -> None:
         """Assume the claims at ``one``, and at what it leads to."""
@@ -153,14 +135,13 @@ class Deduction:
             memory.name("start", view.first_small(one))
 
     def _ask(self, what: str, formula: Node, end: End | None) -> None:
-        at = end.instruction_address if end else 0
-        self._pending.append((at, what, self.terms.questions.holds(formula)))
+        self._answers.add(what, end.instruction_address if end else 0, self.terms.questions.holds(formula))
 
     def ask_own(self, memory: CamaMemory, start: Node) -> None:
         """Ask that all blocks whose words were accessed are the one at ``start``."""
         for one, instruction_address in memory.touched.items():
             is_own = self.terms.questions.holds(one.equals(start))
-            self._pending.append((instruction_address, OF_THE_OWN_BLOCK, is_own))
+            self._answers.add(OF_THE_OWN_BLOCK, instruction_address, is_own)
 
     def ask_after(self, change: Callable[[], View], memory: CamaMemory, way: End, start: Node) -> bool:
         """Ask all of the view that ``change`` makes behind a way of the block at ``start``; a way astray is ended."""
@@ -226,7 +207,7 @@ def stored_view(memory: CamaMemory, base: View) -> View:
     for name in MAPS:
         function: Map = getattr(base, name)
         for argument, value in memory.stored.get(name, ()):
-            function = cama.changed(function, argument, value)
+            function = changed(function, argument, value)
         maps[name] = function
     names = ("arena", "end", "top", "spare", "fresh", "available", "newest")
     scalars: dict[str, Any] = {name: memory.scalar(name) for name in names}

@@ -22,13 +22,14 @@ from functools import partial
 from typing import Any, cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.arguments import two_words
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
-from wcet_probe.analyzer.deduction.cama_malloc import OF_ANOTHER_BLOCK, unchanged
+from wcet_probe.analyzer.deduction.cama_malloc import unchanged
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import FIELDS, Deduction, stored_view
 from wcet_probe.analyzer.deduction.cama_tables import LARGE, LEFT_TO_ANOTHER_PART
-from wcet_probe.analyzer.deduction.cama_views import Map, View
+from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.claims import Claim
 from wcet_probe.analyzer.deduction.execution import Astray, End, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
@@ -42,16 +43,17 @@ from wcet_probe.analyzer.deduction.formulas import (
     disjunction,
     negation,
     term,
+    truth,
     unknown,
 )
-from wcet_probe.analyzer.deduction.obligations import Deduced
+from wcet_probe.analyzer.deduction.obligations import LARGE_ENOUGH, OF_ANOTHER_BLOCK, UNCHANGED, Deduced
+from wcet_probe.analyzer.deduction.views import Map, changed, constant
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
 END_OF_PAYLOAD = -4
 """Where the last byte that the caller may write ends, by the end of its block: before the next block's header."""
 IN_ITS_SET = "a block that starts in its set"
-LARGE_ENOUGH = "a block that holds what is wanted"
 _MOST_START = SPAN // START_BYTES - 1
 
 
@@ -75,20 +77,8 @@ def deduce_init(
         UsageError: z3 is not installed.
     """
     run = Deduction(geometry, cama.view_of(" before"), begins=True, told=told)
-    places = run.terms.known(unknown("arena in starts"), _MOST_START), run.terms.known(unknown("odd bytes of arena"), 7)
-    sizes = run.terms.known(unknown("bytes in starts"), _MOST_START), run.terms.known(unknown("odd bytes"), 7)
-    # Each argument is a multiple of 8 plus 0 to 7; where they are multiples the code is followed on such terms.
-    cases = ((False, False), (True, True), (False, True))
-    for odd_arena, odd_bytes in cases:
-        run.terms.enter()
-        arena = Word(0, ((places[0], START_BYTES), *(((places[1], 1),) if odd_arena else ())))
-        size = Word(0, ((sizes[0], START_BYTES), *(((sizes[1], 1),) if odd_bytes else ())))
-        if odd_arena:
-            run.terms.questions.assume(places[1] >= 1)
-        elif odd_bytes:
-            run.terms.questions.assume(sizes[1] >= 1)
+    for arena, size in two_words(run.terms, ("arena", "bytes"), START_BYTES):
         _follow_init(run, lifter, entry_address, dict(zip(registers, (arena, size, run.stack_pointer), strict=True)))
-        run.terms.leave()
     return run.deduced("init")
 
 
@@ -119,7 +109,7 @@ def _follow_init(run: Deduction, lifter: Lifter, entry_address: int, given: Mapp
         if returned is None or returned.parts or returned.constant:
             has_stored = bool(memory.stored or memory.static or memory.cleared)
             is_failure = returned is not None and not returned.parts
-            run.end_way(way, [("nothing is changed where it fails", cama_truth(is_failure and not has_stored))])
+            run.end_way(way, [(UNCHANGED, truth(is_failure and not has_stored))])
             return
         try:
             after = _made(memory, view)
@@ -137,16 +127,11 @@ def _claim(run: Deduction, name: str) -> Claim:
     return next(one for one in run.claims if one.name == name)
 
 
-def cama_truth(value: bool) -> Node:  # noqa: FBT001
-    """A formula that is known without a question."""
-    return term(0).equals(0 if value else 1)
-
-
 def _made(memory: CamaMemory, view: View) -> View:
     """The view behind an init that succeeds, with its ghosts: none is taken but the places that were described."""
     if not memory.is_cleared():
         raise Astray("the tables are not cleared")
-    none = cama.constant(term(0))
+    none = constant(term(0))
     empty = replace(
         view,
         number=none,
@@ -154,16 +139,16 @@ def _made(memory: CamaMemory, view: View) -> View:
         small_size=none,
         before=none,
         owner=none,
-        held=cama.constant(FALSE),
+        held=constant(FALSE),
         first_large=none,
         first_small=none,
-        filled=cama.constant(FALSE),
+        filled=constant(FALSE),
     )
     after = replace(stored_view(memory, empty), spares=term(0), used=term(0))
     described = dict.fromkeys(argument for argument, _ in memory.stored.get("start", ()))
     for count, place in enumerate(described, 1):
-        number = cama.changed(after.number, place, term(count))
-        after = replace(after, number=number, at=cama.changed(after.at, term(count), place), used=term(count))
+        number = changed(after.number, place, term(count))
+        after = replace(after, number=number, at=changed(after.at, term(count), place), used=term(count))
     return after
 
 
@@ -225,7 +210,7 @@ def deduce_malloc_small(
         asked: list[tuple[str, Node]] = [
             (OF_ANOTHER_BLOCK, negation(view.held(start))),
             (IN_ITS_SET, _is_in_set(run, view, memory, start, asked_set)),
-            (LARGE_ENOUGH, cama_truth(_is_large_enough(run, number, given[0], way))),
+            (LARGE_ENOUGH, truth(_is_large_enough(run, number, given[0], way))),
         ]
         run.end_way(way, asked)
 
@@ -237,9 +222,7 @@ def _popped(memory: CamaMemory, view: View, start: Node) -> View:
     """The view behind a malloc that took the small block at ``start`` out of its list, with its ghosts."""
     after = stored_view(memory, view)
     behind = view.link(start)
-    return replace(
-        after, before=cama.changed(after.before, behind, term(0)), held=cama.changed(after.held, start, TRUE)
-    )
+    return replace(after, before=changed(after.before, behind, term(0)), held=changed(after.held, start, TRUE))
 
 
 def _is_in_set(run: Deduction, view: View, memory: CamaMemory, start: Node, asked_set: Node) -> Node:

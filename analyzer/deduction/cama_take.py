@@ -27,7 +27,6 @@ from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_malloc import (
-    OF_ANOTHER_BLOCK,
     RETURNED,
     SIZE,
     any_request,
@@ -39,7 +38,7 @@ from wcet_probe.analyzer.deduction.cama_malloc import (
 )
 from wcet_probe.analyzer.deduction.cama_memory import AT_STOP, CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import stored_view
-from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET, LARGE_ENOUGH
+from wcet_probe.analyzer.deduction.cama_operations import IN_ITS_SET
 from wcet_probe.analyzer.deduction.cama_tables import LEFT_TO_ANOTHER_PART, SMALL
 from wcet_probe.analyzer.deduction.cama_views import View
 from wcet_probe.analyzer.deduction.execution import End, follow_paths
@@ -56,7 +55,8 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
-from wcet_probe.analyzer.deduction.obligations import Deduced
+from wcet_probe.analyzer.deduction.obligations import LARGE_ENOUGH, OF_ANOTHER_BLOCK, Deduced
+from wcet_probe.analyzer.deduction.views import changed
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
@@ -135,7 +135,7 @@ class _Taking:
 
         def change() -> View:
             after = stored_view(memory, view)
-            return replace(after, free=cama.changed(after.free, place, term(0)))
+            return replace(after, free=changed(after.free, place, term(0)))
 
         if not run.ask_after(change, memory, way, run.terms.fresh("no block")):
             return
@@ -252,7 +252,7 @@ class _Cutting:
     def _behind(self, memory: CamaMemory) -> View:
         """The view behind malloc, with its ghosts: the block is small if it was carved from the large one."""
         after = grown(memory, self.run.rules.before, kept=self.place)
-        after = replace(after, held=cama.changed(after.held, self.start, TRUE))
+        after = replace(after, held=changed(after.held, self.start, TRUE))
         if any(place is self.place for place, _ in memory.stored.get("start", ())):
-            return replace(after, small_size=cama.changed(after.small_size, self.start, self.size.starts))
-        return replace(after, owner=cama.changed(after.owner, self.start, self.place))
+            return replace(after, small_size=changed(after.small_size, self.start, self.size.starts))
+        return replace(after, owner=changed(after.owner, self.start, self.place))

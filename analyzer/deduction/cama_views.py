@@ -8,14 +8,12 @@ Words: claim, uninterpreted functions (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, STARTS_PER_PLACE, Geometry
-from wcet_probe.analyzer.deduction.formulas import Node, apply, choice, conjunction, disjunction, unknown
-
-Map = Callable[[Node], Node]
+from wcet_probe.analyzer.deduction.formulas import Node, apply, conjunction, disjunction
+from wcet_probe.analyzer.deduction.views import Map, unknown_maps, unknown_scalars
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +61,9 @@ MAPS = tuple(
 
 def view_of(name: str) -> View:
     """A view of which nothing is known; ``name`` tells it from others."""
-    maps: dict[str, Any] = {one: _function(f"{one}{name}", "bool" if one in _PREDICATES else "int") for one in MAPS}
-    scalars: dict[str, Any] = {one: unknown(f"{one}{name}") for one in View.__slots__ if one not in MAPS}
-    return View(**maps, **scalars)
-
-
-def _function(name: str, sort: str) -> Map:
-    return lambda argument: apply(name, argument, sort=sort)
-
-
-def changed(function: Map, argument: Node, value: Node) -> Map:
-    """``function`` with ``value`` at ``argument``."""
-    return lambda one: choice(one.equals(argument), value, function(one))
-
-
-def constant(value: Node) -> Map:
-    """A function that is ``value`` everywhere."""
-    return lambda _: value
+    scalars = unknown_scalars((one for one in View.__slots__ if one not in MAPS), name)
+    parts: dict[str, Any] = {**unknown_maps(MAPS, _PREDICATES, name), **scalars}
+    return View(**parts)
 
 
 def page(place: Node) -> Node:

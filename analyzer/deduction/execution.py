@@ -60,6 +60,29 @@ class Site:
     conditions: tuple[Node, ...]
 
 
+def stack_offset(address: Word, stack_pointer: Word) -> int | None:
+    """How far a word of the stack is from the stack pointer at entry; None of an address that is derived otherwise.
+
+    Raises:
+        Astray: it is no word by itself.
+    """
+    difference = address.plus(stack_pointer, -1)
+    if difference.parts:
+        return None
+    if difference.constant % 4:
+        raise Astray("an access across words of the stack")
+    return signed(32, difference.constant)
+
+
+def refuse_callers_frame(offset: int, value: Word) -> None:
+    """Raise Astray where a word that is stored in the stack is not of the function's own frame.
+
+    Of PowerPC the word above it is, for where it returns to (System V ABI, PowerPC, 3-20).
+    """
+    if offset >= 0 and (offset, value) != (4, Word(0, ((RETURN_ADDRESS, 1),))):
+        raise Astray("a store into the caller's frame")
+
+
 class Memory(Protocol):
     """What accesses go to."""
 

@@ -23,7 +23,7 @@ memory but the bitmap, so that nothing is claimed of which words are apart: a st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,8 @@ from wcet_probe.analyzer.deduction.formulas import (
     implies,
     negation,
     term,
-    unknown,
 )
+from wcet_probe.analyzer.deduction.views import Map, unknown_maps, unknown_scalars
 
 UNIT = 8
 """Bytes of a unit: the alignment of payloads and sizes."""
@@ -49,7 +49,6 @@ MOST_SIZE = (1 << 28) // UNIT
 CLASSES = 28
 LEAST_CLASS = 3
 """Of the least block, of two units."""
-Map = Callable[[Node], Node]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +99,9 @@ _PREDICATES = frozenset({"block", "filled"})
 
 def view_of(name: str) -> HalfFitView:
     """A view of which nothing is known; ``name`` tells it from others."""
-    maps: dict[str, Any] = {
-        one: unknown(f"{one}{name}")
-        if one in _SCALARS
-        else _function(f"{one}{name}", "bool" if one in _PREDICATES else "int")
-        for one in HalfFitView.__slots__
-    }
-    return HalfFitView(**maps)
-
-
-def _function(name: str, sort: str) -> Map:
-    return lambda argument: apply(name, argument, sort=sort)
+    maps = (one for one in HalfFitView.__slots__ if one not in _SCALARS)
+    parts: dict[str, Any] = {**unknown_maps(maps, _PREDICATES, name), **unknown_scalars(_SCALARS, name)}
+    return HalfFitView(**parts)
 
 
 def class_of(size: Node) -> Node:

@@ -20,7 +20,7 @@ from typing import Any
 
 from wcet_probe.analyzer.deduction import half_fit_claims as claims
 from wcet_probe.analyzer.deduction.claims import Claim, Named, instances
-from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, Astray, Site
+from wcet_probe.analyzer.deduction.execution import Astray, Site, refuse_callers_frame, stack_offset
 from wcet_probe.analyzer.deduction.formulas import (
     Node,
     choice,
@@ -35,12 +35,10 @@ from wcet_probe.analyzer.deduction.formulas import (
 from wcet_probe.analyzer.deduction.half_fit_claims import CLASSES, MOST_SIZE, UNIT, HalfFitGeometry, HalfFitView
 from wcet_probe.analyzer.deduction.obligations import IN_ITS_MEMORY
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
-from wcet_probe.analyzer.deduction.words import SPAN, Word
+from wcet_probe.analyzer.deduction.words import Word
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 _ODD = 4
-_OWN_LINK = 4, Word(0, ((RETURN_ADDRESS, 1),))
-"""What a function of PowerPC may store above its own frame: where it returns to (System V ABI, PowerPC, 3-20)."""
 _TOP_OF_ZEROS = 31
 
 
@@ -115,7 +113,7 @@ class HalfFitMemory:
         Raises:
             Astray: nothing is known of it.
         """
-        offset = self._on_stack(address)
+        offset = stack_offset(address, self.stack_pointer)
         if offset is not None:
             self._reach(address, site)
             if offset not in self.stack:
@@ -133,10 +131,9 @@ class HalfFitMemory:
         Raises:
             Astray: it is not shown which word it is.
         """
-        offset = self._on_stack(address)
+        offset = stack_offset(address, self.stack_pointer)
         if offset is not None:
-            if offset >= 0 and (offset, value) != _OWN_LINK:
-                raise Astray("a store into the caller's frame")
+            refuse_callers_frame(offset, value)
             self._reach(address, site)
             self.stack[offset] = value
             return
@@ -146,15 +143,6 @@ class HalfFitMemory:
             return
         unit, is_odd = self._word_at(address, site)
         self.stores = (*self.stores, Stored(unit, is_odd, value))
-
-    def _on_stack(self, address: Word) -> int | None:
-        difference = address.plus(self.stack_pointer, -1)
-        if difference.parts:
-            return None
-        offset = difference.constant
-        if offset % 4:
-            raise Astray("an access across words of the stack")
-        return offset - SPAN if offset >= SPAN // 2 else offset
 
     def _reach(self, address: Word, site: Site) -> None:
         unit = min(UNIT, Word(0, address.parts).alignment)

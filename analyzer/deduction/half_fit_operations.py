@@ -8,7 +8,7 @@ is said here: whatever they become, it is enough that the claims hold of them th
 operation is open, all that is shown of the others is shown under the claims, and no more.
 
 What is assumed of the caller: free is given null or the payload of a block that is held (``free-gets-held-blocks``),
-init an arena that is apart from static data and does not wrap around (``arena-apart``).
+init an arena that is apart from static data (``arena-apart``) and does not wrap around (``arena-not-wrapped``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from itertools import product
 from typing import cast
 
 from wcet_probe.analyzer.deduction import half_fit_claims as claims
+from wcet_probe.analyzer.deduction.arguments import two_words
 from wcet_probe.analyzer.deduction.execution import Astray, End, Site, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
     Node,
-    choice,
     condition,
     conjunction,
     disjunction,
@@ -33,7 +33,7 @@ from wcet_probe.analyzer.deduction.formulas import (
     truth,
     unknown,
 )
-from wcet_probe.analyzer.deduction.half_fit_claims import MOST_UNIT, UNIT, HalfFitGeometry, HalfFitView, Map
+from wcet_probe.analyzer.deduction.half_fit_claims import MOST_UNIT, UNIT, HalfFitGeometry, HalfFitView
 from wcet_probe.analyzer.deduction.half_fit_memory import (
     HalfFitMemory,
     Rules,
@@ -43,15 +43,13 @@ from wcet_probe.analyzer.deduction.half_fit_memory import (
     is_class,
     zeros_in,
 )
-from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation
+from wcet_probe.analyzer.deduction.obligations import LARGE_ENOUGH, OF_ANOTHER_BLOCK, UNCHANGED, Answers, Deduced
 from wcet_probe.analyzer.deduction.solver import Questions
+from wcet_probe.analyzer.deduction.views import Map, changed, constant
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 from wcet_probe.analyzer.pcode.lift import Lifter
 
-OF_ANOTHER_BLOCK = "a block that was not held"
-LARGE_ENOUGH = "a block that holds what is wanted"
-UNCHANGED = "nothing is changed where it fails"
 IN_THE_BLOCK = "what the caller writes is in no word of the control structure"
 _TAGS = 1
 """Units of the tags of a block."""
@@ -62,15 +60,12 @@ class _Run:
     """One operation, under way: its claims, its memory, and what was asked of it so far."""
 
     def __init__(self, geometry: HalfFitGeometry, view: HalfFitView, *, begins: bool, told: Callable[[], None]) -> None:
-        self.geometry, self._told = geometry, told
+        self.geometry, self.answers = geometry, Answers(told)
         self.terms = WordTerms(Questions(), (1, UNIT, 2 * UNIT, SPAN // UNIT))
         bitmap = Word(0, ((self.terms.known(unknown("bitmap")), 1),))
         own = claims.half_fit_claims(geometry)
-        self.rules = Rules(geometry, self.terms, own, view, begins, self._oblige, bitmap)
+        self.rules = Rules(geometry, self.terms, own, view, begins, self.answers.add, bitmap)
         self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
-        self._obligations: list[Obligation] = []
-        self._pending: list[tuple[int, str, bool]] = []
-        self._choices: list[tuple[tuple[int, bool], ...]] = []
 
     def memory(self) -> HalfFitMemory:
         """The memory at entry, of which the claims are assumed."""
@@ -84,29 +79,13 @@ class _Run:
                 found.name(unit)
         return found
 
-    def _oblige(self, what: str, instruction_address: int, is_shown: bool) -> None:  # noqa: FBT001
-        self._pending.append((instruction_address, what, is_shown))
-
     def ask(self, what: str, formula: Node, end: End | None = None) -> None:
         """Ask whether ``formula`` holds."""
-        self._oblige(what, end.instruction_address if end else 0, self.terms.questions.holds(formula))
-
-    def end_way(self, end: End | None) -> None:
-        """End a way; what was asked of it is kept."""
-        if end and end.reason:
-            self._oblige(f"followed to its end: {end.reason}", end.instruction_address, is_shown=False)
-        way = len(self._choices) + 1 if end else 0
-        self._obligations.extend(Obligation(way, *one) for one in self._pending)
-        self._pending.clear()
-        self._told()
-        if end:
-            self._choices.append(end.choices)
+        self.answers.add(what, end.instruction_address if end else 0, self.terms.questions.holds(formula))
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
-        unique = tuple(dict.fromkeys(self._obligations))
-        aligned = {address: frozenset(own) for address, own in self.rules.aligned.items()}
-        return Deduced(operation, len(self._choices), unique, tuple(self._choices), {}, aligned)
+        return self.answers.deduced(operation, self.rules.aligned)
 
     def ask_claims(self, memory: HalfFitMemory, after: HalfFitView, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknown units."""
@@ -136,12 +115,10 @@ class _Run:
         even, odd, link, back = base.even, base.odd, base.link, base.back
         for one in memory.stores:
             value = self.terms.value(one.value)
-            even, odd = (even, _changed(odd, one.unit, value)) if one.is_odd else (_changed(even, one.unit, value), odd)
+            even, odd = (even, changed(odd, one.unit, value)) if one.is_odd else (changed(even, one.unit, value), odd)
             if one.value.alignment % UNIT == 0:
                 to = divided(self.terms, one.value)
-                link, back = (
-                    (link, _changed(back, one.unit, to)) if one.is_odd else (_changed(link, one.unit, to), back)
-                )
+                link, back = (link, changed(back, one.unit, to)) if one.is_odd else (changed(link, one.unit, to), back)
         return replace(base, even=even, odd=odd, link=link, back=back, filled=self._filled(memory, base, end))
 
     def _filled(self, memory: HalfFitMemory, base: HalfFitView, end: End) -> Map:
@@ -178,18 +155,10 @@ class _Run:
 
 def _with_bits(filled: Map, cleared: list[Node], set_words: list[Word]) -> Map:
     for one in cleared:
-        filled = _changed(filled, one, FALSE)
+        filled = changed(filled, one, FALSE)
     for word in set_words:
-        filled = _changed(filled, linear(word.constant, word.parts), TRUE)
+        filled = changed(filled, linear(word.constant, word.parts), TRUE)
     return filled
-
-
-def _changed(function: Map, argument: Node, value: Node) -> Map:
-    return lambda one: choice(one.equals(argument), value, function(one))
-
-
-def _none(value: Node) -> Map:
-    return lambda _: value
 
 
 # --------------------------------------------------------------------------------------------------------------- init
@@ -212,19 +181,8 @@ def deduce_init(
         UsageError: z3 is not installed.
     """
     run = _Run(geometry, claims.view_of(" before"), begins=True, told=told)
-    units = [run.terms.known(unknown(name), MOST_UNIT) for name in ("arena", "bytes")]
-    odd = [run.terms.known(unknown(f"odd bytes of {name}"), UNIT - 1) for name in ("arena", "bytes")]
-    # Each argument is a multiple of a unit plus 0 to 7; where they are multiples the code is followed on such terms.
-    for has_odd in ((False, False), (True, True), (False, True)):
-        run.terms.enter()
-        given = [
-            Word(0, ((unit, UNIT), (rest, 1)) if is_odd else ((unit, UNIT),))
-            for unit, rest, is_odd in zip(units, odd, has_odd, strict=True)
-        ]
-        if any(has_odd):
-            run.terms.questions.assume(odd[0 if has_odd[0] else 1] >= 1)
-        _follow_init(run, lifter, entry_address, dict(zip(registers, (*given, run.stack_pointer), strict=True)))
-        run.terms.leave()
+    for arena, size in two_words(run.terms, ("arena", "bytes"), UNIT):
+        _follow_init(run, lifter, entry_address, dict(zip(registers, (arena, size, run.stack_pointer), strict=True)))
     return run.deduced("init")
 
 
@@ -246,16 +204,17 @@ def _follow_init(run: _Run, lifter: Lifter, entry_address: int, given: dict[str,
             run.ask(UNCHANGED, truth(is_failure and _is_unchanged(run, memory)), way)
         elif not way.reason:
             way = _asked(run, memory, lambda: _made(run, memory, view, units - _TAGS, way), way)
-        run.end_way(way)
+        run.answers.end_way(way)
 
     follow_paths(lifter, run.terms, entry_address, given, run.memory(), visit)
 
 
 def _made(run: _Run, memory: HalfFitMemory, view: HalfFitView, size: Node, end: End) -> HalfFitView:
     """The view behind an init that succeeds, with its ghosts: one block, which is free."""
-    empty = replace(view, block=_none(FALSE), size=_none(term(0)), free=_none(term(0)), before=_none(term(0)))
-    after = run.stored(memory, replace(empty, filled=_none(FALSE), count=term(0)), end)
-    return _freed(replace(after, block=_changed(after.block, view.first, TRUE)), view.first, size)
+    none = constant(term(0))
+    empty = replace(view, block=constant(FALSE), size=none, free=none, before=none)
+    after = run.stored(memory, replace(empty, filled=constant(FALSE), count=term(0)), end)
+    return _freed(replace(after, block=changed(after.block, view.first, TRUE)), view.first, size)
 
 
 def _is_unchanged(run: _Run, memory: HalfFitMemory) -> bool:
@@ -277,10 +236,10 @@ def _freed(view: HalfFitView, block: Node, size: Node) -> HalfFitView:
     count = view.count + 1
     return replace(
         view,
-        size=_changed(view.size, block, size),
-        free=_changed(view.free, block, term(1)),
-        before=_changed(view.before, block + size, block),
-        age=_changed(view.age, block, count),
+        size=changed(view.size, block, size),
+        free=changed(view.free, block, term(1)),
+        before=changed(view.before, block + size, block),
+        age=changed(view.age, block, count),
         count=count,
     )
 
@@ -312,7 +271,7 @@ def deduce_malloc(
             run.ask(UNCHANGED, truth(_is_unchanged(run, memory)), way)
         elif not way.reason:
             way = _ended_malloc(run, memory, returned, wanted, way)
-        run.end_way(way)
+        run.answers.end_way(way)
 
     given = dict(zip(registers, (Word(0, ((wanted, 1),)), run.stack_pointer), strict=True))
     follow_paths(lifter, run.terms, entry_address, given, memory, visit)
@@ -347,15 +306,15 @@ def _stored_size(run: _Run, memory: HalfFitMemory, block: Node) -> Node:
 def _taken(run: _Run, view: HalfFitView, block: Node, size: Node) -> HalfFitView:
     """The view where the free ``block`` is in use with ``size`` units, and the rest, if any, a free block behind it."""
     whole = view.size(block)
-    after = replace(view, free=_changed(view.free, block, term(0)))
+    after = replace(view, free=changed(view.free, block, term(0)))
     if run.terms.questions.holds(size.equals(whole)):
         return after
     rest = block + size
     after = replace(
         after,
-        block=_changed(after.block, rest, TRUE),
-        size=_changed(after.size, block, size),
-        before=_changed(after.before, rest, block),
+        block=changed(after.block, rest, TRUE),
+        size=changed(after.size, block, size),
+        before=changed(after.before, rest, block),
     )
     return _freed(after, rest, whole - size)
 
@@ -401,7 +360,7 @@ def _follow_free(  # noqa: PLR0917  what is executed, and whereupon
             run.ask(UNCHANGED, truth(_is_unchanged(run, memory)), way)
         elif not way.reason:
             way = _asked(run, memory, lambda: _merged(run, run.stored(memory, run.rules.before, way), block), way)
-        run.end_way(way)
+        run.answers.end_way(way)
 
     payload = Word(0) if is_null else Word(0, ((block, UNIT),))
     given = dict(zip(registers, (payload, run.stack_pointer), strict=True))
@@ -425,10 +384,10 @@ def _merged(run: _Run, view: HalfFitView, block: Node) -> HalfFitView:
     start, size, after = block, before.size(block), view
     if is_merged[0]:
         size += before.size(right)
-        after = replace(after, block=_changed(after.block, right, FALSE))
+        after = replace(after, block=changed(after.block, right, FALSE))
     if is_merged[1]:
         start, size = left, size + before.size(left)
-        after = replace(after, block=_changed(after.block, block, FALSE))
+        after = replace(after, block=changed(after.block, block, FALSE))
     return _freed(after, start, size)
 
 
@@ -452,11 +411,11 @@ def deduce_caller(geometry: HalfFitGeometry) -> Deduced:
     run.ask(IN_THE_BLOCK, _outside(geometry, unit))
     written = unknown("what is written")
     for after in (
-        replace(view, even=_changed(view.even, unit, written)),
-        replace(view, odd=_changed(view.odd, unit, written)),
+        replace(view, even=changed(view.even, unit, written)),
+        replace(view, odd=changed(view.odd, unit, written)),
     ):
         run.ask_claims(memory, after, None)
-    run.end_way(None)
+    run.answers.end_way(None)
     return run.deduced("caller")
 
 

@@ -7,11 +7,13 @@ Words: obligation, claim (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import TypeVar
 
+from wcet_probe.analyzer.deduction.execution import End
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 _Told = TypeVar("_Told")
@@ -22,6 +24,10 @@ OF_THE_OWN_BLOCK = "of the own block"
 IN_ITS_MEMORY = "in the arena or the control structure"
 ACCESS_OBLIGATIONS = frozenset({IN_THE_RESERVED_SETS, STORED_BEFORE_LOADED, OF_THE_OWN_BLOCK, IN_ITS_MEMORY})
 """What is asked of an access where it takes place."""
+OF_ANOTHER_BLOCK = "a block that is not held yet"
+LARGE_ENOUGH = "a block that holds what is wanted"
+"""What is asked of the block that malloc returns."""
+UNCHANGED = "nothing is changed where it fails"
 
 
 class Reached(StrEnum):
@@ -104,6 +110,53 @@ class Deduced:
         ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
         reached, aligned = reached_by((self, part)), aligned_by((self, part))
         return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached, aligned)
+
+
+class Answers:
+    """What is asked of the ways of one operation, while it is under way: in the order in which it was asked.
+
+    Args:
+        told: is called at the end of each way.
+    """
+
+    def __init__(self, told: Callable[[], None]) -> None:
+        self._told = told
+        self._obligations: list[Obligation] = []
+        self._pending: list[tuple[int, str, bool]] = []
+        self._choices: list[tuple[tuple[int, bool], ...]] = []
+
+    def add(self, what: str, instruction_address: int, is_shown: bool) -> None:  # noqa: FBT001
+        """Keep an answer, of the way that is followed."""
+        self._pending.append((instruction_address, what, is_shown))
+
+    def end_way(self, end: End | None) -> None:
+        """End a way, or what the caller writes; one that was not followed to its end is open."""
+        if end and end.reason:
+            self.add(f"followed to its end: {end.reason}", end.instruction_address, is_shown=False)
+        self._keep(len(self._choices) + 1 if end else 0)
+        if end:
+            self._choices.append(end.choices)
+
+    def leave_way(self) -> None:
+        """Leave a way to another part of the operation; what was asked of its accesses is kept, as of a way 0."""
+        self._keep(0)
+
+    def _keep(self, way: int) -> None:
+        self._obligations.extend(Obligation(way, *one) for one in self._pending)
+        self._pending.clear()
+        self._told()
+
+    def deduced(
+        self,
+        operation: str,
+        aligned: Mapping[int, Iterable[Congruence]],
+        reached: Mapping[int, Iterable[Reached]] = MappingProxyType({}),
+    ) -> Deduced:
+        """What came of ``operation``, of whose instructions ``aligned`` and ``reached`` tell as `Deduced` does."""
+        unique = tuple(dict.fromkeys(self._obligations))
+        places = {address: frozenset(own) for address, own in reached.items()}
+        classes = {address: frozenset(own) for address, own in aligned.items()}
+        return Deduced(operation, len(self._choices), unique, tuple(self._choices), places, classes)
 
 
 def reached_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Reached]]:

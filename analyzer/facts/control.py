@@ -113,10 +113,8 @@ def _is_of_another(
     def has_call(one: SourceFunction) -> bool:
         return any(each.computed or not each.calls <= known for each in index.inside(one.name))
 
-    lines: dict[str, list[tuple[str, int] | None]] = {function.name: [*entered.get(function.name, ())]}
-    for name, line in Inlining(image, [function.name]).callees(instruction.address):
-        lines.setdefault(name, []).append(line)
-    return any(may_be_another(name, where, index, image, has_call) for name, where in lines.items())
+    inlined = Inlining(image, [function.name]).callees(instruction.address)
+    return may_be_another(function.name, entered.get(function.name, ()), inlined, index, image, has_call)
 
 
 def _shared_targets(fact: CallsFact, facts: Facts, image: Image, index: SourceIndex) -> set[int] | None:

@@ -16,27 +16,44 @@ from wcet_probe.analyzer.facts.source_loops import PASTING
 from wcet_probe.analyzer.facts.source_parts import SourceFunction
 from wcet_probe.model.image import Image
 
+Line = tuple[str, int] | None
+"""A file and a line of it, None where there is none."""
 _JUMP_BYTES = 8
 """As long is a function that only jumps to another one, at most."""
 
 
-def may_be_another(
+def may_be_another(  # noqa: PLR0917  where it stands, and what is asked
     name: str,
-    lines: Iterable[tuple[str, int] | None],
+    entered: Iterable[Line],
+    inlined: Iterable[tuple[str, Line]],
     index: SourceIndex,
     image: Image,
     is_like: Callable[[SourceFunction], bool],
 ) -> bool:
-    """Whether some executions of the function ``name`` may be those of another one of the sources.
+    """Whether code in ``name``, or what is inlined there, may be executed as that of another function.
 
     Parameters:
         name: a function that GCC has compiled; of a part or a copy the part behind the first dot does not count.
-        lines: where it is called or jumped to, or has been inlined; None of what has no line.
+        entered: where it is called or jumped to; None of what has no line.
+        inlined: the functions that were inlined around the code, and the lines of the calls.
         index, image: the sources and the binary.
         is_like: whether a function has what could be mistaken, as a loop.
 
     *Soundness:* as said of the module.
     """
+    lines: dict[str, set[Line]] = {name: {*entered}}
+    for callee, line in inlined:
+        lines.setdefault(callee, set()).add(line)
+    return any(_may_be_another(each, where, index, image, is_like) for each, where in lines.items())
+
+
+def _may_be_another(
+    name: str,
+    lines: Iterable[Line],
+    index: SourceIndex,
+    image: Image,
+    is_like: Callable[[SourceFunction], bool],
+) -> bool:
     own = name.split(".", maxsplit=1)[0]
     functions = [one for source in index.files.values() for one in source.functions]
     is_void = {one.is_void for one in functions if one.name == own} or {False, True}
@@ -62,7 +79,7 @@ def _is_apart(name: str, other: str, image: Image) -> bool:
     return any(each.startswith(f"{name}.") for each in image.symbols)
 
 
-def _called_at(line: tuple[str, int] | None, index: SourceIndex) -> set[str]:
+def _called_at(line: Line, index: SourceIndex) -> set[str]:
     if line is None or line[0] not in index.files:
         return set()
     return {name for name, at in index.files[line[0]].calls if at == line[1]}

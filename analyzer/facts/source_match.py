@@ -189,15 +189,12 @@ def _may_be_of_another(site: LoopSite, result: Mapping[int, SourceLoop | None], 
     """Whether GCC may have made the loop of one in an equal function, too, see `merged_functions`."""
     if result[site.header_address] is None or site.inlining is None or site.inlining.is_of_clang(site.header_address):
         return False
-    lines: dict[str, set[tuple[str, int] | None]] = {site.function: {*site.entered}}
-    for name, line in {call for at in site.own for call in site.inlining.callees(at)}:
-        lines.setdefault(name, set()).add(line)
-    image = site.inlining.image
+    inlined = {call for at in site.own for call in site.inlining.callees(at)}
 
     def has_loop(function: SourceFunction) -> bool:
         return any(index.loops(one.name, one.file) for one in index.inside(function.name))
 
-    return any(may_be_another(name, where, index, image, has_loop) for name, where in lines.items())
+    return may_be_another(site.function, site.entered, inlined, index, site.inlining.image, has_loop)
 
 
 def _may_leave_nothing(loop: SourceLoop) -> bool:

@@ -1,4 +1,4 @@
-"""Changed versions of CAMA whose flow facts were accepted for the change, as somebody would who believes them."""
+"""Changed versions of allocators whose flow facts were accepted for the change, as somebody would who believes them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.allocator import Allocator
 
 
-def changed(file: str, *changes: tuple[str, str], target: str = "mpc603e") -> Program:
-    """CAMA with texts of a source file replaced, each of which stands there once."""
-    allocator = load_allocator("cama")
+def changed(file: str, *changes: tuple[str, str], target: str = "mpc603e", name: str = "cama") -> Program:
+    """The allocator ``name`` with texts of a source file replaced, each of which stands there once."""
+    allocator = load_allocator(name)
     sources = dict(allocator.sources)
     for old, new in changes:
         assert sources[file].count(old) == 1, old

@@ -12,6 +12,7 @@ from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.proved_alignment import Shown
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import deduction, half_fit_deduction
+from wcet_probe.cache_sets.specification import ARENA_APART
 from wcet_probe.errors import UsageError
 from wcet_probe.progress import Progress
 
@@ -26,11 +27,13 @@ class Claimed:
         deduce: all parts of all of its operations.
         whole: of each operation what is to be deduced for all of it.
         shown: where accesses of operations go, by these parts; empty where anything is open.
+        premises: what is assumed of the arena that init is given, by identifier.
     """
 
     deduce: Callable[[Program, Progress], _Parts]
     whole: Mapping[str, tuple[str, ...]]
     shown: Callable[[Program, _Parts, Iterable[str]], Mapping[str, Shown]]
+    premises: tuple[str, ...]
 
 
 def claimed(name: str) -> Claimed:
@@ -57,12 +60,13 @@ def _shown_of_cama(program: Program, parts: _Parts, roles: Iterable[str]) -> Map
     return {role: Shown(one.aligned, one.sets, cache) for role, one in shown.items()}
 
 
-def _of_half_fit(program: Program, progress: Progress) -> _Parts:
-    return half_fit_deduction.deduce(program, progress)
-
-
 CLAIMED: Mapping[str, Claimed] = {
-    "cama": Claimed(_of_cama, deduction.WHOLE, _shown_of_cama),
-    "half-fit": Claimed(_of_half_fit, half_fit_deduction.WHOLE, half_fit_deduction.shown_accesses),
+    "cama": Claimed(_of_cama, deduction.WHOLE, _shown_of_cama, (ARENA_APART,)),
+    "half-fit": Claimed(
+        half_fit_deduction.deduce,
+        half_fit_deduction.WHOLE,
+        half_fit_deduction.shown_accesses,
+        (ARENA_APART, half_fit_deduction.ARENA_NOT_WRAPPED),
+    ),
 }
 """By the allocator's name."""

@@ -19,7 +19,6 @@ from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, prepared_operatio
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.claimed import claimed
 from wcet_probe.cache_sets.deduction import whole_operations
-from wcet_probe.cache_sets.specification import ARENA_APART
 from wcet_probe.cache_sets.static_words import PREMISES
 from wcet_probe.errors import AnalysisError
 
@@ -59,5 +58,5 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
         sets=shown_sets(values, places, told),
         how=f"by what a solver (z3) shows: init, malloc, free and what the caller writes keep {title}'s claims",
         lemmas={},
-        premises=(*PREMISES, ARENA_APART, *_OF_CALLS),
+        premises=(*PREMISES, *own.premises, *_OF_CALLS),
     )

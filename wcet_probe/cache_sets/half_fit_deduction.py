@@ -28,6 +28,8 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
     "malloc": ("malloc",),
 }
 """Of each operation what is to be deduced for all of it."""
+ARENA_NOT_WRAPPED = "arena-not-wrapped"
+"""The premise that the arena that init is given ends where the address space does at the latest."""
 _NO_CACHE = 0, 0
 _CONTROL = "half_fit_control"
 

@@ -1,6 +1,5 @@
 """Half-fit for the MPC603e, as it is and changed, and what is deduced of it."""
 
-from dataclasses import replace
 from functools import cache
 
 from tests.support import images_dir
@@ -18,16 +17,6 @@ def program(target="mpc603e"):
 @cache
 def geometry():
     return geometry_of(program())
-
-
-def changed(file, old, new, target="mpc603e"):
-    """Half-fit where a text of a source file, which stands there once, is replaced."""
-    allocator = load_allocator("half-fit")
-    sources = dict(allocator.sources)
-    assert sources[file].count(old) == 1, old
-    sources[file] = sources[file].replace(old, new)
-    version = replace(allocator, sources=tuple(sources.items()))
-    return load_program(version, load_target(target), "zig", images_dir())
 
 
 @cache

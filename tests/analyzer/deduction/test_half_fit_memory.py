@@ -32,7 +32,7 @@ def test_a_link_and_a_tag_are_loaded_as_claimed(entry):
     assert memory.load(payload.plus(Word(4)), SITE) == Word(0, ((view.back(block), 8),))
     assert memory.load(payload.plus(Word(2**32 - 4)), SITE) == Word(0, ((view.size(block), 8), (view.free(block), 1)))
     assert run.rules.aligned == {0x1234: {Congruence(8, 0), Congruence(8, 4)}}
-    assert all(shown for _, what, shown in run._pending if what == IN_ITS_MEMORY)
+    assert all(shown for _, what, shown in run.answers._pending if what == IN_ITS_MEMORY)
 
 
 def test_what_was_stored_is_loaded_where_it_may_be(entry):
@@ -68,7 +68,7 @@ def test_an_access_that_strays_is_told(entry):
     anywhere = run.terms.known(unknown("anywhere"))
     with pytest.raises(Astray, match="may be to the bitmap"):
         memory.store(Word(0, ((anywhere, 8),)), Word(0), SITE)
-    assert (0x1234, IN_ITS_MEMORY, False) in run._pending
+    assert (0x1234, IN_ITS_MEMORY, False) in run.answers._pending
     memory.store(run.stack_pointer.plus(Word(2**32 - 8)), Word(7), SITE)
     assert memory.load(run.stack_pointer.plus(Word(2**32 - 8)), SITE) == Word(7)
     with pytest.raises(Astray, match="the caller's frame"):

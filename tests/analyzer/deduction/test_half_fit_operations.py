@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.analyzer.deduction.half_fit_builds import changed, deduced, program
+from tests.analyzer.deduction.half_fit_builds import deduced, program
+from tests.cache_sets.mutants import changed
 from wcet_probe.analyzer.deduction import half_fit_operations
 from wcet_probe.cache_sets.half_fit_deduction import deduced as deduce
 
@@ -105,5 +106,5 @@ QUICK = frozenset({"an arena at odd words", "a size with the free bit", "a rest 
     "name", [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in BROKEN]
 )
 def test_a_version_that_is_broken_leaves_something_open(name):
-    operation, *change = BROKEN[name]
-    assert deduce(changed(*change), operation).open
+    operation, file, *change = BROKEN[name]
+    assert deduce(changed(file, tuple(change), name="half-fit"), operation).open

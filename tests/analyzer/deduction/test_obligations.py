@@ -1,6 +1,14 @@
 """What came of an operation: what is open, where, and how many instructions are shown to access what they may."""
 
-from wcet_probe.analyzer.deduction.obligations import IN_THE_RESERVED_SETS, OF_THE_OWN_BLOCK, Deduced, Obligation
+from wcet_probe.analyzer.deduction.execution import End
+from wcet_probe.analyzer.deduction.obligations import (
+    IN_THE_RESERVED_SETS,
+    OF_THE_OWN_BLOCK,
+    Answers,
+    Deduced,
+    Obligation,
+)
+from wcet_probe.analyzer.domains.congruences import Congruence
 
 FREE = Deduced(
     "free-small",
@@ -32,3 +40,23 @@ def test_the_ways_of_another_part_are_numbered_behind_these():
     assert (both.operation, both.ways, len(both.choices)) == ("free-small", 3, 3)
     assert [one.way for one in both.obligations[-2:]] == [3, 0]
     assert both.open == (*FREE.open, behind.obligations[1])
+
+
+def test_answers_are_kept_by_their_ways_and_what_is_not_followed_is_open():
+    ended = []
+    answers = Answers(lambda: ended.append(len(ended)))
+    answers.add("tags", 0x10, is_shown=True)
+    answers.leave_way()
+    answers.add("tags", 0x10, is_shown=True)
+    answers.end_way(End(0x20, None, {}.get, (), ((0x14, True),), "an access that strays", dict, is_at_join=False))
+    answers.add("bits", 0, is_shown=False)
+    answers.end_way(None)
+    found = answers.deduced("free", {0x10: {Congruence(8, 0)}})
+    assert [(one.way, one.what, one.is_shown) for one in found.obligations] == [
+        (0, "tags", True),
+        (1, "tags", True),
+        (1, "followed to its end: an access that strays", False),
+        (0, "bits", False),
+    ]
+    assert (found.ways, found.choices, ended) == (1, (((0x14, True),),), [0, 1, 2])
+    assert (found.aligned, found.reached) == ({0x10: frozenset({Congruence(8, 0)})}, {})

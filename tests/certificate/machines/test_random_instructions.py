@@ -40,6 +40,8 @@ BESIDES = re.compile("ldrex|strex|clrex|lwarx|stwcx|m[tf](lr|ctr)|msr.* (cpsr_f|
 NEAR = 0x400
 """So far around that place is the stack."""
 LONGEST = 10
+FLAGS = [one for one in range(16) if one & 0b1100 != 0b1100]
+"""Of Arm, N to V: no result is both negative and zero, which the conditions of a comparison are told by."""
 WORST = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF, 0xFFFF, 0x8000, 0x80)
 OF_CONDITIONS = (0, *powerpc.CONDITION_BITS)
 OF_ONE_REGISTER = (26, 104, 200, 202, 232, 234, 616, 712, 714, 744, 746, 922, 954)
@@ -99,7 +101,7 @@ class Run:
 
     def __init__(self, world, choose):
         self.world, engine = world, world.engine
-        self.flags = [choose.getrandbits(35) & (~0 if world.is_powerpc else 0xF0000000)] * 2
+        self.flags = [choose.getrandbits(35) if world.is_powerpc else choose.choice(FLAGS) << 28] * 2
         self.registers, self.state = [{}, {}], State({})
         for name in engine.registers:
             kind = choose.random()
