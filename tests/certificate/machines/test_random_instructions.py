@@ -176,7 +176,10 @@ class Run:
         return True
 
     def wrong(self, state):
-        """What ``state`` does not tell of a register, a word or a condition."""
+        """What ``state`` does not tell of a register, a word or a condition, of all of these conditions together.
+
+        Where an instruction was not executed, what it would have done may fit each condition by itself.
+        """
         for place in [*self.registers[0], *(one for one in state.values if isinstance(one, int))]:
             value = state.read(place)
             words = [self.content(run, place) for run in (0, 1)]
@@ -191,6 +194,7 @@ class Run:
             for place in [one for one in tested.values if tested.values[one] != state.values.get(one)]:
                 if not holds(tested.values[place], self.content(0, place), STACKS[0]):
                     yield name, is_met, place, hex(self.content(0, place)), tested.values[place]
+            state = tested
 
     def content(self, run, place):
         if isinstance(place, str):
