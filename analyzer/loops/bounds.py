@@ -108,6 +108,7 @@ def bound_loops(
         own = counts.get(header)
         if own is None or rounds < own.max_header:
             counts[header] = replace(followed_count(rounds), total=own.total if own else None)
+    followed = {header_address(values, one) for one in shapes if one.loop.header in decided}
     chosen = list(choices())
     bounded = {shape.loop.header for shape, _ in chosen}
     missing = [
@@ -147,8 +148,8 @@ def bound_loops(
         total_expressions=tuple(dict.fromkeys(fact.total_expression for fact in facts if fact.total is not None)),
         assumptions=tuple(used.values()),
         idle=tuple(
-            IdleFact(where, "a bound of its loop that is as small is known without it")
-            for where in dict.fromkeys(fact.where for fact in facts if fact.origin == "fact")
+            IdleFact(where, _EACH_STEP if address in followed else _AS_SMALL)
+            for where, address in {fact.where: fact.header_address for fact in facts if fact.origin == "fact"}.items()
             if where not in used and f"total {where}" not in used
         ),
         by_type=tuple(
@@ -174,6 +175,8 @@ def no_bound(image: Image, headers: Iterable[int]) -> AnalysisError:
 _MOST_SHARED = 1 << 14
 """A number that may be as far from its end as a type is wide limits no sum; what it bounds is told to be by type."""
 _CHECK = "every emulated run counts the loop's iterations"
+_AS_SMALL = "a bound of its loop that is as small is known without it"
+_EACH_STEP = "each step of the function is known, and how often its loops repeat"
 
 
 # --------------------------------------------------------------------------------------------------------------- result

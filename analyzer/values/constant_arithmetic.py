@@ -58,6 +58,8 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
     """The result of a pure integer function."""
     if {*map(type, values)} == {int}:
         return function(*values)
+    if opcode == "COPY":
+        return values[0]
     places = [_place(one) for one in values]
     if None not in places and (found := _of_places(opcode, places)) is not None:  # type: ignore[arg-type]
         return found
@@ -69,7 +71,7 @@ def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
     return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) != 2 for one in values)
 
 
-_SUMS = {"COPY": (1, 0), "INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
+_SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
 _Place = tuple[int, int]
 """How often the stack pointer at entry counts, once, not at all or less than that, and the number that is added."""
 

@@ -170,6 +170,8 @@ def test_what_is_followed_rests_on_no_fact_about_its_loops(ask, made):
     code, document, _ = ask("changed", "--initial-data", *options, "--run", "changed()")
     assert code == 0
     assert document["observed"]["instructions"] == document["bound"]["instructions"]
+    (idle,) = document["bound"]["idle_facts"]
+    assert "each step of the function is known" in idle["why"]
 
 
 def test_a_store_through_a_known_pointer_takes_back_what_it_hits_and_no_more(ask):

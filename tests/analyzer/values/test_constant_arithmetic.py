@@ -80,6 +80,8 @@ def test_the_lowest_bits_of_an_address_of_the_stack_are_those_of_its_offset(offs
 
 def test_what_is_copied_is_kept_and_single_bits_are_no_address():
     assert computed("COPY", operation("COPY", (4,), 4), ((-4,),)) == (-4,)
+    assert computed("COPY", operation("COPY", (1,), 1), ((0xF0, 0x50),)) == (0xF0, 0x50)
+    assert computed("INT_2COMP", operation("INT_2COMP", (4,), 4), ((-4,),)) == (4, 0, -1)
     assert computed("INT_SUB", operation("INT_SUB", (1, 1), 1), ((0xF0, 0x50), (0xF0, 0x50))) is None
     assert not any(map(is_address, [(0xF0, 0x50), (4, 0, -1), None]))
     assert all(map(is_address, [(-4,), 4]))

@@ -154,7 +154,7 @@ class Run:
         return True
 
     def step(self, instruction, choose):
-        """Execute ``instruction``; False where the core takes an exception, or an assumption is not met."""
+        """Execute ``instruction``; False where the core takes an exception, an assumption is not met, or runs part."""
         if not self.is_assumed(instruction):
             return False
         before, engine = self.state.copy(), self.world.engine
@@ -172,8 +172,8 @@ class Run:
         told = instruction.text, instruction.address, [list(self.wrong(one.state))[:4] for one in outcomes]
         assert fitting, (told, {one: before.read(one) for one in instruction.reads})
         self.state = choose.choice(fitting)
-        self.flags[1] = self.flags[0]  # what is computed on flags is no address, though an address be compared
-        return True
+        # Where an address is compared the two runs may go different ways: then one state does not stand for both.
+        return self.flags[0] == self.flags[1]
 
     def wrong(self, state):
         """What ``state`` does not tell of a register, a word or a condition, of all of these conditions together.
