@@ -157,7 +157,7 @@ class Run:
         """Execute ``instruction``; False where the core takes an exception, an assumption is not met, or runs part."""
         if not self.is_assumed(instruction):
             return False
-        before, engine = self.state.copy(), self.world.engine
+        before, engine, met = self.state.copy(), self.world.engine, dict(self.conditions())
         found = [
             engine.run(instruction, self.registers[run], self.flags[run], bytes(self.memory[run])) for run in (0, 1)
         ]
@@ -166,8 +166,7 @@ class Run:
         self.registers = [registers for registers, _, _ in found]
         self.flags = [flags << (0 if self.world.is_powerpc else 28) for _, flags, _ in found]
         self.memory = [bytearray(memory) for _, _, memory in found]
-        machine = self.world.machine
-        outcomes = self.world.isa.outcomes_of(machine, instruction, self.state)
+        outcomes = self.world.outcomes_of(instruction, self.state, met)
         fitting = [one.state for one in outcomes if not list(self.wrong(one.state))]
         told = instruction.text, instruction.address, [list(self.wrong(one.state))[:4] for one in outcomes]
         assert fitting, (told, {one: before.read(one) for one in instruction.reads})
@@ -176,10 +175,7 @@ class Run:
         return self.flags[0] == self.flags[1]
 
     def wrong(self, state):
-        """What ``state`` does not tell of a register, a word or a condition, of all of these conditions together.
-
-        Where an instruction was not executed, what it would have done may fit each condition by itself.
-        """
+        """What ``state`` does not tell of a register, a word or a condition, of all of these conditions together."""
         for place in [*self.registers[0], *(one for one in state.values if isinstance(one, int))]:
             value = state.read(place)
             words = [self.content(run, place) for run in (0, 1)]
@@ -232,6 +228,16 @@ class World:
         lines = LineTable((), (), ())
         image = Image(b"", "0" * 64, target.isa, self.is_powerpc, segments, {}, (), (), lines, "", ())
         self.machine = Machine(image, escapes=True)
+
+    def outcomes_of(self, instruction, state, met):
+        """The checker's outcomes of what happens where conditions are ``met`` or not; the last is that nothing does."""
+        outcomes = self.isa.outcomes_of(self.machine, instruction, state)
+        condition = None if self.is_powerpc else arm.mnemonic(instruction)[-1]
+        if condition is None:
+            return outcomes
+        may_be_skipped = arm._assumed(state, condition, holds=False) is not None
+        executed, skipped = (outcomes[:-1], outcomes[-1:]) if may_be_skipped else (outcomes, [])
+        return executed if met[condition] else skipped
 
     def tested(self, state, condition, is_met):
         """``state`` where a condition holds, or does not."""
