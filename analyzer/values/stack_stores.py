@@ -71,7 +71,7 @@ def _follow(instruction: LiftedInstruction, known: dict[Varnode, _Place], pointe
         if op.opcode == "COPY":
             found = places[0]
         elif op.opcode in _SUMS and None not in places:
-            (times, number), (other_times, other) = places
+            (times, number), (other_times, other) = places  # type: ignore[misc]
             sign = _SUMS[op.opcode]
             found = times + sign * other_times, number + sign * other
         known.pop(op.output, None)
