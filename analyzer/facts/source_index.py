@@ -7,6 +7,7 @@ Words: line table (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -142,6 +143,9 @@ class SourceIndex:
         return found
 
 
+_SPLICED_WORD = re.compile(r"\w(?:\\|\?\?/)[ \t]*\r?\n\w")
+
+
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
     """Loops and functions of ``sources``, texts by file name; of those with a path for a name, macros only.
 
@@ -159,7 +163,8 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
     leaving = leaving_macros([text for _, text in texts])
-    moved = renumbered_files(dict(texts))
+    # Nor does the parser read a word that goes on in the next line.
+    moved = renumbered_files(dict(texts)) | {PurePath(file).name for file, text in texts if _SPLICED_WORD.search(text)}
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
     parsed = {file: parse_source(file, text, macros, words, values, leaving_by=leaving) for file, text in named}
     there = {PurePath(file).name for file, _ in texts}

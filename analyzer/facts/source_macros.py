@@ -25,7 +25,9 @@ _DIRECTIVE = re.compile(rb"^[ \t]*#[ \t]*(if|el|endif|include)", re.MULTILINE)
 _ELSE = re.compile(rb"^[ \t]*#[ \t]*else", re.MULTILINE)
 _NAMING = re.compile(rb"^[ \t]*#[ \t]*(?:undef|if|elif)[^\n]*", re.MULTILINE)
 _KEYWORD = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\b(for|while)\s*\((?!\s*0\s*\))""")
-_LOOP = re.compile(rb"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b")
+_LOOP = re.compile(rb"\bfor\b|\bwhile\b(?!\s*\(\s*0\s*\))|\bgoto\b")
+"""Of a macro's text, which may be the keyword alone."""
+_QUOTED = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
 _PARAMETERS = re.compile(rb"\(([\w\s,]*)\)(.*)", re.DOTALL)
 _TOKEN = re.compile(rb"\w+|&&|&(?=[~(\s]*[0-9])|[<>!=]=|<<|>>|->|[-+*/%<>|^~!?:,.()\[\]]|\s+|\\\r?\n")
 """What an expression that changes nothing may hold; an ``&`` in front of a number takes no address."""
@@ -109,7 +111,7 @@ def _spans(code: bytes) -> tuple[tuple[int, int], ...]:
 
 def loops_in(text: bytes) -> int:
     """Loops in the text of a macro, those of macros that it uses left out."""
-    return len(_LOOP.findall(text)) + may_go_back(text)
+    return len(_LOOP.findall(_QUOTED.sub(b'""', text))) + may_go_back(text)
 
 
 def loops_of_macros(macros: Collection[tuple[str, bytes]]) -> Mapping[str, int]:

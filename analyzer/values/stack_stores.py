@@ -11,8 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction, Varnode
+from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
+
+_BRANCHES = frozenset({"BRANCH", "CBRANCH", "CALL", "CALLIND", "BRANCHIND", "RETURN", "TRAP"})
+_SUMS = {"INT_ADD": 1, "INT_SUB": -1}
+_Place = tuple[int, int]
+"""How often the stack pointer at entry counts, and the number that is added."""
 
 
 def may_leave_frames(values: Values) -> bool:
@@ -31,13 +38,47 @@ def may_leave_frames(values: Values) -> bool:
 
 
 def _lowest(values: Values) -> Iterator[int]:
-    """Offsets from the stack pointer at entry that are surely in the stack: of that pointer, and of known accesses."""
-    pointer = values.registers.get("sp", values.registers["r1"])
-    for state in values.states.values():
-        term = state.read(pointer)
-        if term is not None and state.base(term) is Base.STACK and state.value(term).is_constant:
-            yield state.value(term).signed_range()[0]
-    for own in values.accesses.values():
-        for access in own:
-            if access.base is Base.STACK and access.offset.is_constant:
-                yield access.offset.signed_range()[0]
+    """Offsets of the stack pointer from the one at entry, where each block begins and behind each change in it.
+
+    *Soundness:* of a block only what surely is executed: where it goes its own ways, or the stack pointer is not known,
+    what follows is left out. Where a known access goes tells nothing: it may be far from all frames.
+    """
+    location = values.registers.get("sp", values.registers["r1"])
+    for index, state in values.states.items():
+        term = state.read(location)
+        if term is None or state.base(term) is not Base.STACK or not state.value(term).is_constant:
+            continue
+        offset = state.value(term).signed_range()[0]
+        yield offset
+        pointer = Varnode(location.space, location.offset, location.size_bytes)
+        for instruction in values.graph.points[index].block.instructions:
+            known = {pointer: (1, offset)}
+            if not _follow(instruction, known, pointer):
+                break
+            offset = known[pointer][1]
+            yield offset
+
+
+def _follow(instruction: LiftedInstruction, known: dict[Varnode, _Place], pointer: Varnode) -> bool:
+    """Whether it is told what ``instruction`` leaves in ``pointer``."""
+    for op in instruction.ops:
+        if op.opcode in _BRANCHES:
+            return False
+        if op.output is None:
+            continue
+        places = [_number(one) if one.space == "const" else known.get(one) for one in op.inputs]
+        found = None
+        if op.opcode == "COPY":
+            found = places[0]
+        elif op.opcode in _SUMS and None not in places:
+            (times, number), (other_times, other) = places  # type: ignore[misc]
+            sign = _SUMS[op.opcode]
+            found = times + sign * other_times, number + sign * other
+        known.pop(op.output, None)
+        if found is not None:
+            known[op.output] = found
+    return pointer in known and known[pointer][0] == 1
+
+
+def _number(constant: Varnode) -> _Place:
+    return 0, signed(8 * constant.size_bytes, constant.offset)

@@ -88,3 +88,23 @@ def test_a_file_with_lines_of_other_code_is_told():
     assert of(a="#line 1\n") == of(a="int x;\n # 9\n") == {"a.c"}
     assert of(a='#line 2 "b.c"\n', b="int y;") == of(a='# 2 "gen/b.c" 1\n') == {"b.c"}
     assert of(a="#line NUMBER\n", b="int y;") == {"a.c", "b.c"}
+    assert of(a="#line 2 NAME\n", b="int y;") == of(a='#line 2 "\\x62.c"\n', b="int y;") == {"a.c", "b.c"}
+    assert of(a='#define X \\\n 1\n/*\n*/ #line 5 "a.c" // own\n') == set()
+
+
+@pytest.mark.parametrize(
+    "spelt",
+    [
+        "%:line 2",
+        "%: 2",
+        "??=line 2",
+        "#/* of a */ line 2",
+        "/* a\n * b */ #line 2",
+        "#li\\\nne 2",
+        "#??/\nline 2",
+        "\f#\vline\v2",
+        "\ufeff#line 2",
+    ],
+)
+def test_a_directive_is_told_however_it_is_spelt(spelt):
+    assert renumbered_files({"a.c": f'{spelt} "b.c"\n', "b.c": "int y;"}) == {"b.c"}

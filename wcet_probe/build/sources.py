@@ -12,7 +12,14 @@ from wcet_probe.build.image import source_paths
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b[ \t]*([^\n]*)", re.MULTILINE)
 _FILE = re.compile(r'["<]([^">\n]+)[">]')
 _LONGEST_NAME = 200
-_LINE = re.compile(r'^[ \t]*#[ \t]*(?:line\b[ \t]*|(?=\d))(\d*)(?:[ \t]+"([^"\n]*)")?', re.MULTILINE)
+_SPLICE = re.compile(r"(?:\\|\?\?/)[ \t\f\v]*\r?\n")
+"""What joins a line with the next one; in a text without them, a NUL stands for each."""
+_GAP = r"(?:[ \t\f\v\0\ufeff]|/\*(?:[^*]|\*(?!/))*\*/)*"
+_LINE = re.compile(
+    rf"(?:^|\*/){_GAP}(?:#|%\0*:|\?\?=){_GAP}(?:l\0*i\0*n\0*e(?!\w){_GAP}|(?=\d))"
+    rf'([\d\0]*){_GAP}(?:"([^"\n]*)")?{_GAP}([^\n]*)',
+    re.MULTILINE,
+)
 
 
 def find_sources(elf: bytes, roots: Sequence[Path]) -> Mapping[str, str]:
@@ -59,12 +66,15 @@ def renumbered_files(texts: Mapping[str, str]) -> frozenset[str]:
         texts: of files by name, or path.
     """
     found = set[str]()
-    for file, text in texts.items():
-        own = PurePosixPath(file).name
+    for file, spliced in texts.items():
+        own, text = PurePosixPath(file).name, _SPLICE.sub("\0", spliced)
         for said in _LINE.finditer(text):
-            named = PurePosixPath(said[2]).name if said[2] is not None else own
-            is_own = named == own and said[1] and int(said[1]) == 2 + text.count("\n", 0, said.start(1))
-            found |= set() if is_own else {named} if said[1] else {PurePosixPath(one).name for one in texts}
+            number, name, rest = (None if one is None else one.replace("\0", "") for one in said.groups())
+            named = PurePosixPath(name).name if name is not None else own
+            before = text[: said.start(1)]
+            is_own = named == own and number and int(number) == 2 + before.count("\n") + before.count("\0")
+            is_plain = number and "\\" not in named and (not rest or name is not None or rest.startswith("//"))
+            found |= {PurePosixPath(one).name for one in texts} if not is_plain else set() if is_own else {named}
     return frozenset(found)
 
 

@@ -56,6 +56,21 @@ def test_a_pragma_is_taken_where_it_is_clear_which_loop_it_means(text, expected)
     assert pragmas(text, f"#define STEP {MANY} h();\n") == expected
 
 
+@pytest.mark.parametrize(("word", "is_loop"), [("while", True), ("for", True), ('"wait for it"', False)])
+def test_a_macro_that_is_the_keyword_of_a_loop_holds_one(word, is_loop):
+    assert bool(loop_macros([f"#define W {word}\n"])) == is_loop
+
+
+def test_a_pragma_bounds_no_loop_whose_keyword_a_macro_or_two_lines_hide():
+    for hidden in ("W", "whi\\\nle"):
+        text = in_function(
+            "#define W while\nvolatile int g;",
+            f"{PRAGMA}\nfor (int i = 0; i < 2; i++) {{ g++; {hidden} (a != 1) {{ a = a & 1 ? 3 * a : a / 2; g++; }} }}",
+        )
+        with pytest.raises(AnalysisError, match="no bound for the loop"):
+            proved(guest_of(text, load_target("cortex-m4"), ".c"), "f", sources={"guest.c": text})
+
+
 def test_a_loop_behind_a_macro_is_a_loop_that_the_parser_misses():
     text = in_function(
         "#define STEP(x) h(x)\n#define WORD", 'WORD for (;;) h("for (;;)");\nSTEP(while (0) a); WORD h();'

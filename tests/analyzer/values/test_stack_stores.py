@@ -41,6 +41,11 @@ n: .space 4
         ("and r0, r0, #7; strb r0, [r3, r0]", False),
         ("and r0, r0, #15; strb r0, [r3, r0]", True),
         ("and r0, r0, #7; negs r0, r0; strb r0, [r3, r0]", True),  # below the stack pointer
+        ("str r0, [sp, #-4]", True),  # the same, at a place that is known
+        ("sub.w r3, r3, #0x10000; str r0, [r3]", True),  # where static data may be
+        ("ldr r1, =0xfffb0010; add r3, r1; str r0, [r3]; ldr r1, =n", True),
+        ("str r0, [sp, #-4]!; add sp, #4", False),
+        ("push {r0, r4}; sub sp, #8; strb r0, [sp]; add sp, #8; pop {r0, r4}", False),
     ],
 )
 def test_a_store_that_may_leave_the_frames_is_assumed_to_hit_no_static_data(store, leaves):
