@@ -212,6 +212,12 @@ def are_told_apart(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str
     )  # fmt: skip
 
 
+def loops_outside(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str, int]]) -> list[Extent]:
+    """The loops that own one of the lines and are neither in the loop ``extent`` nor in what is called there."""
+    found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(asserted, line))
+    return [each for each in found if not is_within(asserted, each, extent)]
+
+
 def _macros_of(asserted: Asserted) -> tuple[frozenset[str], frozenset[str]]:
     return _macros(tuple((asserted.sources or {}).values()))
 

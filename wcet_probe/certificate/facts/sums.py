@@ -22,6 +22,7 @@ from wcet_probe.certificate.facts.asserted import (
     function_lines,
     hidden_loops,
     loop_extent,
+    loops_outside,
     point_line,
     point_statement,
 )
@@ -73,6 +74,7 @@ class Sums:
         self._loops = {loop.header: loop for loop in loops}
         self.lines = {loop.header: self._lines(loop, back) for loop in loops}
         self._contexts_hold: bool | None = None
+        self._headers_of: dict[Extent, frozenset[str]] = {}
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
@@ -208,9 +210,19 @@ class Sums:
                 nodes[node] = nodes.get(node, 0) + weight
         return _Weights(nodes, entries, self._conditions(fact))
 
-    def _headers(self, extent: Extent) -> set[str]:
-        """The loops with code of a source loop, of lines that are of none within it."""
-        return {header for header, lines in self.lines.items() if are_told_apart(self._asserted, extent, lines)}
+    def _headers(self, extent: Extent) -> frozenset[str]:
+        """The loops with code of a source loop, of lines that are of none within it, and of no loop that is not in it.
+
+        A loop around that one has code of it as well, where the compiler has unrolled it.
+        """
+        if extent not in self._headers_of:
+            self._headers_of[extent] = frozenset(
+                header
+                for header, lines in self.lines.items()
+                if are_told_apart(self._asserted, extent, lines)
+                and not loops_outside(self._asserted, extent, lines)
+            )
+        return self._headers_of[extent]
 
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
