@@ -214,7 +214,7 @@ class Sums:
                 line = point_line(self._asserted, fact, name, function)
                 if line is None:
                     return None
-                own = self._surely(kind, line)
+                own = frozenset(self._surely(kind, line))
             for node in own:
                 nodes[node] = nodes.get(node, 0) + weight
         return _Weights(nodes, entries, self._conditions(fact), taken_off)
