@@ -221,7 +221,11 @@ def _by_type(stage: Bounded, solved: Sequence[Solved]) -> tuple[TypeBound, ...]:
 
 
 def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[Assumption, ...]:
-    """Those of the caller and of ``callees``; where two with one id say something else, both."""
+    """Those of the caller and of ``callees``; where two with one id say something else, both.
+
+    A fact of a loop that bounds one of the binary is told as such, though sums rest on it as well.
+    """
+    bounding = {one.id for one in stage.loops.assumptions}
     own = (
         *assumptions(
             stage.request.facts,
@@ -240,7 +244,7 @@ def _all_assumptions(stage: Bounded, callees: Iterable[CallSummary]) -> tuple[As
             stage.prepared.analysed.functions,
         ),
         *stage.loops.assumptions,
-        *stage.asserted.assumptions,
+        *(one for one in stage.asserted.assumptions if one.id not in bounding),
     )
     return tuple(dict.fromkeys((*own, *(one for each in callees for one in each.assumptions))))
 

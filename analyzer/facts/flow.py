@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed, source_loop
+from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_hash, is_analysed
 from wcet_probe.analyzer.facts.control import other_assumptions
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
@@ -24,7 +24,7 @@ from wcet_probe.analyzer.facts.restrictions import (
     require_known_callers,
     restrictions,
 )
-from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError
+from wcet_probe.analyzer.facts.source_executions import SourceExecutions, UncountedError, counted_loops, said_of_loops
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_match import match_loops
 from wcet_probe.analyzer.facts.source_parts import SourceLoop
@@ -78,7 +78,8 @@ def flow_facts(
         index,
         analysed,
         match_loops(analysed.sites, index) if facts.flows else {},
-        *_said_of_loops(facts, parameters, index),
+        *said_of_loops(facts, parameters, index),
+        [],
         unexpanded or Unexpanded(),
         unshared_functions(analysed.image) if facts.flows or facts.infeasible else frozenset(),
     )
@@ -95,7 +96,11 @@ def flow_facts(
             *(claim for each in restricted for claim in each.claims),
         ),
         expressions=tuple(dict.fromkeys(str(fact.maximum) for fact in facts.flows)),
-        assumptions=(*(each.assumption for each in everything), *other_assumptions(facts, entry, analysed)),
+        assumptions=(
+            *(each.assumption for each in everything),
+            *counted_loops(facts, index, code.asked),
+            *other_assumptions(facts, entry, analysed),
+        ),
         idle=tuple(each for each in (*asserted, *pragmas) if isinstance(each, IdleFact)),
     )
 
@@ -168,8 +173,8 @@ class _Code:
     """The analysed code and its sources.
 
     ``matches`` is the source loop of each binary loop, by header address; ``most`` and ``totals`` are what facts say of
-    source loops (`SourceExecutions`), ``unexpanded`` what is not in the graph, and ``unshared`` the functions of
-    which a piece of code is of one place of the source.
+    source loops (`SourceExecutions`), ``asked`` those of which sums have asked it, ``unexpanded`` what is not in the
+    graph, and ``unshared`` the functions of which a piece of code is of one place of the source.
     """
 
     values: Values
@@ -178,6 +183,7 @@ class _Code:
     matches: Mapping[int, SourceLoop | None]
     most: Mapping[SourceLoop, int]
     totals: Mapping[SourceLoop, int]
+    asked: list[SourceLoop]
     unexpanded: Unexpanded
     unshared: frozenset[int]
 
@@ -188,21 +194,6 @@ class _UncountableError(UsageError):
     def __init__(self, message: str, why: str) -> None:
         super().__init__(message)
         self.why = why
-
-
-def _said_of_loops(
-    facts: Facts, parameters: Mapping[str, int], index: SourceIndex
-) -> tuple[dict[SourceLoop, int], dict[SourceLoop, int]]:
-    """The least that facts say of the bodies of source loops: for each entry, and in all."""
-    most: dict[SourceLoop, int] = {}
-    totals: dict[SourceLoop, int] = {}
-    for fact in facts.loops if facts.flows else ():
-        told = [(most, fact.maximum), (totals, fact.total if fact.within is None else None)]
-        for known, said in told if fact.place.offset is None else ():
-            if said is not None:
-                loop, number = source_loop(fact.where, fact.place, index), evaluate(said, parameters)
-                known[loop] = min(number, known.get(loop, number))
-    return most, totals
 
 
 def _flows(facts: Facts, parameters: Mapping[str, int], code: _Code) -> Iterator[_Asserted | IdleFact]:
@@ -343,7 +334,7 @@ def _by_source(code: _Code, fact: FlowFact, term: FlowTerm, where: _SourcePlace)
     entry = fact.place.function if fact.for_each_call else code.values.graph.entry.name
     try:
         require_known_callers(code.values, index, code.analysed, code.unexpanded)
-        return SourceExecutions(index, entry, code.most, code.totals).at(file, line, body)
+        return SourceExecutions(index, entry, code.most, code.totals, code.asked).at(file, line, body)
     except UncountedError as error:
         why = f"how often {term.place} is executed at most, which has a negative weight, is not clear: {error}"
         raise _UncountableError(f"{fact.where}: {why}; leave it out, or say optional = true.", why) from error

@@ -14,12 +14,16 @@ That no code without its source calls what has one is asked elsewhere (`restrict
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from wcet_probe.analyzer.facts.binding import source_loop
+from wcet_probe.analyzer.facts.expressions import evaluate
+from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.facts.source_loops import PASTING
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
+from wcet_probe.model.proof import Assumption
 
 _HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})
 """Attributes and functions by which code is executed that no call names, or again."""
@@ -30,6 +34,9 @@ _LIBRARY = frozenset(
     | {"strcat", "strchr", "strcmp", "strcpy", "strlen", "strncat", "strncmp", "strncpy", "strnlen", "strrchr"}
 )
 """Functions of the library that compilers call for statements and other calls: ISO C 7.1.3 keeps their names for it."""
+
+
+_BY_SUM = "every emulated run holds the sums against it that rest on it"
 
 
 class UncountedError(Exception):
@@ -44,12 +51,14 @@ class SourceExecutions:
         index, entry: as said above.
         most: executions of the body of a loop for each of its entries, beside what pragmas say.
         totals: executions of the body of a loop in one call of the entry.
+        asked: the loops whose numbers were asked for.
     """
 
     index: SourceIndex
     entry: str
     most: Mapping[SourceLoop, int] = field(default_factory=dict)
     totals: Mapping[SourceLoop, int] = field(default_factory=dict)
+    asked: list[SourceLoop] = field(default_factory=list)
     _open: list[str] = field(default_factory=list)
 
     def of_function(self, name: str) -> int:
@@ -111,6 +120,7 @@ class SourceExecutions:
 
     def _limits(self, loop: SourceLoop, entries: int) -> list[int]:
         """What is said of the executions of the body of ``loop``, if it is entered so often."""
+        self.asked.append(loop)
         said = [self.most[loop]] if loop in self.most else []
         # Whether the round that a `break` ends is counted, pragmas do not say.
         said += [loop.pragma[1] + loop.left_inside] if loop.pragma is not None else []
@@ -121,3 +131,34 @@ class SourceExecutions:
         if len(found) != 1:
             raise UncountedError(f"the sources have {len(found) or 'no'} functions {name}")
         return found[0]
+
+
+def said_of_loops(
+    facts: Facts, parameters: Mapping[str, int], index: SourceIndex
+) -> tuple[dict[SourceLoop, int], dict[SourceLoop, int]]:
+    """The least that facts say of the bodies of source loops: for each entry, and in all.
+
+    Raises:
+        UsageError: a fact speaks of no loop, or its expression has no value.
+    """
+    most: dict[SourceLoop, int] = {}
+    totals: dict[SourceLoop, int] = {}
+    for fact in facts.loops if facts.flows else ():
+        told = [(most, fact.maximum), (totals, fact.total if fact.within is None else None)]
+        for known, said in told if fact.place.offset is None else ():
+            if said is not None:
+                loop, number = source_loop(fact.where, fact.place, index), evaluate(said, parameters)
+                known[loop] = min(number, known.get(loop, number))
+    return most, totals
+
+
+def counted_loops(facts: Facts, index: SourceIndex, asked: Sequence[SourceLoop]) -> Iterator[Assumption]:
+    """The facts of loops that tell what sums take off, whether or not the binary has these loops.
+
+    Raises:
+        UsageError: a fact speaks of no loop.
+    """
+    for fact in facts.loops if asked else ():
+        if fact.place.offset is None and source_loop(fact.where, fact.place, index) in asked:
+            said = ", ".join(f"{name} {told}" for name, told in (("max", fact.maximum), ("total", fact.total)) if told)
+            yield Assumption(f"fact {fact.where}", f"{fact.place}, by the source: {said}: {fact.because}", _BY_SUM)

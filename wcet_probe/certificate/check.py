@@ -340,7 +340,7 @@ class _Check:
                     others += [name] * (name in used)
                 else:
                     asserted += 1
-                    self._used[f"fact {fact.where}"] = None
+                    self._used |= dict.fromkeys(f"fact {one.where}" for one in self._sums.rests_on(fact))
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)

@@ -11,6 +11,7 @@ TRUSTED = (
     ("target table", "targets/*.toml and its reading, wcet_probe.isa.timing: cycles of each instruction"),
     ("meaning of instructions", "the checker's own transfer functions, held against an emulator by tests"),
     ("facts", "what files of facts say is true, and holds for the code of the lines that they name"),
+    ("sources", "the binary was compiled of them, where facts name lines or marks in them"),
     ("assumptions", "each that is listed holds in every call"),
     ("Python", "the interpreter and its standard library"),
 )

@@ -176,3 +176,40 @@ def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
     (rest,) = [node for node in graph.nodes if node.endswith("mark.part.0+0x0")]
     (tested,) = [node for node in graph.nodes if counted(node) and node != rest]
     assert not counted(tested, rest)
+
+
+UNROLLED = """
+volatile int port;
+void f(int n) {
+    /* loop: outer */
+    for (int i = 0; i < 20; i++) {
+        port = i;
+        if (port > n) {
+            int k = 0;
+            /* loop: inner */
+            do {
+                port = 7 + k;
+            } while (++k < 2);
+        }
+    }
+}
+"""
+INNER = """[[flow]]
+function = "f"
+sum = { "loop inner" = 1 }
+max = 4
+because = "two times at most the port is large"
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_loop_around_one_that_was_unrolled_in_it_is_no_copy_of_that(target):
+    """Its rounds were counted as iterations of the inner one, so that 4 of the 20 at most followed from a true fact."""
+    on = guest_of(UNROLLED, load_target(target), ".c")
+    records, code = read_records(document_of(on)[0]["bound"]["certificates"][0]), code_of(on.image, on.instructions)
+    graph, known, loops = graph_of(records), invariants_of(records), loops_of(records)
+    covered = Covered(code, graph, known, cover(code, graph, said_of(records), {}))
+    sums = Sums(covered, loops, read_asserted([("facts.toml", INNER)], {"guest.c": UNROLLED}), {})
+    (outer,) = loops
+    assert sums.lines[outer.header] >= {("guest.c", 5), ("guest.c", 11)}
+    assert sums.follows("flow", 0, dict.fromkeys(outer.back, 1), 4) is None

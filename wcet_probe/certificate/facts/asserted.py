@@ -212,6 +212,12 @@ def are_told_apart(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str
     )  # fmt: skip
 
 
+def loops_outside(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str, int]]) -> list[Extent]:
+    """The loops that own one of the lines and are neither in the loop ``extent`` nor in what is called there."""
+    found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(asserted, line))
+    return [each for each in found if not is_within(asserted, each, extent)]
+
+
 def _macros_of(asserted: Asserted) -> tuple[frozenset[str], frozenset[str]]:
     return _macros(tuple((asserted.sources or {}).values()))
 
@@ -356,12 +362,21 @@ def point_line(asserted: Asserted, fact: Fact, name: str, function: str) -> tupl
 
 def point_statement(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int, str] | None:
     """File and line of the statement behind the mark ``/* point: NAME */``, and the text from there on, no comments."""
+    found = point_span(asserted, fact, name, function)
+    if found is None:
+        return None
+    file, start, end = found
+    text = (asserted.sources or {})[file]
+    return file, line_at(text, start), blanked(text)[start:end]
+
+
+def point_span(asserted: Asserted, fact: Fact, name: str, function: str) -> tuple[str, int, int] | None:
+    """File and offset of the statement behind the mark ``/* point: NAME */``, and where its function ends."""
     for file, text, start, end in _bodies(asserted, fact, function):
         mark = _mark("point", name).search(text, start, end)
         if mark is not None:
-            plain = blanked(text)
-            statement = re.compile(r"\S").search(plain, mark.end(), end)
-            return (file, line_at(text, statement.start()), plain[statement.start() : end]) if statement else None
+            statement = re.compile(r"\S").search(blanked(text), mark.end(), end)
+            return (file, statement.start(), end) if statement else None
     return None
 
 

@@ -12,10 +12,9 @@ from wcet_probe.certificate.facts.asserted import (
     Extent,
     Fact,
     are_told_apart,
-    is_within,
     loop_behind,
     loop_extent,
-    loops_owning,
+    loops_outside,
     pragma_at,
 )
 from wcet_probe.certificate.facts.sums import Sums
@@ -140,8 +139,7 @@ class AssertedLoops:
         """
         lines = self.sums.lines[header]
         demand(any(map(extent.owns, lines)), f"{asserted} speaks of another loop than {name}")
-        found = dict.fromkeys(each for line in sorted(lines) for each in loops_owning(self.asserted, line))
-        others = [each for each in found if not is_within(self.asserted, each, extent)]
+        others = loops_outside(self.asserted, extent, lines)
         if others:
             of = f"{others[0].file}:{others[0].first_line}"
             self.open.append(f"that {asserted} speaks of the loop {name}, which has code of the loop at {of} too")

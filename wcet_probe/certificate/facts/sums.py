@@ -22,9 +22,12 @@ from wcet_probe.certificate.facts.asserted import (
     function_lines,
     hidden_loops,
     loop_extent,
+    loops_outside,
     point_line,
+    point_span,
     point_statement,
 )
+from wcet_probe.certificate.facts.source_counts import SourceCounts
 from wcet_probe.certificate.flow.conditions import condition_of, edges_where_true
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.contexts import context_of, keeps_contexts
@@ -42,11 +45,12 @@ Factors = dict[str, int]
 
 
 class _Weights(NamedTuple):
-    """Weights of nodes, of the entries of loops by header, and of edges."""
+    """Weights of nodes, of the entries of loops by header, and of edges; and what places take off the sum at most."""
 
     nodes: Mapping[str, int]
     entries: Mapping[str, int]
     edges: Mapping[str, int]
+    taken_off: int = 0
 
 
 class Sums:
@@ -73,6 +77,8 @@ class Sums:
         self._loops = {loop.header: loop for loop in loops}
         self.lines = {loop.header: self._lines(loop, back) for loop in loops}
         self._contexts_hold: bool | None = None
+        self._counted: dict[str, dict[str, Fact]] = {}
+        self._headers_of: dict[Extent, frozenset[str]] = {}
 
     def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
         """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
@@ -90,9 +96,9 @@ class Sums:
         if kind == "fact":
             return self._total(fact)
         found = self._sum(fact)
-        most = value_of(fact.expression("max"), self._parameters)
         if found is None:
             return []
+        most = value_of(fact.expression("max"), self._parameters) + found.taken_off
         if fact.content.get("per") != "call":
             return [(self._on_edges(found, inside=None), most)]
         return self._for_each_call(fact, found, most)
@@ -183,12 +189,17 @@ class Sums:
     # ------------------------------------------------------------------------------------------------------------ sums
 
     def _sum(self, fact: Fact) -> _Weights | None:
-        """What a sum counts; None where a place is not found, or takes off."""
+        """What a sum counts; None where a place is not found, or it is not clear what one takes off."""
         nodes: dict[str, int] = {}
         entries: dict[str, int] = {}
-        if any(weight < 0 for *_, weight in self._terms(fact)):
-            return None
+        taken_off = 0
         for kind, function, name, weight in self._terms(fact):
+            if weight < 0:
+                times = self._by_source(fact, kind, name, function)
+                if times is None:
+                    return None
+                taken_off -= weight * times
+                continue
             if kind == "then":
                 continue
             if kind == "loop":
@@ -203,14 +214,50 @@ class Sums:
                 line = point_line(self._asserted, fact, name, function)
                 if line is None:
                     return None
-                own = self._surely(kind, line)
+                own = frozenset(self._surely(kind, line))
             for node in own:
                 nodes[node] = nodes.get(node, 0) + weight
-        return _Weights(nodes, entries, self._conditions(fact))
+        return _Weights(nodes, entries, self._conditions(fact), taken_off)
 
-    def _headers(self, extent: Extent) -> set[str]:
-        """The loops with code of a source loop, of lines that are of none within it."""
-        return {header for header, lines in self.lines.items() if are_told_apart(self._asserted, extent, lines)}
+    def _by_source(self, fact: Fact, kind: str, name: str, function: str) -> int | None:
+        """How often a place is executed by the source, in the call of the entry or in each of the fact's function.
+
+        All functions of the graph begin with a line of the sources, and no line is of another text.
+        """
+        sources, found = self._asserted.sources or {}, self._code.image.lines.find
+        firsts = {self._code.image.function_at(address) for address, _ in self._graph.nodes.values()}
+        lines = {found(one.address & ~1) if one is not None else None for one in firsts}
+        lines |= {line for code in self._instructions.values() for line in map(self._line, code) if line is not None}
+        if not all(line is not None and line[0] in sources for line in lines):
+            return None
+        entry = str(fact.content.get("function")) if fact.content.get("per") == "call" else self._graph.entry_function
+        counts = SourceCounts(self._asserted, self._parameters, entry)
+        times = None
+        if kind == "loop":
+            extent = loop_extent(self._asserted, fact, name, function)
+            times = counts.of_loop(extent.file, extent.first_line) if extent is not None else None
+        elif kind == "point":
+            place = point_span(self._asserted, fact, name, function)
+            times = counts.of_place(*place[:2]) if place is not None else None
+        self._counted.setdefault(fact.where, {}).update(counts.used)
+        return times
+
+    def rests_on(self, fact: Fact) -> list[Fact]:
+        """``fact``, and the facts of loops that tell what its places take off."""
+        return [fact, *self._counted.get(fact.where, {}).values()]
+
+    def _headers(self, extent: Extent) -> frozenset[str]:
+        """The loops with code of a source loop, of lines that are of none within it, and of no loop that is not in it.
+
+        A loop around that one has code of it as well, where the compiler has unrolled it.
+        """
+        if extent not in self._headers_of:
+            self._headers_of[extent] = frozenset(
+                header
+                for header, lines in self.lines.items()
+                if are_told_apart(self._asserted, extent, lines) and not loops_outside(self._asserted, extent, lines)
+            )
+        return self._headers_of[extent]
 
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
@@ -224,7 +271,7 @@ class Sums:
         """Weights of edges on which conditions hold; one whose edges are not found counts as nothing, if it may."""
         edges: Factors = {}
         for kind, function, name, weight in self._terms(fact):
-            if kind == "then":
+            if kind == "then" and weight > 0:
                 for edge in self._where_true(fact, name, function):
                     edges[edge] = edges.get(edge, 0) + weight
         return edges
