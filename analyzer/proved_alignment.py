@@ -11,10 +11,10 @@ Words: data invariant, asserted, congruence (docs/explanation/glossary.md).
 class is what the bound takes it for: that of what the term comes from (`values.congruences`). Residues are those of
 `invariants.typed_memory`, under its lemmas and premises; or an address is the term and a constant, and the classes of
 all addresses that the instruction accesses on any way of the operation, by the solver, tell the term's. Of an
-instruction that accesses several words behind one term, each is among these addresses, so that all fit the term. Of a
-sum of several terms one is the address less the others, where it was proved of those at accesses before, or itself was
-proved there. Where the module's values are others than a bound's (`frame_values`), the term is the address less what
-else it is the sum of.
+instruction that accesses several words behind one term, each is among these addresses, so that all fit the term. What
+was proved of the term at accesses before holds as well. Of a sum of several terms one is the address less the others,
+where it was proved of those at accesses before, or itself was proved there. Where the module's values are others than a
+bound's (`frame_values`), the term is the address less what else it is the sum of.
 """
 
 from __future__ import annotations
@@ -372,11 +372,8 @@ def _of_alignment(values: Values, told: Places, shown: Shown) -> _Found:
                     classes.update(Congruence(most, one) for one in rest)
                     continue
                 constants = {form.constant, *_constants(values, accesses, address, term)} if address in joint else None
-                found = found or _not_shown(
-                    residues := _residues(known, most, constants or {form.constant}),
-                    most,
-                    told.residues.of_unknown(term, own),
-                )
+                residues = _residues(known, most, constants or {form.constant}) & _before(before, term, most)
+                found = found or _not_shown(residues, most, told.residues.of_unknown(term, own))
                 classes.update(Congruence(most, one) for one in residues)
             yield where, address, found, classes
 
@@ -389,6 +386,12 @@ def _alignments(values: Values, told: Places) -> Mapping[int, tuple[AssertedOf, 
     """
     every = {told.pointers.of(one.instruction_address).where for each in values.states for one in values.accesses[each]}
     return asserted_alignments(values, told.pointers, told.residues.of_unknown) if len(every - {""}) == 1 else {}
+
+
+def _before(before: Asserted, term: Term, most: int) -> frozenset[int]:
+    """What ``term`` may be modulo ``most`` by what accesses ``before`` show."""
+    own = before.get(term, Congruence(1, 0)).modulo(most)
+    return frozenset(range(own.residue, most, own.modulus))
 
 
 def _rest(

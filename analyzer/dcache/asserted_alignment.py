@@ -87,7 +87,7 @@ def asserted_alignments(
             return symbol not in killed[edge] and place != edge.target
 
         kept = {term: each for term, each in asserted.items() if all(map(is_same, terms.symbols(term)))}
-        return kept | _brought(values, edge, asserted)
+        return kept | _brought(values, edge, asserted, is_own=proved is not None)
 
     nothing: Asserted = {}
     states = least(values.order, Joined(common), {0: nothing}, behind, along)
@@ -104,20 +104,29 @@ def common(one: Asserted, other: Asserted) -> Asserted:
     return {term: joined(each, other[term]) for term, each in one.items() if term in other}
 
 
-def _brought(values: Values, edge: Edge, asserted: Asserted) -> dict[Term, Congruence]:
+def _brought(values: Values, edge: Edge, asserted: Asserted, *, is_own: bool) -> dict[Term, Congruence]:
     """What is asserted of symbols that are defined where ``edge`` leads to: a number with an assertion, and a constant.
 
-    *Soundness:* such a symbol is what its location holds on the edge, so it comes from what that comes from.
+    *Soundness:* such a symbol is what its location holds on the edge, so it comes from what that comes from. Where
+    classes are the numbers' own (``is_own``), its class is that of the sum.
     """
     terms, state = values.terms, values.edges[edge].state
     found: dict[Term, Congruence] = {}
     for location, symbol in values.states[edge.target].locations.items():
         if terms[symbol].arguments[:2] == ("phi", (edge.target,)):
             held = state.read(location)
-            parts = {} if held is None else terms.linear(held).coefficients
-            if len(parts) == 1 and parts.keys() <= asserted.keys():
-                found[symbol] = asserted[next(iter(parts))]
+            form = None if held is None else terms.linear(held)
+            if form is not None and len(form.coefficients) == 1 and form.coefficients.keys() <= asserted.keys():
+                ((part, factor),) = form.coefficients.items()
+                found[symbol] = _scaled(asserted[part], factor, form.constant) if is_own else asserted[part]
     return found
+
+
+def _scaled(one: Congruence, factor: int, constant: int) -> Congruence:
+    """The class of ``factor`` times a number of class ``one``, plus ``constant``."""
+    modulus = factor * one.modulus | _MOST
+    modulus &= -modulus
+    return Congruence(modulus, (factor * one.residue + constant) % modulus)
 
 
 def _through(

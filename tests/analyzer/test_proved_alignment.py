@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from wcet_probe.analyzer import proved_alignment
+from wcet_probe.analyzer.dcache.asserted_alignment import AssertedOf
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.invariants.kinds import NULL, Kind, Part, residue, summed
 from wcet_probe.analyzer.proved_alignment import (
@@ -179,6 +180,25 @@ def test_words_of_one_instruction_tell_their_term_together(monkeypatch):
     assert alone.open_accesses == ((0x8000, "what is followed may be 4 modulo 32"),)
     (apart,) = ShownSetting(shown, monkeypatch, words_at=(1, 2), opcodes=("LOAD", "CBRANCH", "LOAD")).alignments()
     assert not apart.is_proved
+
+
+@pytest.mark.parametrize(
+    ("before", "is_proved", "told"),
+    [
+        (Congruence(8, 0), True, "0 modulo 8"),
+        (Congruence(16, 8), True, "0 modulo 8"),
+        (Congruence(8, 4), False, "4 modulo 8"),
+        (Congruence(4, 0), False, "0 modulo 4"),
+        (None, False, "0 modulo 4"),
+    ],
+)
+def test_what_an_access_before_showed_tells_which_of_two_words_it_is(monkeypatch, before, is_proved, told):
+    """An instruction that stores two words goes to 4 and 0 modulo 8, so that its first may be at either."""
+    setting = ShownSetting([Congruence(8, 4), Congruence(8, 0)], monkeypatch)
+    shown = {} if before is None else {setting.link: before}
+    monkeypatch.setattr(proved_alignment, "_alignments", lambda *_: {0: (AssertedOf({}, shown),)})
+    (claim,) = setting.alignments()
+    assert (claim.is_proved, claim.invariant) == (is_proved, f"what is followed is {told}")
 
 
 def test_nothing_that_is_shown_proves_nothing(monkeypatch):

@@ -135,16 +135,16 @@ def test_a_solver_proves_camas_facts():
 HALF_FIT = half_fit_deduction.OPERATIONS
 
 
-def half_fit_facts(parts, monkeypatch):
+def half_fit_facts(parts, monkeypatch, target="mpc603e"):
     monkeypatch.setattr(module, "prepared_operations", prepared_operations)
-    return deduced_facts(half_fit.program(), HEAP_BYTES, parts)
+    return deduced_facts(half_fit.program(target), HEAP_BYTES, parts)
 
 
-def half_fit_as_executed():
+def half_fit_as_executed(target="mpc603e"):
     """What is executed of half-fit, without asking whether its claims are kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(half_fit_operations._Run, "ask_claims", lambda *_: None)
-        return [half_fit_deduction.deduced(half_fit.program(), name) for name in HALF_FIT]
+        return [half_fit_deduction.deduced(half_fit.program(target), name) for name in HALF_FIT]
 
 
 def test_where_half_fits_accesses_go_proves_its_fact(monkeypatch):
@@ -161,9 +161,16 @@ def test_where_half_fits_accesses_go_proves_its_fact(monkeypatch):
         assert [one.is_proved for one in half_fit_facts([*parts[:3], bent], monkeypatch).claims] == [False]
 
 
+@pytest.mark.parametrize("target", ["cortex-m7", pytest.param("arm926ej-s", marks=pytest.mark.slow)])
+def test_of_a_store_of_two_words_the_access_before_tells_where_it_begins(monkeypatch, target):
+    found = half_fit_facts(half_fit_as_executed(target), monkeypatch, target)
+    assert [(one.is_proved, one.accesses) for one in found.claims] == [(True, 58)]
+
+
 @pytest.mark.slow
-def test_a_solver_proves_half_fits_fact(monkeypatch):
-    found = half_fit_facts([half_fit.deduced(name) for name in HALF_FIT], monkeypatch)
+@pytest.mark.parametrize("target", ["mpc603e", "cortex-m7"])
+def test_a_solver_proves_half_fits_fact(monkeypatch, target):
+    found = half_fit_facts([half_fit.deduced(name, target) for name in HALF_FIT], monkeypatch, target)
     assert [one.is_proved for one in found.claims] == [True]
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.analyzer.dcache.test_worked_examples import example
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_alignments, common
 from wcet_probe.analyzer.domains.congruences import Congruence
+from wcet_probe.analyzer.values.congruences import Congruences
 
 CLASSES = st.integers(0, 6).flatmap(
     lambda bits: st.builds(Congruence, st.just(1 << bits), st.integers(0, (1 << bits) - 1))
@@ -62,3 +63,14 @@ def test_what_one_of_two_ways_has_shown_is_not_known_behind_them(body, expected)
 
 def test_a_new_node_has_shown_nothing():
     assert shown("unsigned f(struct node *n) { unsigned k = n->key; n = n->next; return k ^ n->size; }") == [0, 1, 0]
+
+
+def test_where_classes_are_proved_a_pointer_that_steps_by_words_is_no_multiple_of_more():
+    """The array was shown to be a multiple of 16; what is behind it by a word more each time was not."""
+    walk = example(
+        "unsigned f(unsigned *a, unsigned c) { unsigned k = *a; do { a += 1; k ^= *a; } while (--c); return k; }"
+    )
+    proved = Congruences(walk.values, 16).of_unknown
+    found = asserted_alignments(walk.values, walk.pointers, proved)
+    first, second = [one for point in sorted(found) for one in found[point] if one.terms]
+    assert (first.shown, list(second.shown.values())) == ({}, [Congruence(4, 0)])
