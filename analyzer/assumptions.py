@@ -32,6 +32,13 @@ _UNTOLD = "no run can check it: the emulator does not tell unaligned accesses ap
 _OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
 _SAME_CACHES = "no run can check it: the emulator replaces the same lines; it is the integrator's"
 _REPEATED = "every call that the second engine repeats"
+STACK_SEPARATION = Assumption(
+    "stack-separation",
+    "a store through a pointer that is not derived from the stack pointer misses the call's stack frames and what it "
+    "is given on the stack, and a load through one finds none of their addresses",
+    "every emulated run holds each store of such an instruction against it; runs are given nothing on the stack",
+)
+"""That no other pointer reaches the call's stack."""
 
 
 def assumptions(
@@ -67,15 +74,7 @@ def assumptions(
     accesses = [access for found in values.accesses.values() for access in found]
     far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
     if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
-        assumed.append(
-            Assumption(
-                "stack-separation",
-                "a store through a pointer that is not derived from the stack pointer misses the call's stack frames "
-                "and what it is given on the stack, and a load through one finds none of their addresses",
-                "every emulated run holds each store of such an instruction against it; runs are given nothing on the "
-                "stack",
-            )
-        )
+        assumed.append(STACK_SEPARATION)
     if may_leave_frames(values):
         assumed.append(
             Assumption(

@@ -31,7 +31,7 @@ from wcet_probe.certificate.values.state import STATIC
 from wcet_probe.certificate.values.state import Place as CheckedPlace
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image, Symbol
-from wcet_probe.model.induction import PROVED_CHECK
+from wcet_probe.model.induction import DEDUCED_CHECK, PROVED_CHECK
 from wcet_probe.model.proof import Assumption, WordClaim
 from wcet_probe.model.target import MemoryRange
 
@@ -271,8 +271,16 @@ def alignment_assumptions(facts: Facts) -> Iterator[Assumption]:
         )
 
 
-def pointer_assumptions(pointer: PointerFact, proved: str = "") -> Iterator[Assumption]:
+def pointer_assumptions(
+    pointer: PointerFact, proved: str = "", *, sets_proved: bool = False, is_deduced: bool = False
+) -> Iterator[Assumption]:
     """What a fact about pointers takes as given; where its alignment is ``proved``, in words, that is of its own kind.
+
+    Args:
+        pointer: the fact.
+        proved: how its alignment is proved; empty where it is not.
+        sets_proved: whether the cache sets are proved with the alignment.
+        is_deduced: whether that is by deduction.
 
     *Soundness:* each part of the fact is told.
     """
@@ -280,7 +288,8 @@ def pointer_assumptions(pointer: PointerFact, proved: str = "") -> Iterator[Assu
     more = f"{pointer.remainder} more than " if pointer.remainder else ""
     text, place = f"what addresses {subject} are computed from is {more}a multiple of {pointer.multiple_of}", ""
     if pointer.sets is not None:
-        place += f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+        sets = f", and they are in cache sets {pointer.first_set} and up, {pointer.sets} of them"
+        text, place = (text + sets, place) if proved and sets_proved else (text, place + sets)
     if pointer.symbol is not None:
         place += f", and they are in {pointer.symbol}"
     if pointer.visit == "again":
@@ -288,7 +297,8 @@ def pointer_assumptions(pointer: PointerFact, proved: str = "") -> Iterator[Assu
     if pointer.line_changes is not None:
         place += f", at most {pointer.line_changes} in another line than the data access before"
     if proved:
-        yield Assumption(f"proved {pointer.where}", f"{text}, {proved}: {pointer.because}", PROVED_CHECK)
+        check = DEDUCED_CHECK if is_deduced else PROVED_CHECK
+        yield Assumption(f"proved {pointer.where}", f"{text}, {proved}: {pointer.because}", check)
         text = f"the place of addresses {subject} is told"
     if place or pointer.visit or not proved:
         yield Assumption(f"fact {pointer.where}", f"{text}{place}: {pointer.because}", _EVERY_RUN)

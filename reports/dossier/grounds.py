@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from wcet_probe.model.proof import PROVED
 from wcet_probe.reports.dossier.blocks import Block, Paragraph, Section, Table
 from wcet_probe.reports.dossier.qualification import Qualification
 from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, left_out, number, unique
@@ -47,7 +48,7 @@ def assumptions_section(subjects: Sequence[Subject], numbers: Numbers, data: Qua
     executions: dict[tuple[str, str], list[int | None]] = {}
     for subject in subjects:
         for answer in subject.proofs():
-            for one in (answer.bound or {})["assumptions"]:
+            for one in _assumptions([answer]):
                 key = one["id"], one["statement"]
                 concerned[key].append(f"`{answer.entry}`" if len(subjects) == 1 else subject.title)
                 checks[key] = one["check"]
@@ -67,9 +68,13 @@ def assumptions_section(subjects: Sequence[Subject], numbers: Numbers, data: Qua
         tuple((f"U-{place:02}", one.text, one.discharged_by) for place, one in enumerate(data.conditions, 1)),
         "lll",
     )
+    is_any_proved = any(
+        _is_proved(one) for each in subjects for answer in each.proofs() for one in (answer.bound or {})["assumptions"]
+    )
+    more = " Facts that are proved from some of them stand with the flow facts." if is_any_proved else ""
     lead = Paragraph(
         f"The bounds rest on {counted(len(numbers), 'assumption')}. None of them is proved; each has to be discharged "
-        "by the one who is named.",
+        f"by the one who is named.{more}",
         "lead",
     )
     note = Paragraph(
@@ -113,7 +118,7 @@ def _ranges(places: Sequence[str]) -> str:
 
 def range_of(bound: Json, numbers: Numbers) -> str:
     """In words under which assumptions ``bound`` holds, consecutive numbers put together."""
-    places = sorted(numbers[one["id"], one["statement"]] for one in bound["assumptions"])
+    places = sorted({numbers[one["id"], one["statement"]] for one in bound["assumptions"] if not _is_proved(one)})
     if not places:
         return "the conditions of use alone"
     return f"assumption{'' if len(places) == 1 else 's'} {_ranges(places)}"
@@ -125,7 +130,12 @@ def _sentence(text: str) -> str:
 
 def _assumptions(answers: Iterable[Answer]) -> Iterator[Json]:
     for answer in answers:
-        yield from (answer.bound or {})["assumptions"]
+        yield from (one for one in (answer.bound or {})["assumptions"] if not _is_proved(one))
+
+
+def _is_proved(assumption: Json) -> bool:
+    """Whether it is a fact that is proved, and so no assumption, but what its proof rests on is."""
+    return bool(assumption["id"].startswith(PROVED))
 
 
 # ----------------------------------------------------------------------------------------------------------- flow facts
@@ -155,11 +165,13 @@ def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
         header = ("Fact", "Claim", "At most", "Largest observed", "Slack")
         yield Table("Weighted sums of executions that are claimed", header, tuple(map(_claim, claims)), "llrrr")
     told = {f"fact {one['where']}" for one in (*bound["loops"], *claims)}
-    kinds = "fact ", "proved "
-    facts = [one for one in bound["assumptions"] if one["id"].startswith(kinds) and one["id"] not in told]
+    facts = [one for one in bound["assumptions"] if one["id"].startswith("fact ") and one["id"] not in told]
     if facts:
         rows = tuple((numbers[one["id"], one["statement"]], *_told(one), _sentence(one["check"])) for one in facts)
         yield Table("Facts about other things", ("No.", "Fact", "Statement", "How it is checked"), rows, "llll")
+    if proved := tuple(_proved_rows(bound, numbers)):
+        titles = ("Fact", "What is proved, and by which invariant", "Proved from", "How it is checked")
+        yield Table("Facts that are proved", titles, proved, "llll")
     lemmas = [one for one in bound["assumptions"] if one["id"].startswith("lemma ")]
     if lemmas:
         words = [f"{_told(one)[0]} ({numbers[one['id'], one['statement']]})" for one in lemmas]
@@ -171,6 +183,18 @@ def _facts(bound: Json, numbers: Numbers, *, full: bool) -> Iterator[Block]:
     if bound.get("module"):
         carried = ", ".join(one["where"] for one in bound["module"]["facts"])
         yield Paragraph(f"By the module certificate in the result, a check against the binary can prove {carried}.")
+
+
+def _proved_rows(bound: Json, numbers: Numbers) -> Iterator[tuple[str, ...]]:
+    """A row for each fact that is proved: what, and by which invariant, the lemmas and premises, and who checks it."""
+    rests_on = {one["where"]: one["lemmas"] for one in bound.get("pointer_facts") or ()}
+    assumed = (one for one in bound["assumptions"] if not _is_proved(one))
+    listed = {one["id"].removeprefix("induction "): numbers[one["id"], one["statement"]] for one in assumed}
+    for one in bound["assumptions"]:
+        if _is_proved(one):
+            where, statement = _told(one)
+            names = ", ".join(f"{name} ({listed[name]})" for name in rests_on.get(where, ()))
+            yield where, statement, names, _sentence(one["check"])
 
 
 def _loops(loops: Sequence[Json], *, full: bool) -> Iterator[Block]:

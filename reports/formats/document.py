@@ -158,6 +158,7 @@ def _command(report: Report, account: Account | None) -> str:
         "--why": account is not None and not is_each,
         "--fact-effects": is_each,
         "--prove-facts": report.bound is not None and bool(report.bound.pointer_facts),
+        "--deduce": bool(report.bound and any(one.by == "deduction" for one in report.bound.pointer_facts)),
         "--cross-check": question.cross_check is True,
         "--no-cross-check": question.cross_check is False,
     }

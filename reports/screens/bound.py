@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 
-from wcet_probe.model.proof import INITIAL_DATA, Assumption, Bound, IdleFact, LoopBound, Origin
+from wcet_probe.model.proof import INITIAL_DATA, PROVED, Assumption, Bound, IdleFact, LoopBound, Origin
 from wcet_probe.model.report import Verdict, Witness
 from wcet_probe.model.target import Basis, Target
 from wcet_probe.reports.screens.layout import cut, paragraph, table
@@ -113,14 +113,14 @@ def origins(loops: Sequence[LoopBound]) -> str:
 def short_assumptions(
     assumptions: Sequence[Assumption], width: int, executions: Mapping[str, int] | None = None
 ) -> Iterator[str]:
-    """The assumptions, a line each while they are few, else by name.
+    """The assumptions, a line each while they are few, else by name, and the facts that are proved, by name.
 
     Args:
         assumptions: what is taken as given.
         width: of a line, in characters.
         executions: in how many an assumption was checked, by its id; None where nothing was run.
     """
-    by_id = {one.id: one.statement for one in assumptions}
+    by_id = {one.id: one.statement for one in assumptions if not one.is_proved}
     if len(by_id) <= _ASSUMPTIONS_SHOWN:
         yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''})"
         labels = {name: _with_count(name, name, executions) for name in by_id}
@@ -131,6 +131,10 @@ def short_assumptions(
         yield f"Assumptions ({len(by_id)}{_HOW_CHECKED if executions else ''}; --why tells each)"
         names = zip(by_id, _short_ids(by_id), strict=True)
         yield from paragraph(" ", ", ".join(_with_count(one, name, executions) for one, name in names), width, 1)
+    if proved := [one.id for one in assumptions if one.is_proved]:
+        places = (one.removeprefix(PROVED) for one in _short_ids(proved))
+        told = ", ".join(_with_count(one, name, executions) for one, name in zip(proved, places, strict=True))
+        yield from paragraph(f"Facts proved under these ({len(proved)}; --why tells by what)", told, width, 1)
 
 
 def short_idle_facts(idle: Sequence[IdleFact]) -> Iterator[str]:
@@ -173,5 +177,5 @@ def timing_model(target: Target, caches: Sequence[str], width: int) -> Iterator[
 
 
 def how_many_assumed(assumptions: Sequence[Assumption]) -> str:
-    """Their number in words; a fact that says two things of a loop is one."""
-    return counted(len({one.id for one in assumptions}), "assumption")
+    """Their number in words; a fact that says two things of a loop is one, and what is proved is none."""
+    return counted(len({one.id for one in assumptions if not one.is_proved}), "assumption")

@@ -11,7 +11,7 @@ from wcet_probe.answer.firmware import FirmwareBound
 from wcet_probe.answer.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import Image
 from wcet_probe.model.observed_run import Observed
-from wcet_probe.model.proof import Bound, FactCandidate, FactEffects, Formula, LoopBound, Units
+from wcet_probe.model.proof import Assumption, Bound, FactCandidate, FactEffects, Formula, LoopBound, Units
 from wcet_probe.model.report import Report
 from wcet_probe.reports.screens.bound import (
     counted,
@@ -119,7 +119,11 @@ def _grounds(bound: Bound, image: Image, width: int, executions: Mapping[str, in
     yield from all_loops(bound.loops, image, width)
     yield ""
     yield heading("Assumptions")
-    yield from all_assumptions(bound, width, executions)
+    yield from all_assumptions([one for one in bound.assumptions if not one.is_proved], width, executions)
+    if proved := [one for one in bound.assumptions if one.is_proved]:
+        yield ""
+        yield heading("Facts that are proved, under the lemmas and premises among these")
+        yield from all_assumptions(proved, width, executions)
     yield from idle_facts(bound, width)
 
 
@@ -235,9 +239,11 @@ def idle_facts(bound: Bound, width: int) -> Iterator[Line]:
             yield from paragraph("", f"{one.where}: {one.why}", width, 2)
 
 
-def all_assumptions(bound: Bound, width: int, executions: Mapping[str, int] | None = None) -> Iterator[str]:
+def all_assumptions(
+    assumptions: Sequence[Assumption], width: int, executions: Mapping[str, int] | None = None
+) -> Iterator[str]:
     """Every assumption, how it is checked, and in how many ``executions`` by its id; None where nothing was run."""
-    for number, assumption in enumerate(bound.assumptions):
+    for number, assumption in enumerate(assumptions):
         if number:
             yield ""
         yield f"  {assumption.id}"

@@ -8,15 +8,26 @@ import pytest
 
 from tests.certificate.forgeries import sealed
 from tests.support import images_dir
+from wcet_probe.analyzer.assumptions import STACK_SEPARATION
+from wcet_probe.analyzer.facts.language import PointerFact
+from wcet_probe.analyzer.facts.memory import pointer_assumptions
 from wcet_probe.answer.proved_assumptions import claiming, with_claims
-from wcet_probe.answer.proved_facts import ProvedFacts
+from wcet_probe.answer.proved_facts import ProvedFacts, proved_facts
 from wcet_probe.answer.proving import allocator_facts, prove_operation
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import allocator_binary
-from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.induction import (
+    DEDUCED_BY_ALL,
+    DEDUCED_CHECK,
+    DEDUCTION_PREMISES,
+    LEMMAS,
+    PREMISE_CHECK,
+    PREMISES,
+)
+from wcet_probe.model.proof import Assumption
 from wcet_probe.reports.dossier.qualification import load_qualification
 from wcet_probe.reports.formats.bound_document import bound_section
 
@@ -161,3 +172,117 @@ def test_a_fact_is_proved_by_the_module_certificate_alone_where_the_analysis_los
         document = {"image": {"sha256": program.image.sha256}, "bound": bound_section(bound)}
         found = {one.check: one for one in check_bound(document, allocator_binary(program, HEAP_BYTES)).findings}
         assert found["proved facts"].verdict == "ok"
+
+
+# ------------------------------------------------------------------------------------------------------- by deduction
+
+
+PREMISES_OF_ALL = (*PREMISES, "arena-apart", "calling-convention")
+
+
+@pytest.fixture(scope="module")
+def deduced(program, plain):
+    """As if a solver had shown of djgpp-sbrk what the induction finds; no claims are written for it."""
+    told = tuple(Assumption(one, {**PREMISES, **DEDUCTION_PREMISES}[one], PREMISE_CHECK) for one in PREMISES_OF_ALL)
+
+    def found(asked, heap_bytes):
+        shown = proved_facts(asked, heap_bytes)
+        rest = {"by": "deduction", "how": "as it was shown", "lemmas": {}, "premises": (*told, STACK_SEPARATION)}
+        return replace(shown, **rest)
+
+    return claiming(lambda *_: plain, found)(program, "free", HEAP_BYTES)
+
+
+def test_what_is_deduced_rests_on_no_lemma_and_names_its_premises(plain, deduced):
+    assert (deduced.instructions, deduced.cycles, deduced.module) == (plain.instructions, plain.cycles, None)
+    assert {(one.is_proved, one.by, one.lemmas) for one in deduced.pointer_facts} == {
+        (True, "deduction", (*PREMISES_OF_ALL, "stack-separation"))
+    }
+    assert not [one for one in ids(deduced) if one.startswith("induction ")]
+    assert set(DEDUCED_BY_ALL) <= set(ids(deduced))
+    (told,) = (one for one in deduced.assumptions if one.id == f"proved {PURE}")
+    assert told.check == DEDUCED_CHECK
+    assert "as it was shown, under init-first" in told.statement
+    assert ", where what is followed is an address in the arena that is 0 modulo 4" in told.statement
+    data = load_qualification()
+    assert not [one for one in ids(deduced) if data.discharge(one) is None]
+
+
+def test_sets_that_are_deduced_with_the_alignment_are_no_assumption():
+    fact = PointerFact("f.toml:1", {}, "32", "1", "31", "so it is")
+    proved, told = pointer_assumptions(fact, "as is shown", is_deduced=True)
+    assert (proved.id, told.id) == ("proved f.toml:1", "fact f.toml:1")
+    assert "cache sets 1 and up" in told.statement
+    assert "cache sets" not in proved.statement
+    (proved,) = pointer_assumptions(fact, "as is shown", sets_proved=True, is_deduced=True)
+    assert "multiple of 32, and they are in cache sets 1 and up, 31 of them, as is shown" in proved.statement
+    assert [one.id for one in pointer_assumptions(fact, sets_proved=True)] == ["fact f.toml:1"]
+    lines = replace(fact, lines="3", lines_per_set="1")
+    assert [one.id for one in pointer_assumptions(lines, "as is shown", sets_proved=True)] == [
+        "proved f.toml:1",
+        "fact f.toml:1",
+    ]
+
+
+def test_the_checker_cannot_tell_what_a_solver_showed(program, deduced, binary):
+    document = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": bound_section(deduced)}))
+    found = {one.check: one for one in check_bound(document, binary).findings}["proved facts"]
+    assert (found.verdict, found.found) == ("not checked", "2 told to be proved by a solver")
+
+
+def by_induction(section):
+    for one in section["pointer_facts"]:
+        one["by"] = "induction"
+
+
+def one_by_induction(section):
+    section["pointer_facts"][0]["by"] = "induction"
+
+
+def one_more_premise(section):
+    section["pointer_facts"][0]["lemmas"].append("arena-not-wrapped")
+
+
+def an_unknown_premise(section):
+    section["pointer_facts"][0]["lemmas"].append("nobody-looks")
+
+
+def with_sets(section):
+    for one in section["pointer_facts"]:
+        one["sets_proved"] = True
+    without(section, f"fact {WITH_LINES}")
+
+
+def another_premise(section):
+    for one in section["assumptions"]:
+        if one["id"] == "arena-apart":
+            one["statement"] = "nothing"
+
+
+DEDUCED_FORGERIES = {
+    "a premise that is not listed": (lambda one: without(one, "free-gets-held-blocks"), "held-blocks is told"),
+    "a premise of deductions that is not listed": (lambda one: without(one, "arena-apart"), "arena-apart is told"),
+    "that stores miss the stack is not listed": (lambda one: without(one, "stack-separation"), "stack-separation is"),
+    "another premise": (another_premise, "arena-apart is told otherwise"),
+    "a premise more that is not listed": (one_more_premise, "arena-not-wrapped is told"),
+    "a premise that nobody knows": (an_unknown_premise, "nobody-looks is not listed"),
+    "lines for sets": (with_sets, "not all that the fact"),
+    "an induction without its lemmas": (by_induction, "is told otherwise"),
+    "one by induction": (one_by_induction, "and others by induction"),
+}
+
+
+@pytest.mark.parametrize("name", DEDUCED_FORGERIES)
+def test_what_is_told_wrongly_of_a_deduction_is_refused(name, deduced, program, binary):
+    forge, reason = DEDUCED_FORGERIES[name]
+    forged = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": bound_section(deduced)}))
+    forge(forged["bound"])
+    with pytest.raises(VerificationError, match=reason):
+        check_bound(sealed(forged), binary)
+
+
+def test_a_module_certificate_beside_a_deduction_is_refused(deduced, document, program, binary):
+    forged = json.loads(json.dumps({"image": {"sha256": program.image.sha256}, "bound": bound_section(deduced)}))
+    forged["bound"]["module"] = document["bound"]["module"]
+    with pytest.raises(VerificationError, match="by a solver has no module certificate"):
+        check_bound(sealed(forged), binary)

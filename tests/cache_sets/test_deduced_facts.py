@@ -152,7 +152,7 @@ def test_where_half_fits_accesses_go_proves_its_fact(monkeypatch):
     parts = half_fit_as_executed()
     found = half_fit_facts(parts, monkeypatch)
     assert [(one.is_proved, one.accesses) for one in found.claims] == [(True, 58)]
-    assert {"arena-apart", "arena-not-wrapped"} <= set(found.premises)
+    assert {"arena-apart", "arena-not-wrapped"} <= {one.id for one in found.premises}
     assert not found.sets
     wrong = replace(parts[2], obligations=(Obligation(1, 0x100, "tags", is_shown=False),))
     assert not half_fit_facts([*parts[:2], wrong, parts[3]], monkeypatch).claims

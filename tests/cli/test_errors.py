@@ -37,6 +37,11 @@ BAD_INPUT = [
     (("show", "target", "toyfit"), "unknown target 'toyfit': did you mean 'toy-plain'?"),
     (("show",), "show needs one name, of an allocator, a scenario or a target: see wcet-probe show --help."),
     ((*RUN, "--why", "--no-bound"), "--why explains a bound; leave --no-bound out."),
+    ((*RUN, "--deduce"), "--deduce shows what --prove-facts asks for; give both."),
+    (
+        (*RUN, "--prove-facts", "--deduce"),
+        "claims to be deduced are written for cama and half-fit, not for toyfit: leave --deduce out.",
+    ),
     (("toyfit", "more"), "got unexpected extra argument (more); see wcet-probe toyfit --help."),
 ]
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
@@ -9,12 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support import images_dir
+from wcet_probe.analyzer.assumptions import STACK_SEPARATION
+from wcet_probe.answer.proved_facts import premises_of, proved_facts
+from wcet_probe.cache_sets.claimed import CLAIMED, Claimed
 from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main
 from wcet_probe.errors import BuildError, ContradictionError, UsageError, VerificationError
 from wcet_probe.evidence.audit import audit
 from wcet_probe.evidence.container import pack_bytes, read_pack
 from wcet_probe.evidence.packing import SBOM, evidence_members
+from wcet_probe.model.induction import DEDUCTION_PREMISES, PREMISES
+from wcet_probe.reports.dossier.blocks import Table
+from wcet_probe.reports.dossier.dossier import build_dossier
 
 TARGETS = ("cortex-m4", "mpc603e")
 
@@ -493,3 +500,73 @@ def test_a_result_is_verified_with_the_proof_of_its_facts(call, proved, tmp_path
     left, out, _ = call("verify", "proved.json", "--image", "image.elf")
     assert re.search(r"proved facts\s+not checked", out)
     assert (code, left) == (0, 6)
+
+
+# ------------------------------------------------------------------------------------------------------- by deduction
+
+
+@pytest.fixture(scope="module")
+def by_solver():
+    """A result whose facts are told to be deduced: what the induction finds stands in for a solver's answer."""
+
+    def shown(program, heap_bytes, _parts):
+        told = premises_of({**PREMISES, "arena-apart": DEDUCTION_PREMISES["arena-apart"], **CONVENTION})
+        rest = {"by": "deduction", "how": "by what a solver shows", "lemmas": {}, "premises": (*told, STACK_SEPARATION)}
+        return replace(proved_facts(program, heap_bytes), **rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        own = Claimed(lambda _, progress: progress("asking") or (), {}, lambda *_: {}, ("arena-apart",))
+        patch.setitem(CLAIMED, "kingsley", own)
+        patch.setattr("wcet_probe.cache_sets.deduced_facts.deduced_facts", shown)
+        return run("mpc603e", "--prove-facts", "--deduce", "--scenario", "worst-free", allocator="kingsley")
+
+
+CONVENTION = {"calling-convention": DEDUCTION_PREMISES["calling-convention"]}
+
+
+def test_what_is_deduced_is_told_as_proved_and_not_checked(by_solver):
+    document = json.loads(by_solver)
+    assert "--prove-facts --deduce --json" in document["command"]
+    bound = document["bound"]
+    assert "module" not in bound
+    assert all((one["is_proved"], one["by"]) == (True, "deduction") for one in bound["pointer_facts"])
+    members = evidence_members([("a.json", by_solver)], images_dir())
+    found = rows(members)
+    assert re.fullmatch(r"not checked: \d told to be proved by a solver", found["proved facts"].verdict)
+    assert not [check for check in found.values() if check.error]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("by", "induction"), ("is_proved", False), ("lemmas", ["x"]), ("where", "f.toml:1")]
+)
+def test_a_deduction_that_is_told_otherwise_is_refused(by_solver, key, value):
+    def told(document):
+        document["bound"]["pointer_facts"][0][key] = value
+
+    members = evidence_members([("a.json", by_solver)], images_dir())
+    assert failure(tampered(members, "results/a.json", edited(told)), replayed=False)
+
+
+def test_a_command_without_the_solver_is_another(by_solver):
+    def told(document):
+        document["command"] = document["command"].replace(" --deduce", "")
+
+    members = evidence_members([("a.json", by_solver)], images_dir())
+    assert failure(tampered(members, "results/a.json", edited(told)), replayed=False)
+
+
+def test_a_dossier_and_the_account_tell_what_is_deduced_apart_from_assumptions(by_solver):
+    dossier = build_dossier([json.loads(by_solver)])
+    every = [*sections_of(dossier.sections)]
+    tables = [block for one in every for block in one.blocks if isinstance(block, Table)]
+    (table,) = (one for one in tables if one.caption == "Facts that are proved")
+    assert all("arena-apart (A-" in row[2] and "what is followed is" in row[1] for row in table.rows)
+    (assumed,) = (one for one in tables if one.caption == "Assumptions")
+    assert not [row for row in assumed.rows if row[1].startswith("proved ")]
+    assert [row for row in assumed.rows if row[1] == "arena-apart"]
+
+
+def sections_of(parts):
+    for part in parts:
+        yield part
+        yield from sections_of(part.sections)

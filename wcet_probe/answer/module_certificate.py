@@ -43,6 +43,7 @@ from wcet_probe.certificate.modules.module import (
 )
 from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
 from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
+from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.residues import MODULUS
 from wcet_probe.certificate.values.state import STATIC, Place, State
 from wcet_probe.errors import AnalysisError, VerificationError
@@ -147,9 +148,25 @@ def _text(program: Program, problem: FlowProblem, *, apart: bool) -> str:
 
 
 class _Growing(ModuleMachine):
-    """A machine of which the cells grow: what is not reached yet gives nothing."""
+    """A machine of which the cells grow: what is not reached yet gives nothing.
+
+    Attributes:
+        lost: instructions with a store whose address is made of something already, and not of addresses alone. What
+            words are made of only grows, so that it stays so.
+    """
 
     behind_nothing: Word = ()
+
+    def __init__(self, image: Image, cells: Mapping[str, Word], stored: Callable[[str, Word, int], None]) -> None:
+        super().__init__(image, cells, stored)
+        self.lost = list[int]()
+
+    def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
+        """As the checker's machine does."""
+        _, made_of = self._addresses.get(self._transfers, (None, ANYTHING))
+        before = len(self.unknown)
+        super().store(address, size_bytes, value, name, state)
+        self.lost += self.unknown[before:] if made_of else ()
 
 
 class _Seeing(ModuleMachine):
@@ -204,8 +221,11 @@ class _Search:
                 break
             empty -= nothing
         if self.unknown:
-            place = self.image.location(self.unknown[0])
-            raise AnalysisError(f"where the store at {place} goes is not known to the checker's rules.")
+            raise self._lost(self.unknown[0])
+
+    def _lost(self, address: int) -> AnalysisError:
+        place = self.image.location(address)
+        return AnalysisError(f"where the store at {place} goes is not known to the checker's rules.")
 
     def _iterate(self, cells: list[str]) -> None:
         self.cells, self.block, self.words = dict.fromkeys(cells, ()), (), {}
@@ -233,6 +253,8 @@ class _Search:
                 self.block = block
         self.followed += machine.followed
         self.unknown += machine.unknown
+        if machine.lost:
+            raise self._lost(machine.lost[0])
 
     def _held(self, machine: ModuleMachine, state: State) -> dict[Place, Word]:
         places = {*self.code.isa.REGISTERS, *state.values, *state.names, *state.kinds}

@@ -28,7 +28,7 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.answer.proving import operation_request
 from wcet_probe.build.program import Program
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.induction import LEMMAS, PREMISE_CHECK, PREMISES
 from wcet_probe.model.proof import Assumption
 from wcet_probe.model.target import Isa
 
@@ -47,18 +47,30 @@ class ProvedFacts:
         why_not: why nothing is proved, or empty.
         assumed: what the values of the operations rest on, besides the induction's lemmas.
         sets: of facts that name cache sets, whether those are proved; empty where that was not tried.
+        by: ``induction`` or ``deduction``.
         how: what the proof is, in words.
         lemmas: what it takes for granted of the allocator, by id.
-        premises: ids of what it takes for granted of the caller.
+        premises: what it takes for granted of the caller.
     """
 
     claims: tuple[AlignmentClaim, ...]
     why_not: str = ""
     assumed: tuple[Assumption, ...] = ()
     sets: tuple[AlignmentClaim, ...] = ()
+    by: str = "induction"
     how: str = "under the lemmas below"
     lemmas: Mapping[str, str] = field(default_factory=lambda: LEMMAS)
-    premises: tuple[str, ...] = tuple(PREMISES)
+    premises: tuple[Assumption, ...] = field(default_factory=lambda: premises_of(PREMISES))
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """Ids of the lemmas and premises."""
+        return (*self.lemmas, *(one.id for one in self.premises))
+
+
+def premises_of(statements: Mapping[str, str]) -> tuple[Assumption, ...]:
+    """Premises about the caller, from their ``statements`` by id."""
+    return tuple(Assumption(name, text, PREMISE_CHECK) for name, text in statements.items())
 
 
 def proved_facts(program: Program, heap_bytes: int) -> ProvedFacts:
@@ -179,7 +191,8 @@ def proved_facts_text(program: Program, found: ProvedFacts) -> str:
         lines.append(f"nothing is proved: {found.why_not}")
     if any(claim.is_proved for claim in (*found.claims, *found.sets)):
         lines += ["", *(f"lemma {name}: {statement}" for name, statement in found.lemmas.items())]
-        lines.append(f"premises: {', '.join(found.premises)}; not checked by the certificate's checker")
+        premises = ", ".join(one.id for one in found.premises)
+        lines.append(f"premises: {premises}; not checked by the certificate's checker")
     return "\n".join(lines) + "\n"
 
 

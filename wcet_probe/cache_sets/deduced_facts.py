@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wcet_probe.analyzer.assumptions import STACK_SEPARATION
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.proved_alignment import shown_alignments, shown_sets
-from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, prepared_operations, rests_on
+from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, premises_of, prepared_operations, rests_on
 from wcet_probe.build.program import Program
-from wcet_probe.cache_sets.claimed import claimed
+from wcet_probe.cache_sets.claimed import Claimed, claimed
 from wcet_probe.cache_sets.deduction import whole_operations
-from wcet_probe.cache_sets.static_words import PREMISES
 from wcet_probe.errors import AnalysisError
-
-_OF_CALLS = "stack-separation", "ABI"
-"""What is taken for granted of each call besides; ``ABI``: it leaves the stack pointer and registers as it says."""
+from wcet_probe.model.induction import DEDUCTION_PREMISES, PREMISES
+from wcet_probe.model.proof import Assumption
 
 
 def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced]) -> ProvedFacts:
@@ -38,16 +37,17 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
         UsageError: a file of facts is not valid, or claims are not written for this allocator or build.
     """
     if program.target.dcache is None:
-        return ProvedFacts((), "without a data cache they are not tried")
+        return ProvedFacts((), "without a data cache they are not tried", by="deduction")
     own, parts = claimed(program.allocator.name), tuple(deduced)
     shown = own.shown(program, parts, ROLES)
     if not shown:
         left = ", ".join(name for name, is_whole in whole_operations(parts, own.whole).items() if not is_whole)
-        return ProvedFacts((), f"not shown as a whole: {left or 'operations that claims do not speak of'}")
+        why_not = f"not shown as a whole: {left or 'operations that claims do not speak of'}"
+        return ProvedFacts((), why_not, by="deduction")
     try:
         prepared = prepared_operations(program, heap_bytes)
     except AnalysisError as error:
-        return ProvedFacts((), str(error))
+        return ProvedFacts((), str(error), by="deduction")
     values = [one.values for one in prepared.values()]
     places = [one.data.lines.places for one in prepared.values() if one.data.lines is not None]
     told = [shown[role] for role in prepared]
@@ -56,7 +56,14 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
         claims=shown_alignments(values, places, told),
         assumed=rests_on(program, prepared),
         sets=shown_sets(values, places, told),
+        by="deduction",
         how=f"by what a solver (z3) shows: init, malloc, free and what the caller writes keep {title}'s claims",
         lemmas={},
-        premises=(*PREMISES, *own.premises, *_OF_CALLS),
+        premises=_premises(own),
     )
+
+
+def _premises(own: Claimed) -> tuple[Assumption, ...]:
+    """What a deduction takes for granted of the caller, of the arena that init is given, and of each call."""
+    told = {name: DEDUCTION_PREMISES[name] for name in (*own.premises, "calling-convention")}
+    return (*premises_of({**PREMISES, **told}), STACK_SEPARATION)

@@ -13,6 +13,7 @@ from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.ci.baseline import BaselineEntry, facts_hash, target_hash
 from wcet_probe.ci.budgets import Budget
 from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.model.proof import PROVED
 
 UNITS = ("instructions", "cycles")
 _DIGITS_SHOWN = 16
@@ -154,11 +155,16 @@ def judge(budget: Budget, document: Mapping[str, Any], accepted: BaselineEntry |
         baseline=baseline,
         findings=tuple(sorted(findings, key=lambda one: -_GRAVITY.index(one.rule))),
         notes=tuple(_changes(document, accepted)) if accepted and bound else (),
-        assumptions=len(document["bound"]["assumptions"]) if bound else None,
+        assumptions=_assumed(document) if bound else None,
         loops=_loop_places(document),
         image_sha256=image.get("sha256") or "",
         compiler=image.get("compiler") or "",
     )
+
+
+def _assumed(document: Mapping[str, Any]) -> int:
+    """How many assumptions the bound of ``document`` rests on; facts that are proved are none."""
+    return sum(not one["id"].startswith(PROVED) for one in document["bound"]["assumptions"])
 
 
 def contradicted(budget: Budget, text: str) -> Outcome:

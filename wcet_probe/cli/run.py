@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wcet_probe.answer.bench import ProbeRequest
     from wcet_probe.answer.gap import Account
     from wcet_probe.answer.probe import Proving
+    from wcet_probe.model.allocator import Allocator
 
 DEFAULT_SCENARIO = "worst-alloc"
 DEFAULT_COMPILER = "zig"
@@ -109,6 +110,7 @@ def parameter_value(text: str) -> tuple[str, int]:
 @click.option("--why", is_flag=True, help="The worst path, the gap to the observed one, all assumptions.")
 @click.option("--fact-effects", is_flag=True, help="As --why, and the bound without each fact.")
 @click.option("--prove-facts", is_flag=True, help="Try to prove alignments of pointers that facts assert.")
+@click.option("--deduce", is_flag=True, help="With --prove-facts: of cama or half-fit by a solver. Needs z3.")
 @click.option(
     "--cross-check/--no-cross-check", default=None, help="Repeat the call in a second engine, however long it is."
 )
@@ -133,6 +135,7 @@ def run(
     why: bool,
     fact_effects: bool,
     prove_facts: bool,
+    deduce: bool,
     cross_check: bool | None,
     as_json: bool,
     quiet: bool,
@@ -146,6 +149,8 @@ def run(
         raise UsageError(f"{'--why' if why else '--fact-effects'} explains a bound; leave --no-bound out.")
     if prove_facts and no_bound:
         raise UsageError("--prove-facts proves what a bound rests on; leave --no-bound out.")
+    if deduce and not prove_facts:
+        raise UsageError("--deduce shows what --prove-facts asks for; give both.")
     from wcet_probe.answer import bench, probe
     from wcet_probe.answer.bound_store import BoundStore
     from wcet_probe.catalog.lookup import load_allocator
@@ -158,13 +163,10 @@ def run(
     is_long = why or fact_effects
     store = None if prove_anew or prove_facts or is_long or as_json else BoundStore(cache_dir(config))
     proving: Proving | None = store
-    if prove_facts:
-        from wcet_probe.answer.proved_assumptions import claiming
-
-        proving = claiming()
     reports: list[Report] = []
     accounts: list[Account | None] = []
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
+        proving = _claiming(allocator, tell, deduce=deduce) if prove_facts else proving
         asked = [*product(cores, sizes)]
         for done, (core, heap_bytes) in enumerate(asked):
             request = bench.ProbeRequest(
@@ -190,6 +192,23 @@ def run(
         said = f"the bounds of {names} were proved by an earlier run, of the same image, facts, target and program"
         click.echo(f"wcet-probe: {said}; --prove-anew proves them again.", err=True)
     return max(EXIT_CODES[report.verdict] for report in reports)
+
+
+def _claiming(allocator: Allocator, tell: Progress, *, deduce: bool) -> Proving:
+    """A proof of bounds of ``allocator`` that tries its facts about pointers, by a solver if ``deduce``.
+
+    Raises:
+        UsageError: no claims are written for it that a solver could be asked.
+    """
+    from wcet_probe.answer.proved_assumptions import claiming
+
+    if not deduce:
+        return claiming()
+    from wcet_probe.cache_sets.claimed import claimed
+    from wcet_probe.cache_sets.deduced_facts import deduced_facts
+
+    own = claimed(allocator.name)
+    return claiming(deduced=lambda program, heap_bytes: deduced_facts(program, heap_bytes, own.deduce(program, tell)))
 
 
 def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], text: str) -> None:

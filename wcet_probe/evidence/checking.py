@@ -257,6 +257,7 @@ def _commands(result: Recorded, allocator: Allocator) -> set[str]:
         switches += [
             *told,
             *(["--prove-facts"] if claims else []),
+            *(["--deduce"] if any(one.get("by") == "deduction" for one in claims or ()) else []),
             *(["--cross-check"] if request["cross_check"] else []),
             *(["--no-cross-check"] if request["cross_check"] is False else []),
         ]

@@ -20,7 +20,15 @@ from wcet_probe.certificate.kernel.loops import demand, value_of
 from wcet_probe.certificate.kernel.records import Records, read_records
 from wcet_probe.evidence.frames import Frames
 from wcet_probe.model.image import Image
-from wcet_probe.model.induction import LEMMA_CHECK, LEMMAS, PREMISE_CHECK, PREMISES, PROVED_CHECK
+from wcet_probe.model.induction import (
+    DEDUCED_CHECK,
+    DEDUCTION_PREMISES,
+    LEMMA_CHECK,
+    LEMMAS,
+    PREMISE_CHECK,
+    PREMISES,
+    PROVED_CHECK,
+)
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import INITIAL_DATA, Assumption
 from wcet_probe.model.target import Target
@@ -89,7 +97,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
     ),
     "built-for-another-core": ("{any}", "not checked: the integrator's"),
     **{f"induction {name}": (text, LEMMA_CHECK) for name, text in LEMMAS.items()},
-    **{name: (text, PREMISE_CHECK) for name, text in PREMISES.items()},
+    **{name: (text, PREMISE_CHECK) for name, text in {**PREMISES, **DEDUCTION_PREMISES}.items()},
 }
 """What an assumption says, and how it is checked, by its id. Places are those that the prover found."""
 _PLACES = r"\S+( \([^()]+:\d+\))?(, \S+( \([^()]+:\d+\))?)*"
@@ -240,7 +248,8 @@ def _check_assumptions(
     for one in bound["assumptions"]:
         name, kind = one["id"], one["id"].partition(" ")[0]
         if kind == "proved":
-            allowed: Sequence[str] = (PROVED_CHECK,)
+            deduced = {each["where"] for each in bound.get("pointer_facts", ()) if each.get("by") == "deduction"}
+            allowed: Sequence[str] = (DEDUCED_CHECK if name.partition(" ")[2] in deduced else PROVED_CHECK,)
         elif kind in {"fact", "given", "lemma", "pragma", "rounds", "body"}:
             allowed = (lemmas.get(name.partition(" ")[2], ""),) if kind == "lemma" else _FACT_CHECKS
         elif name in of_build:

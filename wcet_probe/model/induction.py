@@ -1,7 +1,8 @@
 """What alignments of pointers rest on that are proved by induction over the operations of an allocator, in words.
 
 What is proved so is an assumption no more; the lemmas and premises of the induction are. They are the same for all
-allocators, and nothing in a certificate tells whether they hold.
+allocators, and nothing in a certificate tells whether they hold. Where a solver shows that the operations keep claims
+that are written for the allocator, there are no lemmas, and some premises more.
 """
 
 from __future__ import annotations
@@ -40,9 +41,25 @@ PREMISES: Mapping[str, str] = {
 }
 """What is taken for granted of the caller, by id."""
 
+DEDUCTION_PREMISES: Mapping[str, str] = {
+    "arena-apart": "the arena that init is given overlaps no static data",
+    "arena-not-wrapped": "the arena that init is given ends where the address space does at the latest",
+    "calling-convention": (
+        "each operation leaves the stack pointer, and the registers that its caller keeps, as the calling convention "
+        "asks"
+    ),
+}
+"""What a deduction takes for granted besides the `PREMISES`, by id; some of it only for some allocators."""
+DEDUCED_BY_ALL = (*PREMISES, "arena-apart", "stack-separation", "calling-convention")
+"""What every deduction takes for granted, by id; ``stack-separation`` is told in the words of a bound."""
+
 LEMMA_CHECK = "not checked: the induction takes it for granted, and runs are held against what that proves only"
 PREMISE_CHECK = "no run can check it: it is the caller's"
 PROVED_CHECK = (
     "by the module certificate that the bound carries, where the checker says so; every emulated run holds each access"
+)
+DEDUCED_CHECK = (
+    "by a solver (z3), which is believed, as is who asks it; the certificate's checker cannot tell; "
+    "every emulated run holds each access"
 )
 """How assumptions of each kind are checked."""

@@ -73,6 +73,10 @@ class TypeBound:
     remedy: str
 
 
+PROVED = "proved "
+"""What the ids of facts begin with that are proved."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assumption:
     """What a bound takes as given: ``id``, what is assumed, and how it is checked (or that it is not)."""
@@ -80,6 +84,11 @@ class Assumption:
     id: str
     statement: str
     check: str
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether it is a fact's alignment that is proved: what is taken as given is what its proof rests on."""
+        return self.id.startswith(PROVED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +101,10 @@ class PointerVerdict:
         accesses: how many accesses of init, malloc and free rest on it, by call path.
         open_accesses: at how many instructions it is not proved.
         why_not: in words; empty where it is proved.
-        lemmas: what the proof rests on, by id; empty where there is none.
+        lemmas: what the proof rests on, by id: lemmas and premises; empty where there is none.
         invariant: what the operations keep of the words that are followed there, in words; empty where nothing is told.
+        by: how that was tried: ``induction`` or ``deduction``.
+        sets_proved: whether the cache sets that the fact names are proved as well.
     """
 
     where: str
@@ -103,6 +114,8 @@ class PointerVerdict:
     why_not: str = ""
     lemmas: tuple[str, ...] = ()
     invariant: str = ""
+    by: str = "induction"
+    sets_proved: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -346,6 +346,7 @@ def test_a_store_that_goes_nobody_knows_where_is_refused(monkeypatch):
         self.unknown.clear()
 
     monkeypatch.setattr(_Search, "_iterate", careless)
+    monkeypatch.setattr("wcet_probe.answer.module_certificate._Growing.store", ModuleMachine.store)
     strays = f"    if (bytes == 13) *(volatile size_t *)bytes = 1;\n{SEARCH}"
     broken = program("kingsley", ("kingsley.c", SEARCH, strays), multiple_of=4)
     document = module_certificate(broken, HEAP_BYTES)

@@ -123,6 +123,7 @@ def test_every_option_that_changes_the_answer_is_in_the_command():
         "seed",
         "compiler",
         "prove_facts",
+        "deduce",
     }
     known |= {"no_bound", "prove_anew", "why", "fact_effects", "cross_check", "as_json", "quiet", "verbose"}
     assert {parameter.name for parameter in run.params} <= known

@@ -24,9 +24,10 @@ from wcet_probe.certificate.modules.module_machine import Accessed
 from wcet_probe.certificate.names.names import Address, Traced
 from wcet_probe.certificate.values.congruences import UNALIGNED, implies, residue_of
 from wcet_probe.certificate.values.residues import MODULUS, of_class
-from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.induction import DEDUCED_BY_ALL, DEDUCTION_PREMISES, LEMMAS, PREMISES
 
 _OF_ALIGNMENT = {"functions", "multiple_of", "remainder", "because", "sha256"}
+_OF_SETS = {"first_set", "sets"}
 _NAMES = {**{f"induction {name}": text for name, text in LEMMAS.items()}, **PREMISES}
 
 
@@ -45,7 +46,9 @@ def checked_proofs(
         VerificationError: the module certificate does not hold, or is of something else.
     """
     places, document = asserted_proofs(section, binary.asserted), section.get("module")
-    told = f"{len(places)} told to be proved by induction"
+    is_deduced = any(one["is_proved"] and _is_deduced(one) for one in section.get("pointer_facts", ()))
+    told = f"{len(places)} told to be proved by {'a solver' if is_deduced else 'induction'}"
+    demand(document is None or not is_deduced, "what is proved by a solver has no module certificate")
     if document is None or not places:
         demand(document is None, "a module certificate is carried, and no fact is told to be proved")
         return Finding("proved facts", OPEN, told) if places else None
@@ -102,19 +105,30 @@ def asserted_proofs(section: Mapping[str, Any], asserted: Asserted) -> list[str]
     """
     listed = {one["id"]: one["statement"] for one in section["assumptions"]}
     places = [name.partition(" ")[2] for name in listed if name.startswith("proved ")]
-    verdicts = section.get("pointer_facts", ())
-    claimed = {one["where"] for one in verdicts if one["is_proved"]}
-    demand(set(places) == claimed, "the facts that are told to be proved are not those of the assumptions")
+    claimed = {one["where"]: one for one in section.get("pointer_facts", ()) if one["is_proved"]}
+    demand(set(places) == claimed.keys(), "the facts that are told to be proved are not those of the assumptions")
+    deduced = [one for one in claimed.values() if _is_deduced(one)]
+    demand(len(deduced) in {0, len(claimed)}, "some facts are told to be proved by a solver, and others by induction")
     for where in places:
         fact = asserted.at(where)
         demand(fact is not None and fact.kind == "pointer", f"there is no fact about pointers at {where}")
         if fact is not None:
             demand(str(fact.content.get("because")) in listed[f"proved {where}"], f"the fact {where} has other words")
-            is_more = fact.content.keys() - _OF_ALIGNMENT
+            of_sets = _OF_SETS if deduced and claimed[where]["sets_proved"] else set[str]()
+            is_more = fact.content.keys() - _OF_ALIGNMENT - of_sets
             demand(not is_more or f"fact {where}" in listed, f"not all that the fact {where} says is listed")
-    for name, statement in _NAMES.items():
+    rests_on = {name for one in deduced for name in (*DEDUCED_BY_ALL, *one["lemmas"])} if deduced else _NAMES.keys()
+    for name in deduced and sorted(rests_on - {*_NAMES, *DEDUCTION_PREMISES}):
+        demand(name in listed, f"the assumption {name} is not listed")
+    for name, statement in {**_NAMES, **DEDUCTION_PREMISES}.items():
+        is_needed = bool(places) and name in rests_on
         demand(
-            (listed.get(name) == statement) if places else name not in listed,
+            (listed.get(name) == statement) if is_needed else name not in listed,
             f"the assumption {name} is told otherwise",
         )
     return places
+
+
+def _is_deduced(verdict: Mapping[str, Any]) -> bool:
+    """Whether a fact is told to be proved by a solver, which nobody follows here."""
+    return bool(verdict.get("by") == "deduction")
