@@ -328,6 +328,18 @@ def _may_stay_away(block: Block, known: Returns) -> bool:
     return traps or any(not known.may_return((callee,)) for callee in callees)
 
 
+def _astray(image: Image, symbol: Symbol, address: int, sites: Collection[int], error: DecodeError) -> AnalysisError:
+    """The error that there is no instruction at ``address``, and which indirect branches of ``sites`` lead there."""
+    if not sites:
+        return AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}")
+    return AnalysisError(
+        f"the targets of the indirect branch at {image.location(min(sites))} are known as a range only, which leads to "
+        f"{image.location(address)}, where no instruction is: tell the range of what they are computed from by a flow "
+        "fact ([[argument]] with min and max), or name them, [[calls]] function = …, offset = …, targets = […].",
+        sites=(min(sites),),
+    )
+
+
 _Flows = Mapping[int, tuple[LiftedInstruction, Outflow]]
 
 
@@ -360,7 +372,8 @@ def _reachable(
             if 0 in (*flow.calls, *flow.jumps) and lifter.is_without_code(0):
                 lifter.lift(0)
         except DecodeError as error:
-            raise AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}") from error
+            sites = [site for site in flows if address in indirect.get(site, ())]
+            raise _astray(image, symbol, address, sites, error) from error
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
         if flow.indirect_jump:
