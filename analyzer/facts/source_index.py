@@ -42,16 +42,22 @@ class SourceIndex:
     missing: frozenset[str] = frozenset()
     renames: bool = False
     _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
+    _loops: dict[tuple[str, str | None], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
+    _names: dict[str, set[str]] = field(default_factory=dict, compare=False, repr=False)
+    _reach: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    _inside: dict[str, list[SourceFunction]] = field(default_factory=dict, compare=False, repr=False)
 
     def loops(self, function: str, file: str | None = None) -> list[SourceLoop]:
         """The loops of ``function`` in the order of the text; of all its definitions, unless ``file`` is given."""
-        return [
-            loop
-            for name, source in self.files.items()
-            if file in (None, name)
-            for loop in source.loops
-            if loop.function == function
-        ]
+        if (function, file) not in self._loops:
+            self._loops[function, file] = [
+                loop
+                for name, source in self.files.items()
+                if file in (None, name)
+                for loop in source.loops
+                if loop.function == function
+            ]
+        return self._loops[function, file]
 
     def points(self, function: str, file: str | None = None) -> list[SourcePoint]:
         """The named points of ``function`` in the order of the text."""
@@ -115,21 +121,33 @@ class SourceIndex:
 
     def inside(self, function: str) -> list[SourceFunction]:
         """The function ``function`` and all that it may call, by their names, as far as they are in the sources."""
-        names = self._reached(function) | {function}
-        return [one for source in self.files.values() for one in source.functions if one.name in names]
+        if function not in self._inside:
+            names = self._reached(function) | {function}
+            functions = (one for source in self.files.values() for one in source.functions)
+            self._inside[function] = [one for one in functions if one.name in names]
+        return self._inside[function]
 
-    def _reached(self, function: str) -> set[str]:
+    def _reached(self, function: str) -> frozenset[str]:
         """The names of what ``function`` calls, and what that does; macros among them."""
-        functions: dict[str, set[str]] = {}
-        for each in (one for source in self.files.values() for one in source.functions):
-            functions.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
-        reached, todo = set[str](), [function]
-        while todo:
-            name = todo.pop()
-            inside = functions.get(name, set()) | (self.macros.get(name, frozenset()) & {*functions, *self.macros})
-            todo += inside - reached
-            reached |= inside
-        return reached
+        if function not in self._reach:
+            called = self._called()
+            reached, todo = set[str](), [function]
+            while todo:
+                inside = called.get(todo.pop(), set())
+                todo += inside - reached
+                reached |= inside
+            self._reach[function] = frozenset(reached)
+        return self._reach[function]
+
+    def _called(self) -> Mapping[str, set[str]]:
+        """By name of a function or macro what it may call itself."""
+        if not self._names:
+            for each in (one for source in self.files.values() for one in source.functions):
+                self._names.setdefault(each.name, set()).update(each.calls, each.names & self.macros.keys())
+            known = {*self._names, *self.macros}
+            for name, words in self.macros.items():
+                self._names.setdefault(name, set()).update(words & known)
+        return self._names
 
     def loops_at(self, file: str, line: int) -> list[SourceLoop]:
         """The loops that ``line`` may belong to: those with their head on it, else the innermost around it."""

@@ -147,6 +147,7 @@ def is_return(op: PcodeOp, link: Varnode) -> bool:
     return op.opcode == "RETURN" or (op.opcode == "BRANCHIND" and op.inputs[0] == link)
 
 
+_NOWHERE = LiftedInstruction(0, 4, (PcodeOp("TRAP", None, ()),))
 FALLING = Outflow(falls=True, jumps=(), calls=(), returns=False, indirect_jump=False, indirect_call=False)
 """Of an instruction that is no branch, call, return or trap."""
 _outflows: WeakKeyDictionary[Lifter, dict[int, Outflow]] = WeakKeyDictionary()
@@ -162,10 +163,22 @@ def outflow_at(lifter: Lifter, address: int) -> Outflow:
     """
     known = _outflows.setdefault(lifter, {})
     if address not in known:
-        instruction = lifter.lift(address)
+        instruction = instruction_at(lifter, address)
         is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
         known[address] = FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
     return known[address]
+
+
+def instruction_at(lifter: Lifter, address: int) -> LiftedInstruction:
+    """The instruction at ``address``; where a null pointer leads and no code is, one that traps.
+
+    Raises:
+        DecodeError: there is no instruction.
+
+    *Soundness:* who is taken there by an indirect branch does not come back as far as the code tells, and the
+    assumption ``call-returns`` names the place. A direct branch there is an error, see `function_graph`.
+    """
+    return _NOWHERE if not address and lifter.is_without_code(0) else lifter.lift(address)
 
 
 def outflow(instruction: LiftedInstruction, link: Varnode) -> Outflow:
@@ -315,6 +328,18 @@ def _may_stay_away(block: Block, known: Returns) -> bool:
     return traps or any(not known.may_return((callee,)) for callee in callees)
 
 
+def _astray(image: Image, symbol: Symbol, address: int, sites: Collection[int], error: DecodeError) -> AnalysisError:
+    """The error that there is no instruction at ``address``, and which indirect branches of ``sites`` lead there."""
+    if not sites:
+        return AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}")
+    return AnalysisError(
+        f"the targets of the indirect branch at {image.location(min(sites))} are known as a range only, which leads to "
+        f"{image.location(address)}, where no instruction is: tell the range of what they are computed from by a flow "
+        "fact ([[argument]] with min and max), or name them, [[calls]] function = …, offset = …, targets = […].",
+        sites=(min(sites),),
+    )
+
+
 _Flows = Mapping[int, tuple[LiftedInstruction, Outflow]]
 
 
@@ -342,10 +367,13 @@ def _reachable(
         if address in flows:
             continue
         try:
-            instruction = lifter.lift(address)
+            instruction = instruction_at(lifter, address)
+            flow = outflow_at(lifter, address)
+            if 0 in (*flow.calls, *flow.jumps) and lifter.is_without_code(0):
+                lifter.lift(0)
         except DecodeError as error:
-            raise AnalysisError(f"{symbol.name} cannot be analysed at {image.location(address)}: {error}") from error
-        flow = outflow_at(lifter, address)
+            sites = [site for site in flows if address in indirect.get(site, ())]
+            raise _astray(image, symbol, address, sites, error) from error
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
         if flow.indirect_jump:

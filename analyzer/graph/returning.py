@@ -17,7 +17,15 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
-from wcet_probe.analyzer.graph.cfg import FALLING, IndirectTargets, Returns, inside, outflow_at, starts_another
+from wcet_probe.analyzer.graph.cfg import (
+    FALLING,
+    IndirectTargets,
+    Returns,
+    inside,
+    instruction_at,
+    outflow_at,
+    starts_another,
+)
 from wcet_probe.analyzer.graph.frames import returning_for_callers
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import DecodeError
@@ -127,7 +135,8 @@ class _Search:
             return
         if last is None:
             return
-        flow, address, following = outflow_at(self.lifter, last), last, last + self.lifter.lift(last).size_bytes
+        flow, address = outflow_at(self.lifter, last), last
+        following = last + instruction_at(self.lifter, last).size_bytes
         targets = self.indirect.get(address, ())
         jumps = (*flow.jumps, *(targets if flow.indirect_jump else ()))
         own = inside(self.image, symbol, jumps)

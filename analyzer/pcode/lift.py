@@ -112,6 +112,10 @@ class Lifter:
         data = self._read_code(address, 4)
         return int.from_bytes(data, "big" if self.big_endian else "little") if len(data) == 4 else None
 
+    def is_without_code(self, address: int) -> bool:
+        """Whether no byte of code stands at ``address``."""
+        return not self._read_code(address, 1)
+
     def reversed_bits(self, address: int) -> tuple[Varnode, Varnode] | None:
         """Where the result of an ``rbit`` in Thumb code goes and what it is of; None of other instructions.
 
@@ -169,7 +173,7 @@ class Lifter:
         if not code and not address:
             raise DecodeError(
                 "there is no code at 0x00000000: a call or jump leads to a symbol that the linker has left undefined "
-                "(weak, or --unresolved-symbols), or to a null pointer; link what it stands for, or a stub."
+                "(weak, or --unresolved-symbols); link what it stands for, or a stub."
             )
         if not code:
             raise DecodeError(

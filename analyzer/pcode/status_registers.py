@@ -1,11 +1,11 @@
 """Status registers and interrupt masks: what they hold is unknown, and to write a mask changes nothing that is counted.
 
 SLEIGH asks user operations for the mode of execution and for each mask, of which nobody knows what they answer. So it
-does for the stack pointers of the M profile, and does not know their limits, nor the pointers of the non-secure state:
+does for the stack pointers of the M profile, and does not know their limits, nor the registers of the non-secure state:
 what is read of them is unknown. A limit that is written changes nothing, but that a store beyond it traps, and what the
-secure state writes of the other one's changes nothing here; a stack pointer that is written may be the one in use, so
-that stays what SLEIGH makes of it, and is refused by who follows values. Flags that ``msr`` writes are bits of
-the register that it reads, where SLEIGH only ever sets them.
+secure state writes of the other one's (``CONTROL_NS``, masks, stacks) changes nothing here; a stack pointer that is
+written may be the one in use, so that stays what SLEIGH makes of it, and is refused by who follows values. Flags that
+``msr`` writes are bits of the register that it reads, where SLEIGH only ever sets them.
 
 Words: P-code (docs/explanation/glossary.md).
 
@@ -36,8 +36,10 @@ WRITES_STACK_OR_MODE = frozenset(
 """User operations that SLEIGH has for ``msr`` of MSP, PSP and CONTROL alone."""
 _MASKS = frozenset({0x10, 0x11, 0x12, 0x13})
 """Numbers of PRIMASK, BASEPRI, BASEPRI_MAX and FAULTMASK in ``msr`` and ``mrs`` of the M profile."""
-_POINTERS, _LIMITS = frozenset({0x08, 0x09}), frozenset({0x0A, 0x0B, 0x88, 0x89, 0x8A, 0x8B})
-"""Numbers of MSP and PSP, and of their limits and what the non-secure state has of all four."""
+_POINTERS = frozenset({0x08, 0x09})
+"""Numbers of MSP and PSP."""
+_LIMITS = frozenset({0x0A, 0x0B, *range(0x88, 0x8C), 0x90, 0x91, 0x93, 0x94, 0x98})
+"""Numbers of their limits, and of what the non-secure state has: stacks, limits, masks, CONTROL, SP."""
 _READ = frozenset({*range(8), *_MASKS, 0x14, *_POINTERS, *_LIMITS})
 """Numbers of registers of which an ``mrs`` is known: of flags, the number of an exception, a mask, CONTROL, stacks."""
 _FLAGS = ("ng", "zr", "cy", "ov", "q")
@@ -70,7 +72,7 @@ def thumb_status(halves: tuple[int, int], ops: list[PcodeOp], registers: Mapping
 
 
 def stack_limit(halves: tuple[int, int], registers: Mapping[str, Varnode]) -> list[PcodeOp] | None:
-    """What ``msr`` or ``mrs`` of a limit of a stack does, or of a non-secure stack; None of other instructions.
+    """What ``msr`` or ``mrs`` of a limit of a stack does, or of a non-secure register; None of other instructions.
 
     Parameters:
         halves: its halfwords.

@@ -178,7 +178,7 @@ class _Analysis:
             unwound=self._unwound(notes),
             unchecked_returns=tuple(sorted(notes.unchecked)),
             strays=notes.strays,
-            unwinding=tuple(sorted(notes.leaving | self._with_another_stack(notes.pointers, solution.states))),
+            unwinding=self._causes_first(notes, solution.states),
             forest=self._order.forest,
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
@@ -366,6 +366,14 @@ class _Analysis:
             for index, found in pointers.items()
             if None in found or len(found) > 1 or found != entered[self._graph.points[index].frame]
         }
+
+    def _causes_first(self, notes: _Notes, states: Mapping[int, State]) -> tuple[int, ...]:
+        """Points of returns not known to be of their function: those last that were entered with a lost stack."""
+        found, points = notes.leaving | self._with_another_stack(notes.pointers, states), self._graph.points
+        frames = {points[index].frame for index in found}
+        entered = {index for index in states if (points[index].context, points[index].block.address) in frames}
+        lost = {points[index].frame for index in entered if self.stack_offset(states[index]) is None}
+        return tuple(sorted(found, key=lambda one: (points[one].frame in lost, -len(points[one].context), one)))
 
     def stack_offset(self, state: State) -> int | None:
         """See `call_effects.stack_offset`."""

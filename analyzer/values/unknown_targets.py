@@ -46,7 +46,8 @@ def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Co
         raise AnalysisError(
             f"the return at {place} is not known to be one of its function: where it goes is not known, and the stack "
             "pointer is not the one that the function was entered with (longjmp, an exception or a switch of "
-            f"contexts): such code is not analysed; let the function return by its own frame{remedy}."
+            "contexts): such code is not analysed; let the function return by its own frame, of a switch of contexts "
+            f"link one that just returns in its place, and bound the way up to it as a function of its own{remedy}."
         )
     if not any(edge.target == EXIT for edge in values.edges):
         raise never_returns(graph.entry.name)

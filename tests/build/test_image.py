@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 
 import wcet_probe.build.image as image_module
 from tests.support import TARGETS, assembler, image_of, tlsf_guest
-from wcet_probe.build.image import read_image, require_symbol
+from wcet_probe.build.compilers import functions_of_clang, unshared_functions
+from wcet_probe.build.image import dwarf_of, inlined_calls, read_image, require_symbol, variable_locations
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ImageError
 from wcet_probe.model.image import LineTable
@@ -209,3 +211,21 @@ def test_what_pyelftools_stumbles_over_is_refused(monkeypatch):
         monkeypatch.setattr("wcet_probe.build.image.ELFFile", fail)
         with pytest.raises(ImageError, match="no usable ELF"):
             read_image(elf, Isa.POWERPC, "test")
+
+
+def test_debug_information_of_an_image_is_read_once(monkeypatch):
+    """A proof asks for inlined calls and the compiler anew for each function that it analyses by itself."""
+    image = image_of(
+        "static int g(int x) { return 3 * x; } int f(int x) { return g(x); }", load_target("cortex-m4"), ".c"
+    )
+    read = []
+    monkeypatch.setattr("wcet_probe.build.image.dwarf_of", lambda file: read.append(1) or dwarf_of(file))
+    monkeypatch.setattr("wcet_probe.build.compilers.dwarf_of", lambda file: read.append(2) or dwarf_of(file))
+    image = replace(image)
+    for _ in range(3):
+        inlined_calls(image, ["f"])
+        inlined_calls(image, ["g"])
+        variable_locations(image, ["f"])
+        assert image.symbols["f"].address & ~1 in functions_of_clang(image)
+        assert image.symbols["f"].address & ~1 in unshared_functions(image)
+    assert sorted(read) == [1, 2, 2]

@@ -74,6 +74,10 @@ def _toml(value: object) -> str:
 
 LOOPS = fact("loop", function="chain", label="rounds", max=9) + fact("loop", function="chain", label="walk", max=8)
 WALK = "link(4); chain(&nodes, 3)"
+ASTRAY = (
+    "to where the value analysis excludes it on this call path, or to what never returns, against the assumption "
+    "call-returns; where control goes rests on the fact"
+)
 FALSE = {
     "maximum": ("chain", fact("loop", function="chain", label="walk", max=2), WALK, "ran its header 4 times"),
     "total": (
@@ -101,11 +105,11 @@ FALSE = {
     ),
     "recursion": (
         *("deep", fact("recursion", function="deep", max_depth=4), "deep(100)"),
-        "to where the value analysis excludes it on this call path; where control goes rests on the fact",
+        ASTRAY,
     ),
     "calls": (
         *("called", fact("calls", function="called", line=28, targets=["one"]), "called(3)"),
-        "to where the value analysis excludes it on this call path; where control goes rests on the fact",
+        ASTRAY,
     ),
     "argument": (
         *("chain", LOOPS + fact("argument", function="chain", index=1, min=0, max=2), WALK),

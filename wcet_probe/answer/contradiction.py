@@ -196,7 +196,8 @@ _ACCESSED: Mapping[ClaimKind, str] = {
     ClaimKind.SAVED: "where a function had saved a register, against the assumption saved-registers",
     ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
     ClaimKind.POINT: "against what the proof says of it on this call path",
-    ClaimKind.WAY: "to where the value analysis excludes it on this call path",
+    ClaimKind.WAY: "to where the value analysis excludes it on this call path, or to what never returns, against the "
+    "assumption call-returns",
     ClaimKind.VISIT: (
         "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits"
     ),

@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable
+from functools import lru_cache
 
 from elftools.dwarf.die import DIE
 from elftools.elf.elffile import ELFFile
 
 from wcet_probe.build.image import DAMAGED, dwarf_of, live_functions
 from wcet_probe.errors import ImageError
+from wcet_probe.identity import Same
 from wcet_probe.model.image import Image
 
 _CLANG = b"clang version"
+_IMAGES = 4
+"""So many images keep what was read of them: each function of a proof asks anew."""
 
 
 def functions_of_clang(image: Image) -> frozenset[int]:
@@ -22,7 +26,7 @@ def functions_of_clang(image: Image) -> frozenset[int]:
     Raises:
         ImageError: damaged debug information.
     """
-    return _functions(image, _is_of_clang)
+    return _functions(Same(image), _is_of_clang)
 
 
 def unshared_functions(image: Image) -> frozenset[int]:
@@ -33,10 +37,12 @@ def unshared_functions(image: Image) -> frozenset[int]:
     Raises:
         ImageError: damaged debug information.
     """
-    return _functions(image, lambda one: _is_of_clang(one) or _is_not_optimised(one))
+    return _functions(Same(image), _is_unshared)
 
 
-def _functions(image: Image, is_meant: Callable[[DIE], bool]) -> frozenset[int]:
+@lru_cache(maxsize=2 * _IMAGES)
+def _functions(one_image: Same[Image], is_meant: Callable[[DIE], bool]) -> frozenset[int]:
+    image = one_image.value
     try:
         file = ELFFile(io.BytesIO(image.elf))
         if not file.has_dwarf_info():
@@ -50,6 +56,10 @@ def _functions(image: Image, is_meant: Callable[[DIE], bool]) -> frozenset[int]:
 
 def _is_of_clang(function: DIE) -> bool:
     return _CLANG in _producer(function)
+
+
+def _is_unshared(function: DIE) -> bool:
+    return _is_of_clang(function) or _is_not_optimised(function)
 
 
 def _is_not_optimised(function: DIE) -> bool:

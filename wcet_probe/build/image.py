@@ -28,6 +28,7 @@ from elftools.elf.sections import Section, SymbolTableSection
 from wcet_probe.build.location import linear_location
 from wcet_probe.build.segments import Part, apart
 from wcet_probe.errors import ImageError, unknown_name
+from wcet_probe.identity import Same
 from wcet_probe.model.image import Image, InlinedCall, LineTable, Segment, Symbol, VariableLocation
 from wcet_probe.model.target import Isa, MemoryRange
 
@@ -39,6 +40,8 @@ DAMAGED = (
 """What pyelftools and the readers here raise of a file that is not as it should be."""
 _KEPT = 32
 """Images that are remembered: campaigns ask for those of all allocators by turns."""
+_IMAGES = 4
+"""So many images keep what was read of their debug information, which is large."""
 _MOST_REFERENCES = 1 << 10
 """From one entry of the debug information to the next: more than compilers write, fewer than a circle has."""
 _SCOPES = frozenset({"DW_TAG_inlined_subroutine", "DW_TAG_lexical_block"})
@@ -112,10 +115,9 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
         return _LOCATIONS[key]
     _LOCATIONS.clear()
     try:
-        file = ELFFile(io.BytesIO(image.elf))
-        if not file.has_dwarf_info():
+        dwarf = _debug_information(Same(image))
+        if dwarf is None:
             return ()
-        dwarf = dwarf_of(file)
         found = _Variables(dwarf)
         for entry in live_functions(dwarf, image, functions):
             found.add(entry, name_of(entry), entry.offset)
@@ -132,8 +134,7 @@ def inlined_calls(image: Image, functions: Collection[str]) -> tuple[InlinedCall
         ImageError: damaged debug information.
     """
     try:
-        file = ELFFile(io.BytesIO(image.elf))
-        found, dwarf = list[InlinedCall](), dwarf_of(file) if file.has_dwarf_info() else None
+        found, dwarf = list[InlinedCall](), _debug_information(Same(image))
         todo = [(entry, 0) for entry in live_functions(dwarf, image, functions)] if dwarf else []
         while dwarf and todo:
             entry, depth = todo.pop(0)
@@ -170,6 +171,13 @@ def _code_of(dwarf: DWARFInfo, entry: DIE) -> Iterator[MemoryRange]:
 def _file_name(dwarf: DWARFInfo, entry: DIE, attribute: str) -> str:
     program, number = dwarf.line_program_for_CU(cast("CompileUnit", entry.cu)), entry.attributes.get(attribute)
     return _file_names(program).get(int(number.value), "?") if program is not None and number is not None else "?"
+
+
+@lru_cache(maxsize=_IMAGES)
+def _debug_information(image: Same[Image]) -> DWARFInfo | None:
+    """That of an image, which keeps the entries that were read: each function of a proof asks for its own."""
+    file = ELFFile(io.BytesIO(image.value.elf))
+    return dwarf_of(file) if file.has_dwarf_info() else None
 
 
 def dwarf_of(file: ELFFile) -> DWARFInfo:

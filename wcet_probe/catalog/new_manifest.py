@@ -60,6 +60,7 @@ include = {includes}
 init = "{prefix}_init(arena, bytes)"
 # ready = "handle != 0"
 # In malloc: size (size_t). Where the block is put into a variable: result = "out", and (void *) result in the call.
+# Of a pool of blocks of one size, which is not told it: "size <= 32 ? pool_take(&handle) : 0".
 malloc = "{prefix}_malloc(size)"
 # result = "out"
 # In free: pointer (void *).

@@ -309,7 +309,8 @@ def _calls(table: Table, heap: Table) -> Calls:
     )
     for role, word in (("malloc", "size"), ("free", "pointer"), *((("malloc", "result"),) if calls.is_out else ())):
         if not re.search(rf"\b{word}\b", getattr(calls, role)):
-            raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs")
+            pool = "; of a pool of blocks of one size: size <= 32 ? take(&pool) : 0" if word == "size" else ""
+            raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs{pool}")
     call.finish()
     return calls
 

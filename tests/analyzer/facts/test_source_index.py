@@ -99,3 +99,13 @@ def test_a_pragma_is_not_that_of_a_loop_which_has_its_line_by_a_directive():
     guest = guest_of(RENUMBERED, load_target("cortex-m4"), ".c", "-Os")
     assert attack(proved(guest, "many", sources={"guest.c": RENUMBERED}), 255) > 1000
     assert index_sources({"guest.c": RENUMBERED}).loops_at("guest.c", 6) == []
+
+
+def test_what_a_function_may_call_is_followed_once():
+    """A proof asks it of each source function, for each loop of each function: in lwIP it was most of the time."""
+    index = index_sources({"a.c": "#define G() h()\nvoid h(void) { }\nvoid g(void) { G(); }\nvoid f(void) { g(); }\n"})
+    first = index.inside("f")
+    assert sorted(one.name for one in first) == ["f", "g", "h"]
+    assert index.inside("f") is first
+    assert index.loops("f") is index.loops("f")
+    assert [one.name for one in index.inside("h")] == ["h"]

@@ -4,11 +4,12 @@ import pytest
 
 from tests.analyzer.natural_loops import program
 from tests.path_check import proved
-from tests.support import TARGETS, assembler, guest_of
+from tests.support import TARGETS, assembler, guest_of, image_of
 from wcet_probe.analyzer.graph.cfg import function_graph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import AnalysisError
+from wcet_probe.cli.app import main
+from wcet_probe.errors import AnalysisError, ExitCode
 from wcet_probe.model.instruction import Control
 
 NAMES = ("tlsf", "dlmalloc28", "avl-best-fit", "buddy-fibonacci")
@@ -54,3 +55,41 @@ def test_one_jump_of_several_tables_of_labels_is_named_with_what_helps():
     core = load_target("cortex-m4")
     with pytest.raises(AnalysisError, match=r"the indirect branch at f\+0x\w+.* known as a range only.*a jump of each"):
         proved(guest_of(assembler({"f": body}, core), core), "f")
+
+
+ASTRAY = """
+.syntax unified
+.thumb
+.global entry
+.type entry, %function
+entry:
+ sxtb r0, r0
+ lsls r0, r0, #1
+ adr r1, 1f
+ adds r1, r1, r0
+ adds r1, #1
+ bx r1
+ .balign 4
+1:
+ adds r2, #1
+ adds r2, #2
+ bx lr
+ .balign 4
+.size entry, .-entry
+"""
+
+
+def test_a_jump_that_may_lead_out_of_the_code_is_told_as_that(tmp_path, monkeypatch, capsys):
+    """It was told as an instruction that SLEIGH cannot lift, in the middle of another function."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(ASTRAY, load_target("cortex-m4")).elf)
+    facts = '[[argument]]\nfunction = "entry"\nregister = "r0"\nmin = {}\nmax = {}\nbecause = "told"\n'
+    command = ["bound", "guest.elf", "--entry", "entry", "--target", "cortex-m4", "-q", "--facts", "facts.toml"]
+    (tmp_path / "facts.toml").write_text(facts.format(0, 20), "utf-8")
+    assert main(command) == ExitCode.NO_BOUND
+    told = capsys.readouterr().err
+    assert "are known as a range only" in told
+    assert "[[argument]]" in told
+    assert "SLEIGH" not in told
+    (tmp_path / "facts.toml").write_text(facts.format(0, 2), "utf-8")
+    assert main(command) == ExitCode.OK

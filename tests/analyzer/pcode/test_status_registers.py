@@ -21,6 +21,9 @@ WRITTEN = {
     "msr msplim, r3": (thumb, (0xF383, 0x880A)),
     "msr psplim, r3": (thumb, (0xF383, 0x880B)),
     "msr psp_ns, r3": (thumb, (0xF383, 0x8889)),
+    "msr control_ns, r3": (thumb, (0xF383, 0x8894)),
+    "msr primask_ns, r3": (thumb, (0xF383, 0x8890)),
+    "msr sp_ns, r3": (thumb, (0xF383, 0x8898)),
     "cpsid i": (thumb, (0xB672,)),
     "cpsie f": (thumb, (0xB661,)),
     "cpsid i of A32": (lifter_of_v7, (0xF10C0080,)),
@@ -37,6 +40,8 @@ READ = {
     "mrs r3, psp": (thumb, (0xF3EF, 0x8309)),
     "mrs r3, psplim": (thumb, (0xF3EF, 0x830B)),
     "mrs r3, msp_ns": (thumb, (0xF3EF, 0x8388)),
+    "mrs r3, control_ns": (thumb, (0xF3EF, 0x8394)),
+    "mrs r3, faultmask_ns": (thumb, (0xF3EF, 0x8393)),
     "mfmsr r3": (powerpc, (0x7C6000A6,)),
 }
 NO_STATUS = {
@@ -240,3 +245,28 @@ def test_a_function_for_the_non_secure_state_is_bounded_checked_and_run(tmp_path
     told = capsys.readouterr().out
     assert "covers the code of the image" in told
     assert "not checked  where" not in told
+
+
+OF_BOTH_STATES = """
+.syntax unified
+.thumb
+.global entry
+.type entry, %function
+entry:
+ mrs r1, control_ns
+ msr control_ns, r0
+ mrs r0, primask_ns
+ msr basepri_ns, r0
+ bx lr
+.size entry, .-entry
+"""
+
+
+def test_what_the_secure_state_does_to_registers_of_the_other_is_bounded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(OF_BOTH_STATES, load_target("cortex-m33")).elf)
+    assert main(["bound", "guest.elf", "--entry", "entry", "--target", "cortex-m33", "-q", "--json"]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)
+    assert found["bound"]["instructions"] == 5
+    (tmp_path / "found.json").write_text(json.dumps(found), "utf-8")
+    assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)

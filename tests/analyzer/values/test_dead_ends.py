@@ -1,14 +1,19 @@
 """What no return can be reached from, against plain search; and the assumption that names where it is."""
 
+import json
 from random import Random
 from types import SimpleNamespace
 
 import pytest
 
 from tests.analyzer.small_functions import analysed, small_guest
+from tests.support import image_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
 from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions, returning_part
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.cli.app import main
+from wcet_probe.errors import ExitCode
 
 TRAPPED = "movs r1, #1\ncmp r0, #0\nbeq 2f\nbx lr\n2: adds r2, r2, #1\ncmp r1, #0\nbne 2b\nbx lr"
 
@@ -112,3 +117,31 @@ def test_where_values_trap_control_the_call_is_assumed_to_return():
     assert assumed.id == "call-returns"
     assert assumed.statement.endswith(f"at {guest.image.location(guest.address('f') + 8)}")
     assert len(part.points) < len(values.graph.points)
+
+
+ABSENT = """
+static int twice(int x) { return 2 * x; }
+static int same(int x) { return x; }
+int (*const handlers[4])(int) = {twice, 0, same, 0};
+int guarded(unsigned which, int x) { int (*one)(int) = handlers[which & 3]; return one ? one(x) + 1 : -1; }
+int blind(unsigned which, int x) { return handlers[which & 3](x) + 1; }
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_a_handler_that_is_absent_from_a_table_ends_no_call(target, tmp_path, monkeypatch, capsys):
+    """A null pointer in a constant table: no code is there, and the assumption that the call returns names it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(ABSENT, load_target(target), ".c").elf)
+    for entry, run in (
+        ("guarded", "guarded(0, 5); guarded(1, 6); guarded(2, 7)"),
+        ("blind", "blind(0, 5); blind(2, 7)"),
+    ):
+        command = ["bound", "guest.elf", "--entry", entry, "--target", target, "-q", "--json"]
+        assert main([*command, "--run", run]) == ExitCode.OK, capsys.readouterr().err
+        found = json.loads(capsys.readouterr().out)
+        said = {one["id"]: one["statement"] for one in found["bound"]["assumptions"]}
+        assert entry == "guarded" or "blind" in said["call-returns"]
+        (tmp_path / "found.json").write_text(json.dumps(found), "utf-8")
+        assert main(["verify", "found.json", "--image", "guest.elf"]) in (ExitCode.OK, ExitCode.CHECKED_IN_PART)
+        capsys.readouterr()

@@ -6,9 +6,12 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.small_functions import analysed, small_guest
+from tests.support import image_of
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.values.unknown_targets import check_resolved, grown_targets, have_one_each
-from wcet_probe.errors import AnalysisError
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.cli.app import main
+from wcet_probe.errors import AnalysisError, ExitCode
 
 HEAD = "push {r4, lr}\n"
 DATA = ".pushsection .data\n.globl place\n.type place, %object\nplace: .word 0, 0\n.size place, 8\n.popsection\n"
@@ -114,3 +117,47 @@ def test_the_graph_is_made_anew_at_once_where_each_has_one_target():
     assert have_one_each({8: {1}, 16: {3}})
     assert not have_one_each({8: {1}, 16: {3, 4}})
     assert not have_one_each({})
+
+
+SWITCHED = """
+.syntax unified
+.thumb
+.global entry
+.type entry, %function
+entry:
+ push {r4, lr}
+ mov r4, r0
+ bl change
+ bl count
+ pop {r4, pc}
+.size entry, .-entry
+.type change, %function
+change:
+ push {r4, lr}
+ str sp, [r0]
+ ldr r3, [r0, #4]
+ mov sp, r3
+ pop {r4, pc}
+.size change, .-change
+.type count, %function
+count:
+ push {r4, lr}
+ adds r4, r4, #1
+ bl leaf
+ pop {r4, pc}
+.size count, .-count
+.type leaf, %function
+leaf:
+ bx lr
+.size leaf, .-leaf
+"""
+
+
+def test_a_switch_of_contexts_is_named_and_not_what_comes_after_it(tmp_path, monkeypatch, capsys):
+    """Of ChibiOS the return of a function was named that had not lost the stack, but was called with a lost one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.elf").write_bytes(image_of(SWITCHED, load_target("cortex-m4")).elf)
+    assert main(["bound", "guest.elf", "--entry", "entry", "--target", "cortex-m4", "-q"]) == ExitCode.NO_BOUND
+    told = capsys.readouterr().err
+    assert "the return at change+0x" in told
+    assert "of a switch of contexts link one that just returns in its place" in told
