@@ -36,6 +36,7 @@ from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.call_fields import through_assumptions
 from wcet_probe.analyzer.facts.memory import pointer_facts, used_words, word_claims
 from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.analyzer.followed_caches import followed
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
@@ -184,7 +185,12 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
     relieved = None if is_summarised else stage.relieved(found[-1][1])
     if relieved is not None:
         _add_solved(found, relieved)
+    run = None if is_summarised else followed(stage)
+    if run is not None:
+        _add_solved(found, run)
     least = min(found, key=lambda one: one[1].solution.certified)
+    if least[0] is run:
+        return least
     most = cycles.solution.certified if is_summarised else cycles.solution.certified * _MUCH
     return least if least[1].solution.certified < most else (stage, cycles)
 

@@ -13,6 +13,7 @@ from functools import partial
 from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.facts.control import argument_ranges
 from wcet_probe.analyzer.facts.memory import asserted_pointers, followed_words
+from wcet_probe.analyzer.followed_caches import is_of_run
 from wcet_probe.analyzer.ipet.added_ways import Ways, solved_with_ways
 from wcet_probe.analyzer.ipet.annotated import cache_annotations
 from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
@@ -31,7 +32,7 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
     """The certificates, with the records that let the checker follow the code, the caches and what is aligned.
 
     The checker knows no calls that lead behind themselves: where some are summarised there are no such records. Nor are
-    there where memory is known at entry.
+    there where memory is known at entry. What caches cost in a run that was followed is told of no node, and unchecked.
     """
     is_known = request.initial is not None and request.initial.content
     if stage.prepared.calls.of(stage.prepared.values) or is_known:
@@ -64,6 +65,9 @@ def certificates(request: BoundRequest, stage: Bounded, instructions: Solved, cy
         coverage = cover(code, graph, said, arguments, is_separate=separate, saving=saving)
     except VerificationError:
         unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
+        return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
+    if is_of_run(stage):
+        unchecked = (f"unchecked {node.name}" for node in cycles.problem.nodes)
         return stage.certificate(instructions, found.lines()), stage.certificate(cycles, unchecked)
     pairs = FollowedPairs(code, graph, found.invariants, coverage)
     instructions = _by_followed_pairs(instructions, pairs)

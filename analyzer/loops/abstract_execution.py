@@ -66,6 +66,11 @@ def is_decided(values: Values, execution: ConstantExecution, effect: Callable[[C
     return None if _TOO_LONG in values.executed else any(nest.is_decided for nest in found)
 
 
+def is_followed(values: Values) -> bool:
+    """Whether it was found before that what memory holds at entry decides every step of the function."""
+    return _DECIDED in values.executed
+
+
 def rests_on_stack_alignment(values: Values) -> bool:
     """Whether what was told by following ``values`` may rest on assumption ``stack-alignment``."""
     return _ALIGNED in values.executed
@@ -336,7 +341,7 @@ class _Following:
             raise _LeftAloneError
         accesses, needed = values.accesses.get(index, ()), self._needed[index]
         leaving = self._execution.block(block.instructions, pending.pop(index), accesses, needed)
-        taken = [list(self._edges(index, way)) for way in leaving]
+        taken = [list(edges_taken(values, index, way)) for way in leaving]
         self._is_forked |= sum(map(len, taken)) > 1
         for loop in self._exits.get(index, ()):
             if all(edge.target in loop.nodes for edges in taken for edge in edges):
@@ -351,21 +356,22 @@ class _Following:
                 other = pending.get(edge.target)
                 pending[edge.target] = state if other is None else other.joined(state)
 
-    def _edges(self, index: int, way: Leaving) -> Sequence[Edge]:
-        """The edges that control may take.
 
-        *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
-        """
-        own = self._values.leaving.get(index, ())
-        if not way.is_indirect:
-            told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
-            return told or own
-        away = [edge for edge in own if edge.way in _INDIRECT[way.way]]
-        if isinstance(way.target, int):
-            points, target = self._values.graph.points, way.target & ~1
-            known = [e for e in away if e.target != EXIT and points[e.target].block.address == target]
-            return known or away or own
-        return away or own
+def edges_taken(values: Values, index: int, way: Leaving) -> Sequence[Edge]:
+    """The edges that control may take where it leaves a point in that ``way``.
+
+    *Soundness:* all where it is not clear which. An edge that the value analysis excludes is not among them.
+    """
+    own = values.leaving.get(index, ())
+    if not way.is_indirect:
+        told = [edge for edge in own if edge.way == way.way and edge.address == way.address]
+        return told or own
+    away = [edge for edge in own if edge.way in _INDIRECT[way.way]]
+    if isinstance(way.target, int):
+        points, target = values.graph.points, way.target & ~1
+        known = [e for e in away if e.target != EXIT and points[e.target].block.address == target]
+        return known or away or own
+    return away or own
 
 
 def _add(total: dict[int, int], more: Mapping[int, int], times: int) -> None:
