@@ -22,3 +22,15 @@ def test_runs_that_only_together_take_long_are_no_finding(monkeypatch):
     guest = guest_of(assembler({"f": THOUSAND_ROUNDS}, target), target)
     assert random_campaign._answer(guest, "f", random.Random(1), 6, found) == "bounded"
     assert found["runs"] == 6
+
+
+CALLS_TWICE = "push {{lr}}\nbl {0}\nbl {0}\npop {{pc}}"
+
+
+def test_accesses_of_what_is_not_expanded_are_no_finding():
+    target, found = load_target("cortex-m4"), Counter[str]()
+    texts = {f"f{depth}": CALLS_TWICE.format(f"f{depth + 1}") for depth in range(11)} | {"f11": "bx lr"}
+    guest = guest_of(assembler(texts, target), target)
+    assert random_campaign._answer(guest, "f0", random.Random(1), 2, found) == "bounded"
+    assert found["runs"] == 2
+    assert found["runs repeated"] == 0, "it is proved with calls that are not expanded"

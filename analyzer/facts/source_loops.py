@@ -74,6 +74,8 @@ _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _NAMING = re.compile(rb"\b(?:redefine_extname|weak)\b((?:\\\r?\n|[^\"\n])*)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
+_TYPE_KEYWORDS = frozenset({"char", "double", "float", "int", "long", "short", "signed", "unsigned", "void"})
+_TAGGED = frozenset({"enum_specifier", "struct_specifier", "union_specifier"})
 _VALUES = frozenset({"concatenated_string", "initializer_list", "initializer_pair"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 PASTING = "##"
@@ -165,13 +167,31 @@ def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozense
         if node.type == "concatenated_string" and not _is_value(node):
             whole = b"".join((part.text or b"").strip(b'"') for part in node.named_children)
             others.update(word.decode() for word in _WORD.findall(whole))
+        if node.type == "type_identifier" and parent is not None and parent.type not in _TAGGED:
+            others.add(text_of(node))  # between macros anything may be taken for a type
         if node.type != "identifier" or parent is None:
             continue
         if parent.type == "call_expression" and parent.child_by_field_name("function") == node:
             calls.append((text_of(node), first_line(node)))
-        elif parent.type != "function_declarator" or _is_in_body(parent):
+        elif (parent.type != "function_declarator" or _is_in_body(parent)) and not _is_behind_keyword(node):
             others.add(text_of(node))
-    return tuple(calls), frozenset(others)
+    return tuple(calls), frozenset(others - {""})
+
+
+def _is_behind_keyword(name: Node) -> bool:
+    """Whether ``name`` is declared right behind a keyword that is a type, as by ``void name PARAMETERS((int));``.
+
+    Such a name takes no address, whatever macros stand around it; of what follows it nothing is said. Behind the name
+    of a type this would not be so, as that may be a macro for an assignment.
+    """
+    declarator, before = name, name.prev_sibling
+    while declarator.parent is not None and declarator.parent.type == "pointer_declarator":
+        if before is None or before.type != "*":
+            return False
+        declarator = declarator.parent
+        before = declarator.prev_sibling
+    is_declared = declarator.parent is not None and declarator.parent.type == "declaration"
+    return is_declared and before is not None and set(text_of(before).split()) <= _TYPE_KEYWORDS
 
 
 def _is_value(node: Node) -> bool:

@@ -28,11 +28,13 @@ from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.call_effects import Callees, CallKey
 from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
 from wcet_probe.analyzer.values.linear import combined
+from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.term_table import SymbolName, Term
@@ -45,6 +47,7 @@ Ranges = Mapping[Place, tuple[SymbolRange | SymbolSteps, ...]]
 """What is proved of the symbols of loop headers."""
 
 _MOST_ROUNDS = 4
+_LAST = (1 << 32) - 1
 _ANYWHERE = 1 << 31
 """Extent of what a store may go to from which on nothing is known of its end."""
 
@@ -84,7 +87,8 @@ def analyze_with_counters(  # noqa: PLR0917  as of `analyze_values`
     refused: set[SymbolName] = set()
     values = again(ranges)
     for _ in range(0 if is_enough(values) else _MOST_ROUNDS):
-        found = _ranges(values, follow, returns=returns) if _loses_places(values) else {}
+        is_wanted = _loses_places(values) or _has_forgotten(values)
+        found = _ranges(values, follow, returns=returns) if is_wanted else {}
         added = _added(ranges, found, refused)
         if not added:
             break
@@ -242,6 +246,41 @@ def _loses_places(values: Values) -> bool:
         for shape in (loop_shapes(values) if lost else ())
         for symbol, step in counters_of(values, shape).items()
     )
+
+
+def _has_forgotten(values: Values) -> bool:
+    """Whether a loop's header does not hold a word of the stack that is loaded, though no store of the loop goes there.
+
+    It was lost while a pointer was widened. What is lost does not come back where a comparison tells the pointer's end.
+    """
+    accesses = [one for own in values.accesses.values() for one in own if one.base is Base.STACK]
+    loaded = {one.offset.value for one in accesses if not one.is_store and one.offset.is_constant}
+    for shape in loop_shapes(values) if loaded else ():
+        held = values.states[shape.loop.header]
+        entering = [values.edges[edge].state.locations for edge in shape.entry_edges]
+        known = [at for at in entering[0] if at.space == "stack" and at.offset & _LAST in loaded] if entering else []
+        lost = [at for at in known if at not in held.locations and all(at in each for each in entering)]
+        if lost and not _may_store(values, shape, lost):
+            return True
+    return False
+
+
+def _may_store(values: Values, shape: LoopShape, places: Collection[Location]) -> bool:
+    """Whether a loop may store to each of some places of the stack, as far as it is known where its stores go."""
+    nodes = shape.loop.nodes
+    if any(edge.source in nodes and values.graph.is_summary(edge) for edge in values.edges):
+        return True
+    stores = [one for node in nodes for one in values.accesses.get(node, ()) if one.is_store]
+    if any(one.base is Base.ANY or one.offset.extent >= _ANYWHERE for one in stores):
+        return True
+    reached = [one for one in stores if one.base is Base.STACK]
+    return all(any(_reaches(one, at) for one in reached) for at in places)
+
+
+def _reaches(store: Access, place: Location) -> bool:
+    """Whether a store goes to a byte of ``place``, of which the offset is one of the stack."""
+    behind = (place.offset - store.offset.low) & _LAST
+    return behind < store.offset.extent + store.size_bytes or -behind & _LAST < place.size_bytes
 
 
 def _ranges(

@@ -32,12 +32,14 @@ class _Counter(NamedTuple):
         symbol: at the header.
         steps: what each state that comes round adds, signed.
         starts: what it is in each that enters.
+        rounds: of all states, in order, which of them come round as far as this counter tells.
     """
 
     location: Location
     symbol: Term
     steps: tuple[int, ...]
     starts: tuple[Linear, ...]
+    rounds: tuple[bool, ...]
 
 
 def tell_pointers(
@@ -80,13 +82,14 @@ def _counters(result: State, states: Sequence[State], place: SymbolName, former:
         is_own = symbol in own and terms[symbol].arguments == ("phi", place, location)
         if not is_own or result.locations.get(location) != symbol:
             continue
-        steps, starts = list[int](), list[Linear]()
+        steps, starts, rounds = list[int](), list[Linear](), list[bool]()
         for state in states:
             held = state.read(location)
             if held is None:
                 break
             form = terms.linear(held)
-            if form.coefficients == {symbol: 1}:
+            rounds.append(form.coefficients == {symbol: 1})
+            if rounds[-1]:
                 steps.append(signed(form.bits, form.constant))
             elif terms.symbols(held).isdisjoint(own):
                 starts.append(with_constants(state, form))
@@ -94,7 +97,7 @@ def _counters(result: State, states: Sequence[State], place: SymbolName, former:
                 break
         else:
             if steps and all(steps) and starts:
-                yield _Counter(location, symbol, tuple(steps), tuple(starts))
+                yield _Counter(location, symbol, tuple(steps), tuple(starts), tuple(rounds))
 
 
 def _reach(counter: _Counter) -> tuple[int, int]:
@@ -106,6 +109,8 @@ def _reach(counter: _Counter) -> tuple[int, int]:
 def _by(result: State, pointer: _Counter, number: _Counter) -> Linear | None:
     """The pointer as a multiple of the number, a constant and the stack pointer at entry; None where it is not that."""
     bits = result.terms[number.symbol].bits
+    if pointer.rounds != number.rounds:
+        return None  # a way back sets one of them anew
     ratio, left = divmod(pointer.steps[0], number.steps[0])
     is_each = all(mine == ratio * its for mine, its in zip(pointer.steps, number.steps, strict=True))
     if left or not is_each or bits != result.terms[pointer.symbol].bits:

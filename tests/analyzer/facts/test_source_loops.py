@@ -284,3 +284,35 @@ def test_macros_that_double_each_other_are_counted_at_once():
     used = "".join(f"#define M{one + 1} M{one} M{one}\n" for one in range(40))
     used = f"#define M0 for (;;) f();\n{used}void g(void) {{ M3 M40 }}\n"
     assert len(parse_source("a.c", used, loop_macros([used])).loops) == 8 + 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "void f PARAMETERS((int));",
+        "static int f PARAMETERS((int));",
+        "void *f PARAMETERS((int));",
+        "void f(int);",
+        "struct f { int a; };",
+    ],
+)
+def test_a_name_that_is_declared_behind_a_keyword_is_not_mentioned(text):
+    assert "f" not in parse_source("a.c", text).mentioned
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "TYPE f PARAMETERS((int));",
+        "uint8_t f PARAMETERS((int));",
+        "unsigned OTHER f PARAMETERS((int));",
+        "void OTHER f PARAMETERS((int));",
+        "int a = 1, f PARAMETERS((int));",
+        "int a = f;",
+        "int a = *f;",
+        "void *a = &f;",
+        "void g PARAMETERS((f));",
+    ],
+)
+def test_a_name_that_macros_may_make_a_value_is_mentioned(text):
+    assert "f" in parse_source("a.c", text).mentioned

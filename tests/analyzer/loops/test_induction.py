@@ -227,3 +227,40 @@ def test_rounds_that_follow_from_constants_tell_where_a_store_goes(target):
     proof = proved(guest_of(assembler({"fill": TRIANGLE, "often": CALLER}, core), core), "often")
     assert sorted(loop.max for loop in proof.bound.loops) == [6, 6, 400]
     assert attack(proof) == proof.bound.instructions
+
+
+BOTH_IN_THE_STACK = {
+    "f": """push {r4, lr}
+    sub sp, sp, #168
+    mov r3, #9
+    str r3, [sp, #72]
+    add r0, sp, #8
+    add r1, sp, #88
+    mov r2, #64
+    bl decode
+    ldr r3, [sp, #72]
+    1: subs r3, r3, #1
+    bne 1b
+    add sp, sp, #168
+    pop {r4, pc}""",
+    "decode": """push {r4, r5, r6, lr}
+    subs r5, r2, #0
+    beq 2f
+    sub lr, r0, #4
+    1: ldr r3, [r1], #4
+    add r12, lr, #8
+    sub r12, r12, r0
+    cmp r5, r12
+    str r3, [lr, #4]!
+    bhi 1b
+    2: pop {r4, r5, r6, pc}""",
+}
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_what_was_lost_while_a_pointer_was_widened_is_kept_where_its_end_is_known(target):
+    """The end of the pointer follows in the first analysis already, from what the loop compares, but too late."""
+    core = load_target(target)
+    proof = proved(guest_of(assembler(BOTH_IN_THE_STACK, core), core), "f")
+    assert [loop.max for loop in proof.bound.loops if loop.function == "f"] == [9]
+    check_emulated(proof, 1)

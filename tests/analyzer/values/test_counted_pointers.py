@@ -8,7 +8,7 @@ from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.counted_pointers import tell_pointers
+from wcet_probe.analyzer.values.counted_pointers import _by, _Counter, tell_pointers
 from wcet_probe.analyzer.values.joins import join
 from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.state import State
@@ -146,3 +146,15 @@ def test_a_pointer_that_is_compared_itself_stays_what_it_is():
     for compared in ((), {POINTER}, {POINTER, COUNTER}):
         tell_pointers(result, arriving, PLACE, former, compared)
         assert result.read(POINTER) == former.read(POINTER)
+
+
+@pytest.mark.parametrize("rounds", [(False, False, True), (False, True, False)])
+def test_a_counter_that_one_way_back_sets_anew_tells_no_pointer(rounds):
+    """The analysis ended in an exception, as the pointer has two steps and the counter one."""
+    terms = Terms()
+    at = [Location("register", 4 * number, 4) for number in (0, 1)]
+    first, second = (terms.symbol(("phi", (1,), one), 32) for one in at)
+    start = terms.linear(terms.constant(0, 32))
+    pointer = _Counter(at[0], first, (1, 1), (start,), (False, True, True))
+    number = _Counter(at[1], second, (1,), (start, start), rounds)
+    assert _by(State(terms, big_endian=False), pointer, number) is None
