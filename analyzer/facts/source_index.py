@@ -161,7 +161,8 @@ class SourceIndex:
         return found
 
 
-_SPLICED_WORD = re.compile(r"\w(?:\\|\?\?/)[ \t]*\r?\n\w")
+_UNREAD = re.compile(r"\w(?:\\|\?\?/)[ \t]*\r?\n\w|^(?:\s|/\*(?:[^*]|\*(?!/))*\*/)*(?:%:|\?\?=)", re.MULTILINE)
+"""What the parser does not read: a word that goes on in the next line, a directive that begins with a digraph."""
 
 
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
@@ -181,8 +182,7 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
     leaving = leaving_macros([text for _, text in texts])
-    # Nor does the parser read a word that goes on in the next line.
-    moved = renumbered_files(dict(texts)) | {PurePath(file).name for file, text in texts if _SPLICED_WORD.search(text)}
+    moved = renumbered_files(dict(texts)) | {PurePath(file).name for file, text in texts if _UNREAD.search(text)}
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
     parsed = {file: parse_source(file, text, macros, words, values, leaving_by=leaving) for file, text in named}
     there = {PurePath(file).name for file, _ in texts}

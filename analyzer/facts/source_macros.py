@@ -28,12 +28,14 @@ _KEYWORD = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\b(for|while
 _LOOP = re.compile(rb"\bfor\b|\bwhile\b(?!\s*\(\s*0\s*\))|\bgoto\b")
 """Of a macro's text, which may be the keyword alone."""
 _QUOTED = re.compile(rb"""\"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
+_JOINED = re.compile(rb"\w+(?:(?:\s|\\\r?\n)*(?:##|%:%:|\?\?=\?\?=)(?:\s|\\\r?\n)*\w+)+")
 _PARAMETERS = re.compile(rb"\(([\w\s,]*)\)(.*)", re.DOTALL)
 _TOKEN = re.compile(rb"\w+|&&|&(?=[~(\s]*[0-9])|[<>!=]=|<<|>>|->|[-+*/%<>|^~!?:,.()\[\]]|\s+|\\\r?\n")
 """What an expression that changes nothing may hold; an ``&`` in front of a number takes no address."""
 
 
 _LEAVING = frozenset({"break", "return", "goto"})
+_LOOPING = (b"for", b"while", b"goto")
 _MOST_LOOPS = 64
 """Of a macro; those behind them are overlooked."""
 _Bodies = Mapping[str, Sequence[tuple[int, Sequence[str]]]]
@@ -111,7 +113,15 @@ def _spans(code: bytes) -> tuple[tuple[int, int], ...]:
 
 def loops_in(text: bytes) -> int:
     """Loops in the text of a macro, those of macros that it uses left out."""
-    return len(_LOOP.findall(_QUOTED.sub(b'""', text))) + may_go_back(text)
+    return len(_LOOP.findall(_QUOTED.sub(b'""', text))) + _joined_keywords(text) + may_go_back(text)
+
+
+def _joined_keywords(text: bytes) -> int:
+    """How often a macro joins words by ``##`` to what may be the keyword of a loop, as a parameter may be any part."""
+    head = re.match(rb"\(([^)]*)\)", text)
+    parameters = {*_WORD.findall(head[1]), b"__VA_ARGS__"} if head else set()
+    joined = (re.findall(rb"\w+", one) for one in _JOINED.findall(text))
+    return sum(all(word in parameters or any(word in one for one in _LOOPING) for word in words) for words in joined)
 
 
 def loops_of_macros(macros: Collection[tuple[str, bytes]]) -> Mapping[str, int]:

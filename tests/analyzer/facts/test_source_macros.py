@@ -61,10 +61,27 @@ def test_a_macro_that_is_the_keyword_of_a_loop_holds_one(word, is_loop):
     assert bool(loop_macros([f"#define W {word}\n"])) == is_loop
 
 
+@pytest.mark.parametrize(
+    ("macro", "is_loop"),
+    [
+        ("CAT(a, b) a##b", True),
+        ("CAT(a, ...) a ## \\\n __VA_ARGS__", True),
+        ("CAT(a, b) a %:%: b", True),
+        ("WHILE(a) whi ## a", True),
+        ("GO go##to", True),
+        ("READ(x) GPIO_##x = 1", False),
+        ("NAME(a, b) a##_##b", False),
+        ("TEXT(a) #a", False),
+    ],
+)
+def test_a_macro_that_may_join_the_keyword_of_a_loop_holds_one(macro, is_loop):
+    assert bool(loop_macros([f"#define {macro}\n"])) == is_loop
+
+
 def test_a_pragma_bounds_no_loop_whose_keyword_a_macro_or_two_lines_hide():
-    for hidden in ("W", "whi\\\nle"):
+    for hidden in ("W", "whi\\\nle", "CAT(whi, le)", "V"):
         text = in_function(
-            "#define W while\nvolatile int g;",
+            f"{'%:' if hidden == 'V' else '#'}define V while\n#define W while\n#define CAT(a, b) a##b\nvolatile int g;",
             f"{PRAGMA}\nfor (int i = 0; i < 2; i++) {{ g++; {hidden} (a != 1) {{ a = a & 1 ? 3 * a : a / 2; g++; }} }}",
         )
         with pytest.raises(AnalysisError, match="no bound for the loop"):
