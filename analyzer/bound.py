@@ -180,14 +180,10 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
         better = stage.keeping(kept) if kept is not None else None
     else:
         better = stage.counting() if prepared.counted is not None else None
-    if better is not None:
-        _add_solved(found, better)
-    relieved = None if is_summarised else stage.relieved(found[-1][1])
-    if relieved is not None:
-        _add_solved(found, relieved)
+    _add_solved(found, better)
+    _add_solved(found, None if is_summarised else stage.relieved(found[-1][1]))
     run = None if is_summarised else followed(stage)
-    if run is not None:
-        _add_solved(found, run)
+    _add_solved(found, run)
     least = min(found, key=lambda one: one[1].solution.certified)
     if least[0] is run:
         return least
@@ -195,10 +191,11 @@ def _solved_cycles(stage: Bounded) -> tuple[Bounded, Solved]:
     return least if least[1].solution.certified < most else (stage, cycles)
 
 
-def _add_solved(found: list[tuple[Bounded, Solved]], better: Bounded) -> None:
-    """Add the solution of ``better`` to ``found``; where the solver gives it up, what was found before stands."""
-    with suppress(AnalysisError):
-        found.append((better, better.solved("cycles")))
+def _add_solved(found: list[tuple[Bounded, Solved]], better: Bounded | None) -> None:
+    """Add the solution of ``better``, if any, to ``found``; where the solver gives it up, what was found stands."""
+    if better is not None:
+        with suppress(AnalysisError):
+            found.append((better, better.solved("cycles")))
 
 
 def _stack_pointer(stage: Bounded) -> int | None:

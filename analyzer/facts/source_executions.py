@@ -94,7 +94,9 @@ class SourceExecutions:
         Raises:
             UncountedError: that does not follow.
         """
-        source = self.index.files[file]
+        source = self.index.files.get(file)
+        if source is None:
+            raise UncountedError(f"{file} tells nothing by line")
         around = [one for one in source.functions if one.first_line <= line <= one.last_line]
         if len(around) != 1:
             raise UncountedError(f"{file}:{line} is in no function")
