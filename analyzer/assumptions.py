@@ -17,11 +17,11 @@ from wcet_probe.analyzer.facts.memory import (
     word_assumptions,
 )
 from wcet_probe.analyzer.loops.abstract_execution import rests_on_stack_alignment
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.dead_ends import dead_end_assumptions
+from wcet_probe.analyzer.values.properties.dead_ends import dead_end_assumptions
+from wcet_probe.analyzer.values.properties.stack_stores import may_leave_frames
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
-from wcet_probe.analyzer.values.stack_stores import may_leave_frames
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES, tells_stack_alignment
 from wcet_probe.errors import UsageError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption

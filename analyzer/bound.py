@@ -53,16 +53,16 @@ from wcet_probe.analyzer.recursive_summaries import counted_summary
 from wcet_probe.analyzer.request import BoundRequest, GivenBound
 from wcet_probe.analyzer.resolved_values import ProofWork, resolved_values
 from wcet_probe.analyzer.values.analysis import analyze_values
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, effect_of
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.constant_stores import refuse_constant_stores
-from wcet_probe.analyzer.values.entry_registers import RegisterBytes, deciding_registers, register_bytes
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect, effect_of
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.properties.constant_stores import refuse_constant_stores
+from wcet_probe.analyzer.values.properties.entry_registers import RegisterBytes, deciding_registers, register_bytes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.image import Symbol

@@ -29,10 +29,10 @@ from wcet_probe.analyzer.ipet.flow_problem import Unit
 from wcet_probe.analyzer.kept_lines import Footprint, Kept
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.recursive_calls import TreeCost
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, UnsummarisedError, plain_call
-from wcet_probe.analyzer.values.entry_registers import RegisterBytes, register_bytes
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect, UnsummarisedError, plain_call
+from wcet_probe.analyzer.values.properties.entry_registers import RegisterBytes, register_bytes
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim

@@ -28,7 +28,7 @@ from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
 from wcet_probe.analyzer.loops.followed_run import Step, follow_run
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.prepared import Bounded
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import CacheConfig, Replacement, Target
 

@@ -22,9 +22,9 @@ from dataclasses import replace
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
-from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
 from wcet_probe.model.proof import INITIAL_DATA, Assumption, Bound, IdleFact

@@ -41,9 +41,9 @@ from wcet_probe.analyzer.dcache.pointer_extents import Extent
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetched_lines
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import Target
 
 

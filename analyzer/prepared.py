@@ -67,9 +67,9 @@ from wcet_probe.analyzer.loops.source_calls import Known, bounded_by_calls
 from wcet_probe.analyzer.loops.source_rounds import SourceRounds, source_rounds, with_rounds
 from wcet_probe.analyzer.recursive_calls import CountedCalls, facts_of_calls
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.call_effects import stack_offset
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
+from wcet_probe.analyzer.values.execution.call_effects import stack_offset
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.properties.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import (

@@ -40,14 +40,14 @@ from wcet_probe.analyzer.invariants.kinds import (
 from wcet_probe.analyzer.invariants.plain_frames import held
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, TypedMemory, followed
 from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOperation
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.term_table import SymbolName, Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _SIGNS = 1, (1 << 32) - 1
 """Factors of a term that can be taken from a sum."""

@@ -20,9 +20,9 @@ from wcet_probe.analyzer.kept_lines import Footprint, Kept
 from wcet_probe.analyzer.loops.bounds import no_bound
 from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.recursive_calls import tail_calls, tree_cost
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, covers, joined, supposed
-from wcet_probe.analyzer.values.entry_registers import RegisterBytes
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect, covers, joined, supposed
+from wcet_probe.analyzer.values.properties.entry_registers import RegisterBytes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import Assumption

@@ -36,19 +36,19 @@ from wcet_probe.analyzer.loops.abstract_execution import executed_nests
 from wcet_probe.analyzer.loops.induction import analyze_with_counters
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError, plain_call
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.dead_ends import returning_part
-from wcet_probe.analyzer.values.recursion import Followed, UnboundedRecursionError
-from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
-from wcet_probe.analyzer.values.unknown_targets import (
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, UnsummarisedError, plain_call
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.properties.dead_ends import returning_part
+from wcet_probe.analyzer.values.properties.recursion import Followed, UnboundedRecursionError
+from wcet_probe.analyzer.values.properties.unknown_targets import (
     check_resolved,
     check_targets,
     grown_targets,
     have_one_each,
     too_large_for_targets,
 )
+from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Symbol
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from wcet_probe.answer.adversary import Attack, Unit, attack
-from wcet_probe.answer.search import SearchRequest
+from wcet_probe.answer.studies.adversary import Attack, Unit, attack
+from wcet_probe.answer.studies.search import SearchRequest
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.catalog.own_allocator import FOUND
 from wcet_probe.errors import UsageError, WcetProbeError

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from platformdirs import user_cache_dir
 
-from wcet_probe.answer.bench import ProbeRequest
-from wcet_probe.answer.fact_effects import with_loop_facts_only
-from wcet_probe.answer.probe import observe
-from wcet_probe.answer.proving import operation_request, prove_operation
+from wcet_probe.answer.bounds.proving import operation_request, prove_operation
+from wcet_probe.answer.facts.fact_effects import with_loop_facts_only
+from wcet_probe.answer.witness.bench import ProbeRequest
+from wcet_probe.answer.witness.probe import observe
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.catalog.own_allocator import FOUND

@@ -13,13 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 
-from wcet_probe.answer.budgeting import greedy, profile
 from wcet_probe.answer.papers.exhibit import rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.measuring import measure
 from wcet_probe.answer.papers.points import Point, Settings, allocator_of
 from wcet_probe.answer.papers.store import ResultStore
-from wcet_probe.answer.workload_run import Placement, WorkloadRequest, run_batches, run_workload
+from wcet_probe.answer.workloads.budgeting import greedy, profile
+from wcet_probe.answer.workloads.workload_run import Placement, WorkloadRequest, run_batches, run_workload
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.cli.run import DEFAULT_COMPILER

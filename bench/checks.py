@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bounds import DEAR
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.certificate.check import check_bound

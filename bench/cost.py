@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.build.toolchain import find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import AnalysisError

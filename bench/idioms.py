@@ -27,9 +27,9 @@ from bench.programs import put_table
 from bench.routines import CompileError, call, routines
 from bench.suite import FAMILY_FLAGS, FLAGS, SCRIPT
 from wcet_probe.analyzer.bound import prove
-from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
-from wcet_probe.answer.contradiction import check_counts, check_loops
-from wcet_probe.answer.firmware import FirmwareRequest, ReadFirmware, read_firmware
+from wcet_probe.analyzer.values.properties.recursion import UnboundedRecursionError
+from wcet_probe.answer.firmware.firmware import FirmwareRequest, ReadFirmware, read_firmware
+from wcet_probe.answer.witness.contradiction import check_counts, check_loops
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.catalog.resources import folder

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from wcet_probe.answer.firmware import ASSUMABLE, FirmwareRequest, bound_firmware, file_bytes
-from wcet_probe.answer.run_script import parse_script
+from wcet_probe.answer.firmware.firmware import ASSUMABLE, FirmwareRequest, bound_firmware, file_bytes
+from wcet_probe.answer.firmware.run_script import parse_script
 from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.emu.layout import first_stack_pointer

@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from wcet_probe.answer import probe
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness import probe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.program import Program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.compiled.library import compiled_library

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
 from bench.routines import CompileError, call, routines
-from wcet_probe.answer.firmware import ASSUMABLE
+from wcet_probe.answer.firmware.firmware import ASSUMABLE
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
 from wcet_probe.errors import UsageError, WcetProbeError

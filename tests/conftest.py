@@ -68,10 +68,11 @@ DEAREST = (
     "scenarios/dlmalloc27/test_dlmalloc27.py", "certificate/test_mutants.py", "evidence/test_audit.py",
     "end_to_end/test_kernels.py", "catalog/test_own_allocator.py", "end_to_end/test_falsification.py",
     "end_to_end/test_cache_soundness.py", "analyzer/domains/test_lattice.py", "emu/test_pipeline.py",
-    "scenarios/test_tlsf.py", "answer/test_adversary.py", "end_to_end/test_presets.py", "cli/test_both_sides.py",
-    "emu/test_faults.py", "emu/test_oracle.py", "packaging/test_wheel.py", "analyzer/dcache/test_single_programs.py",
-    "certificate/test_trials.py", "answer/test_search.py", "build/test_compilation.py",
-    "analyzer/values/test_instruction_run.py",
+    "scenarios/test_tlsf.py", "answer/studies/test_adversary.py", "end_to_end/test_presets.py",
+    "cli/test_both_sides.py", "emu/test_faults.py",
+    "emu/test_oracle.py", "packaging/test_wheel.py", "analyzer/dcache/test_single_programs.py",
+    "certificate/test_trials.py", "answer/studies/test_search.py", "build/test_compilation.py",
+    "analyzer/values/execution/test_instruction_run.py",
 )  # fmt: skip
 
 

@@ -28,8 +28,8 @@ from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.prepared import Bounded
 from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.answer.call_paths import check_call_path
-from wcet_probe.answer.contradiction import check_accesses, check_counts, check_loops, register_check
+from wcet_probe.answer.witness.call_paths import check_call_path
+from wcet_probe.answer.witness.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.image import Segment

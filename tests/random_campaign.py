@@ -29,8 +29,8 @@ from tests.support import Guest, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.answer.contradiction import check_counts, check_loops
-from wcet_probe.answer.cross_check import Call, cross_check
+from wcet_probe.answer.witness.contradiction import check_counts, check_loops
+from wcet_probe.answer.witness.cross_check import Call, cross_check
 from wcet_probe.build import compilation
 from wcet_probe.build.image import read_image
 from wcet_probe.build.toolchain import find_toolchain

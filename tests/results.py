@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.run_folder import once
 from tests.support import images_dir
-from wcet_probe.answer.gap import Account, block_gaps
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.bounds.gap import Account, block_gaps
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.reports.formats.document import document, dumps

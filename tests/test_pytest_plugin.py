@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 import highspy  # noqa: F401  (pytester forgets the modules of its runs, and numpy bears to be loaded once only)
 import pytest
 
-import wcet_probe.answer.firmware
-import wcet_probe.answer.probe  # noqa: F401
+import wcet_probe.answer.firmware.firmware
+import wcet_probe.answer.witness.probe  # noqa: F401
 from tests.support import image_of, images_dir
 from wcet_probe.catalog.lookup import load_target
 

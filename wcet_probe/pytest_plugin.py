@@ -20,7 +20,7 @@ import pytest
 from wcet_probe.errors import AnalysisError, UsageError, WcetProbeError, unknown_name
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.firmware import FirmwareBound
+    from wcet_probe.answer.firmware.firmware import FirmwareBound
     from wcet_probe.model.proof import Assumption, Bound, PathBlock
     from wcet_probe.model.report import Report
 
@@ -286,8 +286,8 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
     config = load_config(pytest_config.rootpath)
     target = configured_target(question.target, config)
     if question.allocator:
-        from wcet_probe.answer.bench import ProbeRequest
-        from wcet_probe.answer.probe import observe
+        from wcet_probe.answer.witness.bench import ProbeRequest
+        from wcet_probe.answer.witness.probe import observe
         from wcet_probe.catalog.lookup import load_allocator
         from wcet_probe.cli.configured import default_heap_bytes
         from wcet_probe.cli.run import DEFAULT_COMPILER
@@ -310,7 +310,7 @@ def _prove(question: _Question, pytest_config: pytest.Config) -> WcetBound:
         if report.bound is None:
             raise AnalysisError(f"no bound of {question.operation} of {question.allocator}: {report.no_bound}")
         return _bound(f"{question.operation} of {question.allocator} on {target.name}", report.bound, report)
-    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
 
     root = pytest_config.rootpath
     elf = _seen_from_here(root, question.image)

@@ -27,7 +27,7 @@ from wcet_probe.analyzer.domains.lattice import Dual, Truths
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.icache.fetches import fetched_lines
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import Target
 

@@ -28,10 +28,10 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.memory import PointerFacts
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.congruences import Congruences
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.properties.congruences import Congruences
+from wcet_probe.analyzer.values.states.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
 
 
 @dataclass(frozen=True, slots=True)

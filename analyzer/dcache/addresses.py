@@ -33,10 +33,10 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.facts.language import Visit
 from wcet_probe.analyzer.facts.memory import Objects, PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.congruences import Congruences
-from wcet_probe.analyzer.values.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.properties.congruences import Congruences
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.unknown_numbers import is_unknown
 from wcet_probe.model.target import CacheConfig
 
 _MOST_TRIED = 256

@@ -43,10 +43,10 @@ from wcet_probe.analyzer.dcache.younger_sets import (
 from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.linear import Linear
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.model.target import CacheConfig
 
 

@@ -33,12 +33,12 @@ from wcet_probe.analyzer.domains.lattice import Joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.stack_alignment import STACK_ALIGNMENT_BYTES
-from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.states.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
+from wcet_probe.analyzer.values.symbolic.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST = 1 << 32
 

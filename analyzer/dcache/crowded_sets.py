@@ -45,7 +45,7 @@ from wcet_probe.analyzer.dcache.footprints import (
     united,
 )
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import CacheConfig
 
 _STACK = -1

@@ -57,9 +57,9 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.dcache.pointer_extents import Extent
 from wcet_probe.analyzer.domains.cache_sets import effective_ways, stores_evict
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import CacheConfig, Replacement
 
 Strays = frozenset[tuple[int, int]]

@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import Pointers
-from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.proof import AccessRange, IdleFact, RegisterRange
 from wcet_probe.model.target import Isa
 

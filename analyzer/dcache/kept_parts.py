@@ -54,9 +54,9 @@ from wcet_probe.analyzer.dcache.footprints import (
     united,
 )
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import CacheConfig
 
 MOST_PARTS = 200

@@ -66,7 +66,7 @@ from wcet_probe.analyzer.facts.memory import LineChanges, Objects, PointerFacts
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import AuxiliaryVariable
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import CacheConfig, Replacement, Target
 

@@ -33,7 +33,7 @@ from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicB
 from wcet_probe.analyzer.domains.cache_sets import effective_ways
 from wcet_probe.analyzer.facts.memory import Objects
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.model.target import CacheConfig, Replacement
 
 

@@ -40,12 +40,12 @@ from typing import NamedTuple
 from wcet_probe.analyzer.graph.loop_forest import dominators
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_SYMBOLS = 64
 _NARROW = 1 << 20

@@ -35,8 +35,8 @@ from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.icache.condensation import condensed
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 
 class Starts(NamedTuple):

@@ -39,8 +39,8 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.model.target import CacheConfig
 
 _LONGEST_STEP_BYTES = 1 << 16

@@ -48,13 +48,13 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence, joined
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.congruences import Congruences
-from wcet_probe.analyzer.values.linear import Linear, combined
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.properties.congruences import Congruences
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.unknown_numbers import is_unknown
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.model.target import CacheConfig
 
 _MOST_CANDIDATES = 8

@@ -28,10 +28,10 @@ from wcet_probe.analyzer.dcache.misses import DataMisses
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.facts.memory import PointerFacts
 from wcet_probe.analyzer.ipet.costs import Costs
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.congruences import Congruences
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.properties.congruences import Congruences
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import Target
 from wcet_probe.model.unaligned_access import unaligned_cycles
 

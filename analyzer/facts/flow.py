@@ -33,7 +33,7 @@ from wcet_probe.analyzer.graph.supergraph import Context, Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.compilers import unshared_functions
 from wcet_probe.build.image import variable_locations

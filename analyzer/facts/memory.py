@@ -19,7 +19,7 @@ from wcet_probe.analyzer.facts.control import address_of
 from wcet_probe.analyzer.facts.expressions import Expression, evaluate
 from wcet_probe.analyzer.facts.language import Facts, Place, PointerFact, Visit, WordFact
 from wcet_probe.analyzer.facts.source_index import SourceIndex
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol
 from wcet_probe.certificate.caches.cached import pointers_of

@@ -20,12 +20,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from wcet_probe.analyzer.facts.source_parts import SourceTest
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.pcode.operations import Varnode
-from wcet_probe.analyzer.values.conditions import relations
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.conditions import relations
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.model.image import VariableLocation
 
 _MIRRORED = {">": "<", ">=": "<="}

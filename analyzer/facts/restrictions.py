@@ -35,8 +35,8 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
-from wcet_probe.analyzer.values.bases import Base
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.build.image import require_symbol
 from wcet_probe.model.image import Image, Symbol

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.icache.must_may import CacheAccess, CacheGraph, Classif
 from wcet_probe.analyzer.icache.persistence import Scope, persistent_groups
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.target import CacheConfig
 

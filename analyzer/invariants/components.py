@@ -13,9 +13,9 @@ the same component of a term allow it the same values, whatever is assumed of it
 from __future__ import annotations
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 Component = tuple[frozenset[tuple[Term, StridedInterval]], frozenset[tuple[Term, Base]]]
 """Terms with what is known of each, and symbols that are no numbers."""

@@ -32,11 +32,11 @@ from wcet_probe.analyzer.invariants.contents import (
     remainder_of,
 )
 from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, Frontier, moved_in
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume
-from wcet_probe.analyzer.values.reach import remainder
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.properties.reach import remainder
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_COMBINATIONS = 64
 _MOST_INDEX = 1 << 16

@@ -20,9 +20,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Part, Region, contents_of
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.term_table import Node, Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.term_table import Node, Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _WORD_BYTES = 4
 _MOST_CHOICES = 8

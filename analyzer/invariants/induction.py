@@ -46,9 +46,9 @@ from wcet_probe.analyzer.invariants.obligations import Lemma, by_lemma, is_by_nu
 from wcet_probe.analyzer.invariants.operations import Meeting, Moved, Operation
 from wcet_probe.analyzer.invariants.questions import Questions
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
-from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Node, Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.term_table import Node, Term
 from wcet_probe.model.image import Image
 
 _GROWTH_BEFORE_WIDENING = 16

@@ -21,8 +21,8 @@ from wcet_probe.analyzer.invariants.contents import NEAR_NULL, WORD_BITS, Conten
 from wcet_probe.analyzer.invariants.operations import Moved, Operation
 from wcet_probe.analyzer.invariants.situations import Followed, followed_words
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 Place = tuple[int, int]
 """A load or a store: the number of its operation, and its own among `Operation.moved`."""

@@ -17,16 +17,16 @@ from wcet_probe.analyzer.invariants.contents import WORD_BITS
 from wcet_probe.analyzer.loops.counters import counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
-from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.own_block import Roles, distances
+from wcet_probe.analyzer.values.execution.accesses import WordTransfer
+from wcet_probe.analyzer.values.execution.transfer import Transfer
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.own_block import Roles, distances
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.transfer import Transfer
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.execution.accesses import WordTransfer
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.errors import AnalysisError
 
 

@@ -19,8 +19,8 @@ from wcet_probe.analyzer.invariants.frontier import NO_FRONTIER, Area, frontiers
 from wcet_probe.analyzer.invariants.obligations import FollowedWords, is_by_null
 from wcet_probe.analyzer.invariants.operations import Operation
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 
 @dataclass(slots=True)

@@ -29,13 +29,13 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.joins import live_symbols
-from wcet_probe.analyzer.values.learning import assume, learn
-from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.joins import live_symbols
+from wcet_probe.analyzer.values.states.learning import assume, learn
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_TUPLES = 128
 _MOST_CONDITIONS = 4

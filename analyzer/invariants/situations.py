@@ -21,12 +21,12 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.fixpoint import least
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.invariants.rounds import Rounds, header_symbols, rounds_of
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 Token = TypeVar("Token", bound=Hashable)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Part, Region, contents_of, number
-from wcet_probe.analyzer.values.memory import MOST_READ
+from wcet_probe.analyzer.values.states.memory import MOST_READ
 from wcet_probe.model.image import Image
 
 _WORD_BYTES = 4

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.invariants.kinds import WORD_BITS, Kind, Word
 from wcet_probe.analyzer.invariants.typed_operations import TypedOperation
-from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _WORD_BYTES = WORD_BITS // 8
 _MOST_ADDRESSES = 64

@@ -59,10 +59,10 @@ from wcet_probe.analyzer.invariants.typed_operations import TypedAccess, TypedOp
 from wcet_probe.analyzer.invariants.ways_taken import Conditions, ways_taken
 from wcet_probe.analyzer.invariants.words import Words
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.execution.accesses import WordTransfer
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
 

@@ -22,15 +22,15 @@ from wcet_probe.analyzer.invariants.operations import (
 from wcet_probe.analyzer.invariants.plain_frames import require_plain_frames
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations, situations
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.accesses import Access, WordTransfer
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.own_block import Roles, distances
+from wcet_probe.analyzer.values.execution.accesses import Access, WordTransfer
+from wcet_probe.analyzer.values.execution.transfer import Transfer
+from wcet_probe.analyzer.values.properties.own_block import Roles, distances
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.transfer import Transfer
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 

@@ -29,9 +29,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.invariants.situations import carried
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_PLACES = 4
 """So many places where paths meet are looked through, one behind another."""

@@ -37,12 +37,12 @@ from wcet_probe.analyzer.invariants.kinds import (
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situation, Situations
 from wcet_probe.analyzer.invariants.ways_taken import Conditions
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume, learn
-from wcet_probe.analyzer.values.memory import MOST_READ
-from wcet_probe.analyzer.values.reach import remainder
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.properties.reach import remainder
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume, learn
+from wcet_probe.analyzer.values.states.memory import MOST_READ
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _RESIDUE_BITS = MODULUS.bit_length() - 1
 _MOST_CHOICES = 8

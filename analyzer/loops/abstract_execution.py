@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.graph.loop_forest import Loop, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants, Leaving
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Constants, Leaving
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 
 MOST_INSTRUCTIONS = 400_000

@@ -25,7 +25,7 @@ from wcet_probe.analyzer.graph.supergraph import Edge, Point
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.loops.bounds import BoundedLoops
 from wcet_probe.analyzer.pcode.skipping import may_be_skipped
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.compilers import functions_of_clang
 from wcet_probe.model.image import Image

@@ -24,7 +24,7 @@ from wcet_probe.analyzer.loops.loop_claims import loop_claims, watched_name
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_address, header_point
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter
 from wcet_probe.analyzer.loops.type_bounds import type_bound
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image

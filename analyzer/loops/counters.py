@@ -14,14 +14,14 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,16 +32,16 @@ from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.conditions import relations, repetitions
-from wcet_probe.analyzer.values.learning import learn
-from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import learn
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.conditions import relations, repetitions
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _FOREVER = 1 << 64
 _BITS_OF_WORD = 32

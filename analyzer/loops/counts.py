@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 FOLLOWED = "rounds"
 """The relation of a count of rounds that were followed; ``counter`` says how."""

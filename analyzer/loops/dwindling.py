@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _MOST_ROUNDS = 256
 _MOST_NUMBERS = 4

@@ -24,10 +24,10 @@ from math import gcd
 from typing import NamedTuple
 
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.conditions import relations
-from wcet_probe.analyzer.values.linear import Linear, combined
 from wcet_probe.analyzer.values.result import EdgeValues
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.symbolic.conditions import relations
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _MOST_ENDS = 64
 

@@ -29,12 +29,12 @@ from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Rounds, most_rounds_of_ranges
 from wcet_probe.analyzer.loops.moved_bits import Lost
 from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_VALUES = 1024
 """Of one number, and of all of them together at entry."""

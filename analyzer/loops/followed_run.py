@@ -18,8 +18,8 @@ from typing import Any
 
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.loops.abstract_execution import edges_taken, is_followed, rests_on_stack_alignment
-from wcet_probe.analyzer.values.constant_arithmetic import Value, is_address
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution, Constants
+from wcet_probe.analyzer.values.execution.constant_arithmetic import Value, is_address
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Constants
 from wcet_probe.analyzer.values.result import Values
 
 Place = int | tuple[int] | None

@@ -28,16 +28,16 @@ from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.accesses import Access
 from wcet_probe.analyzer.values.analysis import analyze_values
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import Callees, CallKey
-from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
-from wcet_probe.analyzer.values.linear import combined
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.execution.call_effects import Callees, CallKey
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import SymbolName, Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.symbolic.linear import combined
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import SymbolName, Term
 from wcet_probe.model.image import Image
 
 Place = int | tuple[int, int]

@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.values.learning import assume
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _MOST_PAIRS = 20_000
 

@@ -15,11 +15,11 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.moved_bits import Lost
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume, learn
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume, learn
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 
 def lost_symbols(values: Values, loop: Loop, killed: Mapping[Edge, frozenset[Term]]) -> Lost:

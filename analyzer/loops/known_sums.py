@@ -19,11 +19,11 @@ from collections.abc import Iterator
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume
-from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_CHOICES = 3
 """Gamma nodes of a sum that are looked into, one after another."""

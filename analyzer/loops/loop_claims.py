@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from wcet_probe.analyzer.graph.supergraph import Point
 from wcet_probe.analyzer.loops.chosen_bounds import ChosenBound
 from wcet_probe.analyzer.loops.loop_sites import header_point, own_points
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.proof import LoopClaim
 from wcet_probe.model.target import MemoryRange

@@ -16,7 +16,7 @@ from wcet_probe.analyzer.facts.round_lines import LoopWays
 from wcet_probe.analyzer.facts.source_match import LoopSite
 from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Point
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Image
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wcet_probe.analyzer.loops.moved_bits import Bit, Lost, Spread, is_word, symbols_of_header
-from wcet_probe.analyzer.values.conditions import relations
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
+from wcet_probe.analyzer.values.symbolic.conditions import relations
 
 _MOST_ROUNDS = 256
 

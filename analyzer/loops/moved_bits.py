@@ -21,15 +21,15 @@ from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.conditions import relations
-from wcet_probe.analyzer.values.learning import assume
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import is_defined_before
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.conditions import relations
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.symbol_names import is_defined_before
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 Bit = tuple[Term, int]
 """A bit of a term, 0 the lowest."""

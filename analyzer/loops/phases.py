@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_taken
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
 
 _MOST_WAYS_BACK = 4

@@ -29,16 +29,16 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.conditions import relations
-from wcet_probe.analyzer.values.joins import live_symbols
-from wcet_probe.analyzer.values.linear import Linear, combined
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.symbol_names import defined_at
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.joins import live_symbols
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.conditions import relations
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_SYMBOLS = 32
 _MOST_ENDS = 16

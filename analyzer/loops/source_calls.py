@@ -25,7 +25,7 @@ from wcet_probe.analyzer.graph.loop_forest import dominators
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.loops.bounds import BoundedLoops
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_point
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image

@@ -23,7 +23,7 @@ from wcet_probe.analyzer.graph.supergraph import Context, Edge, Point
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.loops.bounds import BoundedLoops
 from wcet_probe.analyzer.loops.source_variables import Variables
-from wcet_probe.analyzer.values.loop_shapes import LoopShape, loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.build.image import variable_locations
 from wcet_probe.model.image import Image, VariableLocation

@@ -23,11 +23,11 @@ from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.counters import settled
 from wcet_probe.analyzer.pcode.semantics import signed
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.model.image import LineTable, VariableLocation
 
 _WORD_BITS = 32

@@ -8,7 +8,7 @@ the numbers, by its largest count.
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.values.conditions import repetitions
+from wcet_probe.analyzer.values.symbolic.conditions import repetitions
 
 MOST_SUMMED = 1 << 20
 """Most outer iterations that a sum is formed over."""

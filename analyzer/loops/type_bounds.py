@@ -11,11 +11,11 @@ from collections.abc import Iterator
 
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.loops.counts import Count
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.loop_shapes import LoopShape
+from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import TypeBound
 from wcet_probe.model.target import Isa

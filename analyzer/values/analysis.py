@@ -17,9 +17,8 @@ from wcet_probe.analyzer.graph.fixpoint import solve
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwinding
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import (
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.execution.call_effects import (
     Callees,
     CallKey,
     Summarised,
@@ -31,25 +30,26 @@ from wcet_probe.analyzer.values.call_effects import (
     seen_by_caller,
     stack_offset,
 )
-from wcet_probe.analyzer.values.counted_pointers import tell_pointers
-from wcet_probe.analyzer.values.entry_state import entry_state
-from wcet_probe.analyzer.values.enumeration import enumerated
-from wcet_probe.analyzer.values.instruction_run import Flow
-from wcet_probe.analyzer.values.joins import join
-from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
-from wcet_probe.analyzer.values.locations import Location, register_locations
-from wcet_probe.analyzer.values.lost_flow import LostFlowError
+from wcet_probe.analyzer.values.execution.enumeration import enumerated
+from wcet_probe.analyzer.values.execution.instruction_run import Flow
+from wcet_probe.analyzer.values.execution.lost_flow import LostFlowError
+from wcet_probe.analyzer.values.execution.needed_operations import needed_operations
+from wcet_probe.analyzer.values.execution.saved_words import saving_stores
+from wcet_probe.analyzer.values.execution.transfer import Transfer
 from wcet_probe.analyzer.values.meetings import meetings
-from wcet_probe.analyzer.values.memory import MOST_READ, Memory
-from wcet_probe.analyzer.values.needed_operations import needed_operations
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.saved_words import saving_stores
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.counted_pointers import tell_pointers
+from wcet_probe.analyzer.values.states.entry_state import entry_state
+from wcet_probe.analyzer.values.states.joins import join
+from wcet_probe.analyzer.values.states.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
+from wcet_probe.analyzer.values.states.memory import MOST_READ, Memory
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.states.widening import covers, resumed, settled, widened
+from wcet_probe.analyzer.values.symbolic.locations import Location, register_locations
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.analyzer.values.thresholds import Thresholds, counted
-from wcet_probe.analyzer.values.transfer import Transfer
-from wcet_probe.analyzer.values.widening import covers, resumed, settled, widened
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa

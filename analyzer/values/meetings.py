@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.values.memory import Memory
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
-from wcet_probe.analyzer.values.transfer import Transfer
+from wcet_probe.analyzer.values.execution.transfer import Transfer
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 Meetings = Callable[[int], Mapping[Term, Sequence[tuple[State, Term]]]]
 """For a point: symbols that are defined within its block, each with the terms that it may be and their states."""

@@ -18,9 +18,9 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError, analyze_values
-from wcet_probe.analyzer.values.call_effects import Callees, CallKey, Effect
-from wcet_probe.analyzer.values.learning import SymbolRange, SymbolSteps
+from wcet_probe.analyzer.values.execution.call_effects import Callees, CallKey, Effect
 from wcet_probe.analyzer.values.result import Values
+from wcet_probe.analyzer.values.states.learning import SymbolRange, SymbolSteps
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 

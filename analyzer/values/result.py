@@ -15,14 +15,14 @@ from typing import Any
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwinding
-from wcet_probe.analyzer.values.accesses import Access
-from wcet_probe.analyzer.values.call_effects import Summarised
-from wcet_probe.analyzer.values.joins import live_symbols
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.execution.call_effects import Summarised
 from wcet_probe.analyzer.values.meetings import Meetings, no_meetings
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.joins import live_symbols
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)

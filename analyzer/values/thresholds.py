@@ -15,11 +15,11 @@ from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.truths import RELATIONS
-from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.needed_operations import Needed
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.execution.needed_operations import Needed
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _BITS = 32
 _COMPARING = RELATIONS | {"INT_SUB", "INT_SBORROW", "INT_CARRY", "INT_SCARRY"}

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.loop_forest import Loop, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Context, Edge, Point, Supergraph
-from wcet_probe.analyzer.values.locations import Location
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_COPIES = 8
 _MOST_GROWTH = 3

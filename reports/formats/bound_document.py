@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from wcet_probe import __version__
-from wcet_probe.answer.gap import BlockGap
+from wcet_probe.answer.bounds.gap import BlockGap
 from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.model.proof import Bound, FactEffects, Formula, LoopBound, PathBlock
 from wcet_probe.model.report import Verdict
@@ -19,7 +19,7 @@ from wcet_probe.reports.formats.listing import code_sections, graph_section, hex
 from wcet_probe.reports.formats.records import Document, plain, record, target_document
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.firmware import FirmwareBound
+    from wcet_probe.answer.firmware.firmware import FirmwareBound
     from wcet_probe.model.observed_run import Observed
 
 
@@ -91,7 +91,7 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
 
 
 def gap_section(gaps: Sequence[BlockGap], bound: Bound, observed_instructions: int) -> Document:
-    """The distance between bound and observation, block by block; see ``wcet_probe.answer.gap``."""
+    """The distance between bound and observation, block by block; see ``wcet_probe.answer.bounds.gap``."""
     return {
         "instructions": bound.instructions - observed_instructions,
         "above_worst_path": bound.instructions - sum(block.cost for block in bound.worst_path),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wcet_probe import __version__
-from wcet_probe.answer.budgeting import Budget, Effect, Profile
+from wcet_probe.answer.workloads.budgeting import Budget, Effect, Profile
 from wcet_probe.reports.formats.records import Document, plain
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import PurePath
 
-from wcet_probe.answer.gap import Account, observed_executions
+from wcet_probe.answer.bounds.gap import Account, observed_executions
 from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.image import Image
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from wcet_probe.answer.growth import Growth
+from wcet_probe.answer.studies.growth import Growth
 from wcet_probe.model.allocator import Allocator, OwnBuild
 from wcet_probe.model.instruction import Control
 from wcet_probe.model.measurement import CacheCounts, Measurement, Run

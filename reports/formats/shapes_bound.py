@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from wcet_probe.answer.gap import Cause
+from wcet_probe.answer.bounds.gap import Cause
 from wcet_probe.model.proof import Assumption, FactEffect, IdleFact, LoopBound, PathBlock, PointerVerdict, Units
 from wcet_probe.reports.formats.shapes_base import Address, Fraction, Natural, Sha256, extends
 from wcet_probe.reports.formats.shapes_module import ModuleShape

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from wcet_probe import __version__
-from wcet_probe.answer.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
-from wcet_probe.answer.workload_tally import Distribution
+from wcet_probe.answer.workloads.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
+from wcet_probe.answer.workloads.workload_tally import Distribution
 from wcet_probe.model.proof import Bound
 from wcet_probe.reports.formats.records import Document, plain
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wcet_probe.answer.budgeting import Budget, Effect, Profile
+from wcet_probe.answer.workloads.budgeting import Budget, Effect, Profile
 from wcet_probe.reports.screens.layout import paragraph, table
 
 

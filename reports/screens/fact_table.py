@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wcet_probe.reports.screens.layout import table
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.fact_table import FactRow
+    from wcet_probe.answer.facts.fact_table import FactRow
 
 _FUNCTIONS_SHOWN = 3
 _HEADER = "fact", "speaks of", "alignment", "lemmas besides"

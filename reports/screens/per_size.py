@@ -15,7 +15,7 @@ from wcet_probe.reports.screens.terminal import render_table
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.per_size import PerSize
+    from wcet_probe.answer.bounds.per_size import PerSize
 
 _HEIGHT, _LABEL, _TICKS_APART = 260, 16, 34
 

@@ -14,8 +14,8 @@ from wcet_probe.reports.screens.terminal import render_table
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.bench import ProbeRequest
-    from wcet_probe.answer.replay import Replay
+    from wcet_probe.answer.witness.bench import ProbeRequest
+    from wcet_probe.answer.workloads.replay import Replay
 
 
 def render_replay(request: ProbeRequest, found: Replay, console: Console) -> None:

@@ -12,11 +12,11 @@ from wcet_probe.reports.screens.terminal import render_table
 from wcet_probe.sizes import format_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.adversary import Attack
-    from wcet_probe.answer.bench import ProbeRequest
-    from wcet_probe.answer.growth import Growth
-    from wcet_probe.answer.search import SearchRequest, SearchResult
-    from wcet_probe.answer.sweep import Cell
+    from wcet_probe.answer.studies.adversary import Attack
+    from wcet_probe.answer.studies.growth import Growth
+    from wcet_probe.answer.studies.search import SearchRequest, SearchResult
+    from wcet_probe.answer.studies.sweep import Cell
+    from wcet_probe.answer.witness.bench import ProbeRequest
     from wcet_probe.model.scenario import Operation
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
 
-from wcet_probe.answer.firmware import FirmwareBound
-from wcet_probe.answer.gap import Account, BlockGap, Cause
+from wcet_probe.answer.bounds.gap import Account, BlockGap, Cause
+from wcet_probe.answer.firmware.firmware import FirmwareBound
 from wcet_probe.model.image import Image
 from wcet_probe.model.observed_run import Observed
 from wcet_probe.model.proof import Assumption, Bound, FactCandidate, FactEffects, Formula, LoopBound, Units

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from wcet_probe.answer.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
-from wcet_probe.answer.workload_tally import Distribution
+from wcet_probe.answer.workloads.workload_run import PERCENTS, WorkloadRequest, WorkloadRun
+from wcet_probe.answer.workloads.workload_tally import Distribution
 from wcet_probe.reports.formats.workload import bins, decimal
 from wcet_probe.reports.screens.layout import paragraph, table
 from wcet_probe.sizes import format_size

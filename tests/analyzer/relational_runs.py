@@ -26,7 +26,7 @@ from wcet_probe.analyzer.facts.memory import Pointers
 from wcet_probe.analyzer.ipet.exact_lp import Constraint, FlowSystem
 from wcet_probe.analyzer.ipet.flow_problem import LinearConstraint
 from wcet_probe.analyzer.ipet.flow_system import solve
-from wcet_probe.analyzer.values.accesses import Access
+from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.model.target import Replacement
 
 _NOWHERE = 4096

@@ -10,8 +10,8 @@ from wcet_probe.analyzer.assumptions import assumptions
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.model.image import Segment
 from wcet_probe.model.target import Replacement
 

@@ -17,9 +17,9 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph import expansion, supergraph
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.call_effects import CallKey, UnsummarisedError
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.recursion import UnboundedRecursionError
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, UnsummarisedError
+from wcet_probe.analyzer.values.properties.recursion import UnboundedRecursionError
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError

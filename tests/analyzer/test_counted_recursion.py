@@ -14,7 +14,7 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.answer.fact_skeleton import pointer_candidates
+from wcet_probe.answer.facts.fact_skeleton import pointer_candidates
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.scenario import InitialCache

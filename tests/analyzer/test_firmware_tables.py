@@ -1,6 +1,6 @@
 """Shapes of code that libraries and other compilers make: tables, symbols without sizes.
 
-Tests: analyzer.bound, analyzer.graph.supergraph, analyzer.values.unknown_targets.
+Tests: analyzer.bound, analyzer.graph.supergraph, analyzer.values.properties.unknown_targets.
 """
 
 import pytest

@@ -14,7 +14,7 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.followed_caches import RunCache, run_waits
 from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.request import BoundRequest, InitialData
-from wcet_probe.answer.victims import victim_choices
+from wcet_probe.answer.witness.victims import victim_choices
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement

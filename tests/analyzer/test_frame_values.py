@@ -5,8 +5,8 @@ import pytest
 from tests.support import images_dir
 from wcet_probe.analyzer.frame_values import frame_values
 from wcet_probe.analyzer.invariants.plain_frames import require_plain_frames
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.answer.proved_facts import prepared_operations
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.answer.facts.proved_facts import prepared_operations
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.initial_data import (
 )
 from wcet_probe.analyzer.request import InitialData
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Segment

@@ -14,7 +14,7 @@ from tests.random_programs import arguments, source
 from tests.support import cache_config, guest_of
 from wcet_probe.analyzer.dcache.footprints import ANYWHERE, DataFootprint, KeptLines
 from wcet_probe.analyzer.kept_lines import Footprint, kept_misses, kept_of, with_callees
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.scenario import InitialCache

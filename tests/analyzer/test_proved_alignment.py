@@ -15,10 +15,10 @@ from wcet_probe.analyzer.proved_alignment import (
     shown_alignments,
     shown_sets,
 )
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.linear import Linear
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.linear import Linear
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 ALIGNED = Part(Kind.ARENA, True, residue(0) | residue(8) | residue(16))
 ODD = Part(Kind.ARENA, True, residue(8) | residue(12))

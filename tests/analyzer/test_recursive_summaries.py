@@ -7,9 +7,9 @@ import pytest
 from wcet_probe.analyzer.call_summaries import WiderKeyError
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.recursive_summaries import _settled
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import CallKey, Effect, Result, Written, covers, supposed
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect, Result, Written, covers, supposed
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.errors import AnalysisError
 
 REGISTER, OTHER = Location("register", 32, 4), Location("register", 36, 4)

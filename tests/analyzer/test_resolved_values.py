@@ -8,7 +8,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.call_effects import UnsummarisedError
+from wcet_probe.analyzer.values.execution.call_effects import UnsummarisedError
 from wcet_probe.errors import AnalysisError
 
 TABLE = "cmp r0, #2\nbhi 9f\ntbb [pc, r0]\n0: .byte (1f-0b)/2, (2f-0b)/2, (3f-0b)/2, 0\n"

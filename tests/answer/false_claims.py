@@ -8,7 +8,7 @@ from functools import cache
 from tests.path_check import Proved, lifter_of, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
-from wcet_probe.answer.contradiction import (
+from wcet_probe.answer.witness.contradiction import (
     check_accesses,
     check_path,
 )

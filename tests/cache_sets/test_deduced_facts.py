@@ -10,8 +10,8 @@ from tests.analyzer.deduction.cama_builds import deduced, program
 from wcet_probe.analyzer.deduction import half_fit_operations
 from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
 from wcet_probe.analyzer.domains.congruences import Congruence
-from wcet_probe.answer.fact_table import FactStatus, fact_rows
-from wcet_probe.answer.proved_facts import prepared_operations, proved_facts_text
+from wcet_probe.answer.facts.fact_table import FactStatus, fact_rows
+from wcet_probe.answer.facts.proved_facts import prepared_operations, proved_facts_text
 from wcet_probe.cache_sets import deduced_facts as module
 from wcet_probe.cache_sets import deduction, half_fit_deduction
 from wcet_probe.cache_sets.deduced_facts import deduced_facts

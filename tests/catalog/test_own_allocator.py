@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.adversary import Unit, attack
-from wcet_probe.answer.own_steps import StepsRequest, own_steps
-from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.answer.proving import prove_operation
-from wcet_probe.answer.search import SearchRequest, search
+from wcet_probe.answer.bounds.proving import prove_operation
+from wcet_probe.answer.studies.adversary import Unit, attack
+from wcet_probe.answer.studies.own_steps import StepsRequest, own_steps
+from wcet_probe.answer.studies.search import SearchRequest, search
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.program import load_program
 from wcet_probe.build.toolchain import find_toolchain, packaged_program
 from wcet_probe.catalog.lookup import load_allocator, load_target

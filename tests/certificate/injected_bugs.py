@@ -75,7 +75,7 @@ def bounds(folder: Path, name: str | None, wanted: Mapping[str, list]) -> dict[s
     """Bound all programs in this process, with the bug ``name``; a bound below ``wanted`` is given to the checker."""
     if name is not None:
         change_source(BUGS[name])
-    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.catalog.lookup import load_target
     from wcet_probe.errors import VerificationError, WcetProbeError
     from wcet_probe.evidence.checking import check_file_result

@@ -10,7 +10,7 @@ from tests.certificate.forgeries import sealed
 from tests.certificate.kernel.test_code import document_of
 from tests.support import guest_of, images_dir
 from wcet_probe.analyzer.bound import prove
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.evidence.checking import allocator_binary

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wcet_probe.answer import probe
+from wcet_probe.answer.witness import probe
 from wcet_probe.catalog import lookup as catalog
 from wcet_probe.cli import main
 from wcet_probe.errors import unknown_name

@@ -1,6 +1,6 @@
 """Bound and observation in one answer, with the real engines on a small heap.
 
-Tests: cli.run, answer.probe.
+Tests: cli.run, answer.witness.probe.
 """
 
 import json

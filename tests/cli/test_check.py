@@ -19,7 +19,7 @@ from tests.ci_samples import (
     read_budget_text,
     real,
 )
-from wcet_probe.answer import probe
+from wcet_probe.answer.witness import probe
 from wcet_probe.ci.baseline import baseline_document, baseline_entries, baseline_entry, load_baseline
 from wcet_probe.ci.budgets import read_budgets
 from wcet_probe.ci.judge import Place, Rule, contradicted, judge, percent, places

@@ -114,7 +114,7 @@ def test_bad_luck(world, monkeypatch, error, code, sentence):
 
 
 def test_one_failure_of_several_prints_no_result(world, monkeypatch):
-    from wcet_probe.answer import probe
+    from wcet_probe.answer.witness import probe
 
     def observe(request, progress, *, proving):
         if request.heap_bytes == 8:

@@ -1,6 +1,6 @@
 """``wcet-probe facts --prove --certificate`` and ``wcet-probe verify`` of what it writes.
 
-Tests: cli.facts, cli.verify, evidence.modules, answer.module_certificate.
+Tests: cli.facts, cli.verify, evidence.modules, answer.bounds.module_certificate.
 """
 
 import json

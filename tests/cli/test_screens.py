@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from tests.cli.conftest import LOOP
-from wcet_probe.answer.gap import Account, BlockGap, Cause
+from wcet_probe.answer.bounds.gap import Account, BlockGap, Cause
 from wcet_probe.model.image import LineTable
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.proof import Assumption, Formula

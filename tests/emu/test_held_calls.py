@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 
 from tests.support import Guest, images_dir, tlsf, trace_of
-from wcet_probe.answer.proving import prove_operation
+from wcet_probe.answer.bounds.proving import prove_operation
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine

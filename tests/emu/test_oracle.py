@@ -24,7 +24,7 @@ from tests.emu.second_engine import (
     unaligned_cycles_of,
 )
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, images_dir, tlsf, tlsf_guest
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.model.scenario import InitialCache, OperationKind
 from wcet_probe.model.target import CacheConfig, Replacement, Target

@@ -34,8 +34,8 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import pointer_facts, word_claims
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.answer import probe
-from wcet_probe.answer.proving import allocator_facts, operation_request
+from wcet_probe.answer.bounds.proving import allocator_facts, operation_request
+from wcet_probe.answer.witness import probe
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import AnalysisError, ContradictionError, StateError, UsageError
@@ -274,7 +274,7 @@ def verdict_in(setting: Setting, name: str, number: Number) -> str:
                 cross_check=False, cache_dir=images_dir(), prove=True,
             )  # fmt: skip
             try:
-                with patch("wcet_probe.answer.probe.family_of", lambda _: chosen):
+                with patch("wcet_probe.answer.witness.probe.family_of", lambda _: chosen):
                     probe.observe(request, proving=lambda _, role, __: bounds[role])  # noqa: B023
             except ContradictionError:
                 where = f"{scenario}{f' {seed}' if seed else ''}, {heap_bytes} bytes"
@@ -297,7 +297,7 @@ def check_falsifying_states(name: str) -> int:
             cross_check=False, cache_dir=images_dir(), prove=True,
         )  # fmt: skip
         try:
-            with patch("wcet_probe.answer.probe.family_of", lambda _: chosen):
+            with patch("wcet_probe.answer.witness.probe.family_of", lambda _: chosen):
                 report = probe.observe(request, proving=lambda _, role, __: _true(name, role, HEAPS_BYTES[0], PLAIN)[2])
         except UsageError:
             continue

@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from tests.support import TARGETS, images_dir, trace_of
-from wcet_probe.answer import probe
-from wcet_probe.answer.contradiction import check_loops
-from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.answer.proving import prove_operation
+from wcet_probe.answer.bounds.proving import prove_operation
+from wcet_probe.answer.witness import probe
+from wcet_probe.answer.witness.contradiction import check_loops
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target

@@ -26,8 +26,8 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.answer.proving import prove_operation
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.answer.bounds.proving import prove_operation
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_target

@@ -18,7 +18,7 @@ from tests.end_to_end.falsification import (
 )
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.expressions import evaluate
-from wcet_probe.answer.proving import allocator_facts
+from wcet_probe.answer.bounds.proving import allocator_facts
 from wcet_probe.catalog.lookup import allocator_names, load_allocator
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")

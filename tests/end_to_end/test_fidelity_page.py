@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.bench import ProbeRequest
-from wcet_probe.answer.probe import observe
+from wcet_probe.answer.witness.bench import ProbeRequest
+from wcet_probe.answer.witness.probe import observe
 from wcet_probe.catalog.lookup import load_allocator, load_target
 
 PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "fidelity.md").read_text("utf-8")

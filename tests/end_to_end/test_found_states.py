@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.bench import ProbeRequest
-from wcet_probe.answer.probe import observe
-from wcet_probe.answer.sweep import grow
+from wcet_probe.answer.studies.sweep import grow
+from wcet_probe.answer.witness.bench import ProbeRequest
+from wcet_probe.answer.witness.probe import observe
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import UsageError

@@ -19,7 +19,13 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.answer.contradiction import check_accesses, check_counts, check_flows, check_loops, register_check
+from wcet_probe.answer.witness.contradiction import (
+    check_accesses,
+    check_counts,
+    check_flows,
+    check_loops,
+    register_check,
+)
 from wcet_probe.build.image import read_image
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.kernel.verify import check_certificate

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.support import TARGETS, images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target, target_names
 from wcet_probe.errors import HeapTooSmallError

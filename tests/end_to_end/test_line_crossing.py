@@ -17,7 +17,7 @@ from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
 from wcet_probe.analyzer.prepared import Prepared
-from wcet_probe.answer.contradiction import check_accesses
+from wcet_probe.answer.witness.contradiction import check_accesses
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
 from wcet_probe.errors import ContradictionError

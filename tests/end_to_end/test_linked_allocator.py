@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.own_steps import StepsRequest, own_steps
-from wcet_probe.answer.probe import ProbeRequest, observe
-from wcet_probe.answer.search import SearchRequest, search
+from wcet_probe.answer.studies.own_steps import StepsRequest, own_steps
+from wcet_probe.answer.studies.search import SearchRequest, search
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import load_program
 from wcet_probe.build.toolchain import find_toolchain

@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.test_proved_facts_in_runs import HEAP_BYTES, Caller
 from tests.support import images_dir
-from wcet_probe.answer.module_certificate import module_certificate
+from wcet_probe.answer.bounds.module_certificate import module_certificate
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.kernel.records import demand

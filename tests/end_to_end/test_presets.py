@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.model.report import Verdict

@@ -11,8 +11,8 @@ from tests.support import images_dir
 from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.answer.proved_facts import typed_module
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.answer.facts.proved_facts import typed_module
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.target import Isa

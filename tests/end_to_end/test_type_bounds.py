@@ -8,7 +8,7 @@ import pytest
 
 from tests.ci_samples import FIXED, RESULT, read_budget_text
 from tests.support import TARGETS, image_of
-from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.ci.judge import judge
 from wcet_probe.cli import main

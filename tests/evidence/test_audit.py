@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support import images_dir
 from wcet_probe.analyzer.assumptions import STACK_SEPARATION
-from wcet_probe.answer.proved_facts import premises_of, proved_facts
+from wcet_probe.answer.facts.proved_facts import premises_of, proved_facts
 from wcet_probe.cache_sets.claimed import CLAIMED, Claimed
 from wcet_probe.certificate.kernel.verify import bound_digest
 from wcet_probe.cli import main

@@ -11,7 +11,7 @@ import pytest
 from tests.analyzer.facts.test_restrictions import SOURCE
 from tests.results import result
 from tests.support import image_of, images_dir
-from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.kernel.verify import bound_digest

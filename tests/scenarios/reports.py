@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from tests.support import guest_on, images_dir, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target

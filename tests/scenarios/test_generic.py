@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.support import images_dir
-from wcet_probe.answer.bench import ProbeRequest
-from wcet_probe.answer.probe import measure_in_state
+from wcet_probe.answer.witness.bench import ProbeRequest
+from wcet_probe.answer.witness.probe import measure_in_state
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.generic import FAMILY

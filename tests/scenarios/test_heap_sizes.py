@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target
 from wcet_probe.errors import HeapTooSmallError
 from wcet_probe.model.report import Report

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.scenarios.reports import most_instructions
 from tests.support import CHOICES, DEFAULTS, TARGETS, images_dir, tlsf, tlsf_guest, trace_of
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import BuildError, StateError, UsageError
 from wcet_probe.model.report import Report
@@ -264,7 +264,7 @@ def test_a_prediction_that_is_wrong_is_noticed(scenario, target, monkeypatch):
             return tuple(map(tamper, honest(heap)))
 
         tampered = replace(chosen, builders=chosen.builders | {scenario: lying})
-        monkeypatch.setattr("wcet_probe.answer.probe.family_of", lambda _, tampered=tampered: tampered)
+        monkeypatch.setattr("wcet_probe.answer.witness.probe.family_of", lambda _, tampered=tampered: tampered)
         sentence = rf"the state of {scenario} .* was not reached: {fact} is \d+, predicted was"
         with pytest.raises(StateError, match=sentence):
             observe(request(load_target(target), scenario, 64 * KIB))

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from wcet_probe.analyzer.assumptions import STACK_SEPARATION
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.proved_alignment import shown_alignments, shown_sets
-from wcet_probe.answer.proved_facts import ROLES, ProvedFacts, premises_of, prepared_operations, rests_on
+from wcet_probe.answer.facts.proved_facts import ROLES, ProvedFacts, premises_of, prepared_operations, rests_on
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.claimed import Claimed, claimed
 from wcet_probe.cache_sets.deduction import whole_operations

@@ -9,7 +9,7 @@ from functools import cache
 
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.prepared import Prepared
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import Program
 
 Preparations = Callable[[str, int], Prepared]
@@ -20,7 +20,7 @@ Raises:
     UsageError: a flow fact is wrong.
 """
 _HEAP = re.compile(r"\bH\b")
-"""What flow facts know the size of the heap by (`answer.proving.fact_parameters`)."""
+"""What flow facts know the size of the heap by (`answer.bounds.proving.fact_parameters`)."""
 
 
 def preparations(program: Program) -> Preparations:

@@ -21,8 +21,8 @@ from wcet_probe.analyzer.access_bound import AccessBound, most_accesses_of
 from wcet_probe.analyzer.bound import prove_prepared
 from wcet_probe.analyzer.invariants.contents import Contents
 from wcet_probe.analyzer.invariants.frontier import Area
-from wcet_probe.analyzer.values.own_block import Roles, distances
-from wcet_probe.analyzer.values.reach import Reach, reaches
+from wcet_probe.analyzer.values.properties.own_block import Roles, distances
+from wcet_probe.analyzer.values.properties.reach import Reach, reaches
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets import static_words
 from wcet_probe.cache_sets.deduction import ShownAccesses

@@ -17,10 +17,10 @@ from wcet_probe.analyzer.invariants.contents import WORD_BITS, Contents, Region,
 from wcet_probe.analyzer.invariants.induction import RESULT, Invariants, Module, invariants
 from wcet_probe.analyzer.invariants.operations import Operation, operation
 from wcet_probe.analyzer.pcode.lift import image_lifter
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
 from wcet_probe.analyzer.values.result import Values
-from wcet_probe.analyzer.values.term_table import Term
-from wcet_probe.answer.proving import allocator_facts
+from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.answer.bounds.proving import allocator_facts
 from wcet_probe.build.program import Program
 from wcet_probe.cache_sets.preparations import Preparations, preparations
 from wcet_probe.errors import AnalysisError

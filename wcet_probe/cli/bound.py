@@ -22,9 +22,9 @@ from wcet_probe.errors import AnalysisError, ExitCode, UsageError
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.firmware import FirmwareRequest
-    from wcet_probe.answer.firmware_run import SearchInputs
-    from wcet_probe.answer.run_script import Statement
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest
+    from wcet_probe.answer.firmware.firmware_run import SearchInputs
+    from wcet_probe.answer.firmware.run_script import Statement
     from wcet_probe.model.target import Target
 
 EPILOG = """\b
@@ -179,8 +179,8 @@ def _bound_firmware(
     verbose: bool,
     **others: Any,  # noqa: ANN401  (those of a run, and of the other kind)
 ) -> int:
-    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware, with_effects
-    from wcet_probe.answer.gap import block_gaps
+    from wcet_probe.answer.bounds.gap import block_gaps
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware, with_effects
     from wcet_probe.reports.formats.records import target_document
 
     if entry is None:
@@ -215,7 +215,7 @@ def _bound_firmware(
         except AnalysisError as error:
             raise _with_command(error, request) from error
         if script:
-            from wcet_probe.answer.firmware_run import run_firmware
+            from wcet_probe.answer.firmware.firmware_run import run_firmware
 
             tell("emulating the calls")
             found = replace(found, observed=run_firmware(found, script, search, tell))
@@ -231,8 +231,8 @@ def _bound_firmware(
         gaps = block_gaps(found.bound, None, found.image, found.instructions) if why or fact_effects else None
         render_firmware(found, streams.result_console(), gaps)
         if why or fact_effects:
-            from wcet_probe.answer.fact_skeleton import pointer_candidates
-            from wcet_probe.answer.firmware import read_firmware
+            from wcet_probe.answer.facts.fact_skeleton import pointer_candidates
+            from wcet_probe.answer.firmware.firmware import read_firmware
             from wcet_probe.reports.screens.why import render_candidates
 
             with streams.progress(quiet=quiet, verbose=verbose) as tell:
@@ -257,7 +257,7 @@ def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:
     """The statements that are to be run; none where nothing is."""
     if run is None and file is None:
         return ()
-    from wcet_probe.answer.run_script import parse_script
+    from wcet_probe.answer.firmware.run_script import parse_script
 
     if run is not None and file is not None:
         raise UsageError("--run and --run-file both say what to run; give one of them.")
@@ -270,7 +270,7 @@ def _script(run: str | None, file: Path | None) -> tuple[Statement, ...]:
 
 
 def _statements(text: str) -> tuple[Statement, ...]:
-    from wcet_probe.answer.run_script import parse_script
+    from wcet_probe.answer.firmware.run_script import parse_script
 
     return parse_script(text, "--after")
 
@@ -282,8 +282,8 @@ def _search(evaluations: int | None, seed: int, vary: tuple[str, ...], *, has_sc
         return None
     if not has_script:
         raise UsageError("--search starts from a call; add --run 'f(3, &buffer)'.")
-    from wcet_probe.answer.firmware_run import SearchInputs
-    from wcet_probe.answer.run_script import parse_place
+    from wcet_probe.answer.firmware.firmware_run import SearchInputs
+    from wcet_probe.answer.firmware.run_script import parse_place
 
     return SearchInputs(evaluations, seed, tuple(parse_place(text, "--vary") for text in vary))
 
@@ -304,7 +304,7 @@ def _bound_sizes(
     verbose: bool,
     **_others: object,
 ) -> int:
-    from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
+    from wcet_probe.answer.bounds.per_size import PerSizeRequest, bounds_per_size
     from wcet_probe.build.program import load_program
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.screens.per_size import per_size_document, per_size_picture, render_per_size

@@ -66,7 +66,7 @@ def budget(
     parameters that ask for them. With --allocator the trace is run on it with and without the buckets: memory,
     instructions, bytes of code.
     """
-    from wcet_probe.answer import budgeting
+    from wcet_probe.answer.workloads import budgeting
     from wcet_probe.reports.formats.budget import budget_document
     from wcet_probe.reports.screens.budget import budget_lines
 

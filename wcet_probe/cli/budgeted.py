@@ -91,7 +91,7 @@ def _target(budget: Budget) -> Target:
 
 
 def _prove_firmware(budget: Budget, call: FirmwareCall, tell: Callable[[str], None]) -> Document:
-    from wcet_probe.answer.firmware import FirmwareRequest, bound_firmware
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest, bound_firmware
     from wcet_probe.reports.formats.bound_document import firmware_document
 
     request = FirmwareRequest(
@@ -101,7 +101,7 @@ def _prove_firmware(budget: Budget, call: FirmwareCall, tell: Callable[[str], No
 
 
 def _prove_allocator(budget: Budget, call: AllocatorCall, config: Config, tell: Callable[[str], None]) -> Document:
-    from wcet_probe.answer import bench, probe
+    from wcet_probe.answer.witness import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.document import document
 

@@ -21,8 +21,8 @@ from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
     from wcet_probe.analyzer.request import BoundRequest
-    from wcet_probe.answer.fact_table import FactRow
-    from wcet_probe.answer.proved_facts import ProvedFacts
+    from wcet_probe.answer.facts.fact_table import FactRow
+    from wcet_probe.answer.facts.proved_facts import ProvedFacts
     from wcet_probe.build.program import Program
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
@@ -98,7 +98,7 @@ def facts(
     store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
     With --certificate: write the invariants as well, for 'wcet-probe verify' to test without the analyzer.
     """
-    from wcet_probe.answer.firmware import FirmwareRequest, read_firmware
+    from wcet_probe.answer.firmware.firmware import FirmwareRequest, read_firmware
 
     config = load_config(Path.cwd())
     core = reduce(apply_cache_option, caches, configured_target(target, config))
@@ -148,7 +148,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     *,
     deduce: bool,
 ) -> str:
-    from wcet_probe.answer.proved_facts import proved_facts, proved_facts_text
+    from wcet_probe.answer.facts.proved_facts import proved_facts, proved_facts_text
     from wcet_probe.build.program import load_program
     from wcet_probe.catalog.lookup import load_allocator
 
@@ -167,7 +167,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
 
 def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) -> str:
     """Write the module certificate of ``program`` into ``file``, its image beside, and say what it is of."""
-    from wcet_probe.answer.module_certificate import module_certificate
+    from wcet_probe.answer.bounds.module_certificate import module_certificate
     from wcet_probe.output_files import write_whole
     from wcet_probe.reports.formats.bound_document import tool_section
     from wcet_probe.reports.formats.document import dumps
@@ -192,7 +192,7 @@ def _table(
     left_out: tuple[object, ...], core: Target, config: Config, heap: int | None, tell: Progress, *, deduce: bool
 ) -> str:
     """The table of the facts of all allocators that are delivered."""
-    from wcet_probe.answer.fact_table import fact_rows
+    from wcet_probe.answer.facts.fact_table import fact_rows
     from wcet_probe.build.program import load_program
     from wcet_probe.cache_sets.claimed import CLAIMED
     from wcet_probe.catalog.lookup import allocator_names, load_allocator
@@ -216,7 +216,7 @@ def _table(
 
 
 def _missing(asked: BoundRequest, tell: Progress) -> str:
-    from wcet_probe.answer.fact_skeleton import fact_skeleton, skeleton_text
+    from wcet_probe.answer.facts.fact_skeleton import fact_skeleton, skeleton_text
 
     return skeleton_text(fact_skeleton(asked, tell), asked.target.name)
 
@@ -230,7 +230,7 @@ def _is_allocator(what: str) -> bool:
 def _of_allocator(
     allocator: Allocator, role: str, core: Target, config: Config, heap_bytes: int | None
 ) -> BoundRequest:
-    from wcet_probe.answer.proving import operation_request
+    from wcet_probe.answer.bounds.proving import operation_request
     from wcet_probe.build.program import load_program
 
     roles = {"malloc", "free"}
@@ -242,7 +242,7 @@ def _of_allocator(
 
 
 def _bless(asked: BoundRequest, files: tuple[Path, ...]) -> None:
-    from wcet_probe.answer.fact_blessing import blessed
+    from wcet_probe.answer.facts.fact_blessing import blessed
     from wcet_probe.output_files import write_whole
 
     if len(files) != 1:

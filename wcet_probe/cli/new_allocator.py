@@ -48,7 +48,7 @@ def new_allocator(
 
     if not (folder / MANIFEST).is_file():
         return _write(folder, folder / MANIFEST)
-    from wcet_probe.answer.own_steps import StepsRequest, own_steps
+    from wcet_probe.answer.studies.own_steps import StepsRequest, own_steps
     from wcet_probe.reports.screens.terminal import render_table
 
     config = load_config(Path.cwd())

@@ -80,10 +80,10 @@ def replay(
     A TRACE is a file of 'wcet-probe record', a CSV file with its columns, or a log of mtrace; a WORKLOAD is one of
     the papers, see 'wcet-probe list workloads'. Both need --allocator, and are held against its bounds.
     """
-    from wcet_probe.answer.bench import ProbeRequest
-    from wcet_probe.answer.bounded_run import run_bounded
-    from wcet_probe.answer.replay import replay as run
-    from wcet_probe.answer.workload_run import WorkloadRequest, run_workload
+    from wcet_probe.answer.witness.bench import ProbeRequest
+    from wcet_probe.answer.workloads.bounded_run import run_bounded
+    from wcet_probe.answer.workloads.replay import replay as run
+    from wcet_probe.answer.workloads.workload_run import WorkloadRequest, run_workload
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.workload import workload_document
     from wcet_probe.reports.screens.replay import render_replay, replay_document

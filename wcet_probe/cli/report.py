@@ -25,7 +25,7 @@ from wcet_probe.model.report import Verdict
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.bench import ProbeRequest
+    from wcet_probe.answer.witness.bench import ProbeRequest
     from wcet_probe.progress import Progress
     from wcet_probe.reports.dossier.blocks import Dossier
 
@@ -163,8 +163,8 @@ def _answers(
     names: Sequence[str], asked: Mapping[str, Any], tell: Progress, elves: dict[str, bytes]
 ) -> Iterator[dict[str, Any]]:
     """A result for each combination of allocator, target, heap and scenario; ``elves`` gets the binaries."""
-    from wcet_probe.answer import bench, probe
-    from wcet_probe.answer.proving import remembering
+    from wcet_probe.answer.bounds.proving import remembering
+    from wcet_probe.answer.witness import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.formats.document import document, dumps
 

@@ -23,9 +23,9 @@ from wcet_probe.progress import Progress
 from wcet_probe.sizes import format_size, parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.bench import ProbeRequest
-    from wcet_probe.answer.gap import Account
-    from wcet_probe.answer.probe import Proving
+    from wcet_probe.answer.bounds.gap import Account
+    from wcet_probe.answer.witness.bench import ProbeRequest
+    from wcet_probe.answer.witness.probe import Proving
     from wcet_probe.model.allocator import Allocator
 
 DEFAULT_SCENARIO = "worst-alloc"
@@ -151,8 +151,8 @@ def run(
         raise UsageError("--prove-facts proves what a bound rests on; leave --no-bound out.")
     if deduce and not prove_facts:
         raise UsageError("--deduce shows what --prove-facts asks for; give both.")
-    from wcet_probe.answer import bench, probe
-    from wcet_probe.answer.bound_store import BoundStore
+    from wcet_probe.answer.bounds.bound_store import BoundStore
+    from wcet_probe.answer.witness import bench, probe
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())
@@ -200,7 +200,7 @@ def _claiming(allocator: Allocator, tell: Progress, *, deduce: bool) -> Proving:
     Raises:
         UsageError: no claims are written for it that a solver could be asked.
     """
-    from wcet_probe.answer.proved_assumptions import claiming
+    from wcet_probe.answer.facts.proved_assumptions import claiming
 
     if not deduce:
         return claiming()
@@ -222,10 +222,10 @@ def long_account(
 
     With ``each_fact`` the bound without each fact, too.
     """
-    from wcet_probe.answer.fact_effects import fact_effects
-    from wcet_probe.answer.fact_skeleton import pointer_candidates
-    from wcet_probe.answer.gap import Account, block_gaps
-    from wcet_probe.answer.proving import operation_formula, operation_request
+    from wcet_probe.answer.bounds.gap import Account, block_gaps
+    from wcet_probe.answer.bounds.proving import operation_formula, operation_request
+    from wcet_probe.answer.facts.fact_effects import fact_effects
+    from wcet_probe.answer.facts.fact_skeleton import pointer_candidates
     from wcet_probe.build.program import load_program
     from wcet_probe.model.proof import Units
 

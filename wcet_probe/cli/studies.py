@@ -22,8 +22,8 @@ from wcet_probe.progress import Progress, counted
 from wcet_probe.sizes import parse_size
 
 if TYPE_CHECKING:
-    from wcet_probe.answer.bench import ProbeRequest
-    from wcet_probe.answer.search import SearchRequest
+    from wcet_probe.answer.studies.search import SearchRequest
+    from wcet_probe.answer.witness.bench import ProbeRequest
 
 _STARTS = ("random", "constructed")
 
@@ -65,7 +65,7 @@ def _options(*groups: tuple[Callable[..., Any], ...]) -> Callable[[Callable[...,
 @_options(_COMMON, _PARAMETERS)
 def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: Any) -> int:  # noqa: ANN401
     """Run the worst state over heap sizes, and hold its growth against the claimed complexity."""
-    from wcet_probe.answer.sweep import DEFAULT_HEAPS_BYTES, grow
+    from wcet_probe.answer.studies.sweep import DEFAULT_HEAPS_BYTES, grow
     from wcet_probe.reports.screens.studies import growth_document, render_growth
 
     request = _request(allocator, scenario, DEFAULT_HEAP_BYTES, common)
@@ -93,7 +93,7 @@ def growth(*, allocator: str, scenario: str, heaps: tuple[int, ...], **common: A
 @_options(_COMMON)
 def matrix(*, names: tuple[str, ...], scenario: str, heap_bytes: int, **common: Any) -> int:  # noqa: ANN401
     """Measure each allocator in its own worst state and in those of the others."""
-    from wcet_probe.answer.sweep import matrix as measure
+    from wcet_probe.answer.studies.sweep import matrix as measure
     from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.reports.screens.studies import matrix_document, render_matrix
     from wcet_probe.scenarios.lookup import describe, scenario_names
@@ -151,9 +151,9 @@ def search(
 
     Exit code 5 if one is found.
     """
-    from wcet_probe.answer.adversary import file_of
-    from wcet_probe.answer.search import SearchRequest, case_text
-    from wcet_probe.answer.search import search as look
+    from wcet_probe.answer.studies.adversary import file_of
+    from wcet_probe.answer.studies.search import SearchRequest, case_text
+    from wcet_probe.answer.studies.search import search as look
     from wcet_probe.build.linked_program import linked_heap_bytes
     from wcet_probe.reports.screens.studies import render_search, search_document
 
@@ -198,7 +198,7 @@ def _refuted(request: SearchRequest, *, is_beaten: bool) -> ExitCode:
 def _attack(
     request: SearchRequest, unit: str | None, common: dict[str, Any], save: Path | None, kept: Path | None
 ) -> int:
-    from wcet_probe.answer.adversary import Unit, attack
+    from wcet_probe.answer.studies.adversary import Unit, attack
     from wcet_probe.reports.screens.studies import attack_document, render_attack
 
     units = {one.value: one for one in Unit}
@@ -251,7 +251,7 @@ def _progress(common: dict[str, Any]) -> Iterator[Progress]:
 
 
 def _request(allocator: str, scenario: str, heap_bytes: int, common: dict[str, Any]) -> ProbeRequest:
-    from wcet_probe.answer.bench import ProbeRequest
+    from wcet_probe.answer.witness.bench import ProbeRequest
     from wcet_probe.catalog.lookup import load_allocator
 
     config = load_config(Path.cwd())

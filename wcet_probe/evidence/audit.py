@@ -15,8 +15,8 @@ from hashlib import sha256
 from zipfile import Path as ZipPath
 from zipfile import ZipFile
 
-from wcet_probe.answer.probe import replay
-from wcet_probe.answer.victims import tried_of_each
+from wcet_probe.answer.witness.probe import replay
+from wcet_probe.answer.witness.victims import tried_of_each
 from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program, program_of

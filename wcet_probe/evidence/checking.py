@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from wcet_probe.answer.proving import assumptions_of_build, fact_parameters
+from wcet_probe.answer.bounds.proving import assumptions_of_build, fact_parameters
 from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import holds_program
 from wcet_probe.build.program import Program

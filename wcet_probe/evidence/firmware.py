@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from wcet_probe.answer.firmware import built_for_another_core, facts_text, file_bytes, shown_name
+from wcet_probe.answer.firmware.firmware import built_for_another_core, facts_text, file_bytes, shown_name
 from wcet_probe.build.image import read_image
 from wcet_probe.build.sources import find_sources
 from wcet_probe.catalog.lookup import load_target, target_names

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from wcet_probe.answer.firmware import FirmwareBound, FirmwareRequest
-from wcet_probe.answer.firmware_run import Repetition, run_firmware
-from wcet_probe.answer.run_script import CallStatement, parse_script
+from wcet_probe.answer.firmware.firmware import FirmwareBound, FirmwareRequest
+from wcet_probe.answer.firmware.firmware_run import Repetition, run_firmware
+from wcet_probe.answer.firmware.run_script import CallStatement, parse_script
 from wcet_probe.certificate.check import Checked
 from wcet_probe.certificate.facts.findings import OPEN, Finding
 from wcet_probe.certificate.kernel.loops import demand

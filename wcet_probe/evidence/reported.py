@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.answer.firmware import file_bytes
+from wcet_probe.answer.firmware.firmware import file_bytes
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import allocator_names, load_allocator, load_target

@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from itertools import chain, pairwise
 from typing import Any
 
-from wcet_probe.answer.probe import replay
+from wcet_probe.answer.witness.probe import replay
 from wcet_probe.build.program import Program
 from wcet_probe.errors import (
     ContradictionError,

@@ -1,8 +1,8 @@
 """What a proof says of the data accesses of an instruction, the contexts put together: what a run can be held against.
 
 Both engines hold an access against what is said in its own context and copy of the block besides
-(`emu.call_path_tables` and `wcet_probe.answer.call_paths`); visits, changes of line and counts of lines are held here
-only.
+(`emu.call_path_tables` and `wcet_probe.answer.witness.call_paths`); visits, changes of line and counts of lines are
+held here only.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from wcet_probe.analyzer.dcache.address_classes import AddressClasses
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_of
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
-from wcet_probe.analyzer.values.congruences import Congruences
+from wcet_probe.analyzer.values.properties.congruences import Congruences
 from wcet_probe.catalog.lookup import load_target
 
 CASES = {

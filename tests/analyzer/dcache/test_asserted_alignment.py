@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.analyzer.dcache.test_worked_examples import example
 from wcet_probe.analyzer.dcache.asserted_alignment import asserted_alignments, common
 from wcet_probe.analyzer.domains.congruences import Congruence
-from wcet_probe.analyzer.values.congruences import Congruences
+from wcet_probe.analyzer.values.properties.congruences import Congruences
 
 CLASSES = st.integers(0, 6).flatmap(
     lambda bits: st.builds(Congruence, st.just(1 << bits), st.integers(0, (1 << bits) - 1))

@@ -10,7 +10,7 @@ import pytest
 from tests.support import cache_config
 from wcet_probe.analyzer.dcache.crowded_sets import relieved
 from wcet_probe.analyzer.dcache.footprints import DataFootprint, kept_lines
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import Replacement
 
 CONFIG = cache_config(16, 1, 32, Replacement("lru"))

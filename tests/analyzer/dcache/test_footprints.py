@@ -25,7 +25,7 @@ from wcet_probe.analyzer.dcache.footprints import (
 )
 from wcet_probe.analyzer.dcache.pointer_extents import Extent
 from wcet_probe.analyzer.domains import strided
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement

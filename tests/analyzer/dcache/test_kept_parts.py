@@ -16,7 +16,7 @@ from wcet_probe.analyzer.dcache.footprints import crowding, data_footprint, kept
 from wcet_probe.analyzer.dcache.kept_parts import MOST_PARTS, KeptPart, kept_parts
 from wcet_probe.analyzer.domains.cache_sets import stores_evict
 from wcet_probe.analyzer.graph.supergraph import EXIT
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import AnalysisError

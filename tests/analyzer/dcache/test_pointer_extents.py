@@ -12,7 +12,7 @@ from tests.emu.second_engine import interpret
 from tests.end_to_end.test_cache_soundness import analysed, check
 from tests.support import guest_of
 from wcet_probe.analyzer.dcache.pointer_extents import Extent, PointerExtents, _checked
-from wcet_probe.analyzer.values.bases import Base
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.scenario import InitialCache

@@ -7,7 +7,7 @@ from random import Random
 from tests.analyzer.dcache.test_worked_examples import example
 from tests.analyzer.random_relational_programs import random_program
 from wcet_probe.analyzer.dcache.scopes import Scopes
-from wcet_probe.analyzer.values.symbol_names import defined_at
+from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
 
 LIST = """
 struct node { struct node *next, *last; unsigned key; };

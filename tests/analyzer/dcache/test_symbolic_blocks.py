@@ -15,7 +15,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlocks, most_in_one_set
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
-from wcet_probe.analyzer.values.linear import Linear
+from wcet_probe.analyzer.values.symbolic.linear import Linear
 from wcet_probe.catalog.lookup import load_target
 
 SETS = 4

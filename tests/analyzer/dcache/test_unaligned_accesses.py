@@ -19,9 +19,9 @@ from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesse
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.memory import PointerFacts, Pointers
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
-from wcet_probe.answer import fact_skeleton
-from wcet_probe.answer.contradiction import check_accesses
-from wcet_probe.answer.fact_skeleton import pointer_candidates
+from wcet_probe.answer.facts import fact_skeleton
+from wcet_probe.answer.facts.fact_skeleton import pointer_candidates
+from wcet_probe.answer.witness.contradiction import check_accesses
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli import main
 from wcet_probe.errors import ContradictionError

@@ -36,11 +36,11 @@ from wcet_probe.analyzer.invariants.kinds import MODULUS, Kind, Part, WordLattic
 from wcet_probe.analyzer.invariants.kinds import word as word_of
 from wcet_probe.analyzer.ipet import shown
 from wcet_probe.analyzer.ipet.joined_lines import joined_must
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
-from wcet_probe.analyzer.values.widening import HeaderStates
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.states.widening import HeaderStates
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.certificate.caches.residents import Residents, YoungerSet, must_holds
 from wcet_probe.certificate.caches.steps import Spot
 from wcet_probe.certificate.values.congruences import Congruence as ShownCongruence

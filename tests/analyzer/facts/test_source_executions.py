@@ -117,7 +117,10 @@ def test_what_is_not_clear_is_not_counted(before, after, why):
 )
 def test_where_functions_may_be_renamed_nothing_is_counted_however_that_is_spelt(pragma):
     source = SOURCE.replace("static void in_test(void) { }", pragma)
-    with pytest.raises(UncountedError, match=r"redefine_extname helper may be|the address of helper|macros may|a\.c tells nothing by line"):
+    with pytest.raises(
+        UncountedError,
+        match=r"redefine_extname helper may be|the address of helper|macros may|a\.c tells nothing by line",
+    ):
         executions(source, "/* helper */")
 
 

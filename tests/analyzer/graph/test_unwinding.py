@@ -13,7 +13,7 @@ from tests.path_check import interpret
 from tests.support import TARGETS, assembler
 from wcet_probe.analyzer.graph.frames import returning_for_callers
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
-from wcet_probe.answer.contradiction import check_path
+from wcet_probe.answer.witness.contradiction import check_path
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ContradictionError
 

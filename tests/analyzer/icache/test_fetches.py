@@ -9,7 +9,7 @@ from tests.analyzer.small_functions import of_text
 from tests.support import cache_config
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import fetch_misses, fetched_lines
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 
 LINE = 16
 NOPS = "adds r4, r4, #1\n" * 9

@@ -2,9 +2,9 @@
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.components import Components
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 
 def states(count):

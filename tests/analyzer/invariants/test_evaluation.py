@@ -8,8 +8,8 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import Region, anything, in_arena, is_anything, number
 from wcet_probe.analyzer.invariants.evaluation import Evaluation
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 BINARY = ("INT_ADD", "INT_SUB", "INT_MULT", "INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT")
 UNARY = ("INT_NEGATE", "INT_2COMP", "LZCOUNT")

@@ -14,7 +14,7 @@ from wcet_probe.analyzer.invariants.contents import Region, in_arena, number
 from wcet_probe.analyzer.invariants.induction import RESULT, Module, _overlap, _sees, _Target, invariants
 from wcet_probe.analyzer.invariants.obligations import Lemma
 from wcet_probe.analyzer.invariants.operations import operation
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
 
 WAY_BITS = 12
 INTERVALS = st.builds(

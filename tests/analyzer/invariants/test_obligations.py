@@ -12,10 +12,10 @@ from wcet_probe.analyzer.invariants.contents import NEAR_NULL, Part, Region, in_
 from wcet_probe.analyzer.invariants.obligations import FollowedWords, Lemma, by_lemma, is_by_null, of_address
 from wcet_probe.analyzer.invariants.operations import Moved, operation
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory
-from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.own_block import Roles
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.execution.accesses import WordTransfer
+from wcet_probe.analyzer.values.properties.own_block import Roles
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 MEMORY = StaticMemory(small_image(), WAY_BITS)
 ARENA = in_arena(strided.top(WAY_BITS))

@@ -7,8 +7,8 @@ import pytest
 from tests.analyzer.invariants.small_memory import small_module
 from tests.analyzer.small_functions import lifter_of
 from wcet_probe.analyzer.invariants.operations import operation, require_expanded, returned_words, surely_stored
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
+from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.errors import AnalysisError
 
 HEAD = "lis 9, head@ha\naddi 9, 9, head@l\n"

@@ -4,11 +4,11 @@ import pytest
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.plain_frames import held, require_plain_frames
-from wcet_probe.analyzer.values.accesses import WordTransfer
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.locations import Location
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.execution.accesses import WordTransfer
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.errors import AnalysisError
 
 

@@ -10,10 +10,10 @@ from wcet_probe.analyzer.invariants.contents import NEAR_NULL, in_arena, number
 from wcet_probe.analyzer.invariants.frontier import Area
 from wcet_probe.analyzer.invariants.operations import operation
 from wcet_probe.analyzer.invariants.questions import Question, Questions, _related
-from wcet_probe.analyzer.values.learning import assume
-from wcet_probe.analyzer.values.own_block import Roles
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.properties.own_block import Roles
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 NUMBER = number(strided.between(32, 8, 64, 8), WAY_BITS)
 

@@ -9,7 +9,7 @@ from tests.analyzer.invariants.test_contents import WAY_BITS, stands_for
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import Region, anything, in_arena, number
 from wcet_probe.analyzer.invariants.static_memory import StaticMemory, number_of_null
-from wcet_probe.analyzer.values.memory import MOST_READ
+from wcet_probe.analyzer.values.states.memory import MOST_READ
 
 WORDS = (7, 0, 0, 0x200010, 5, 0, 0, 0)
 

@@ -10,8 +10,8 @@ from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.stored_addresses import Looks, is_copy, stored_addresses
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import typed_operation
-from wcet_probe.analyzer.values.own_block import Roles
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.properties.own_block import Roles
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 HEAD = "lis 9, head@ha\naddi 9, 9, head@l\n"
 PLAIN = HEAD + "stw 9, 0(9)\naddi 5, 9, 4\nstw 5, 4(9)\nli 3, 0\nblr"

@@ -11,7 +11,7 @@ from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import MODULUS, NULL, Kind, Part, members, residue
 from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, Target, followed, sees, typed_memory
 from wcet_probe.analyzer.invariants.typed_operations import typed_operation
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
 from wcet_probe.errors import AnalysisError
 
 

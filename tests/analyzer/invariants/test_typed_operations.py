@@ -10,7 +10,7 @@ from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import ANYTHING, NULL
 from wcet_probe.analyzer.invariants.situations import NOWHERE
 from wcet_probe.analyzer.invariants.typed_operations import Use, typed_operation
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
 from wcet_probe.errors import AnalysisError
 
 HEAD = "lis 9, head@ha\naddi 9, 9, head@l\n"

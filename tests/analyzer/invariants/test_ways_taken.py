@@ -11,7 +11,7 @@ from wcet_probe.analyzer.invariants.kinds import ALL, Kind, Part, members
 from wcet_probe.analyzer.invariants.typed_memory import Evaluator
 from wcet_probe.analyzer.invariants.typed_operations import typed_operation
 from wcet_probe.analyzer.invariants.ways_taken import ways_taken
-from wcet_probe.analyzer.values.own_block import Roles
+from wcet_probe.analyzer.values.properties.own_block import Roles
 
 CALLER = (
     "mflr 8\nmr 7, 3\nbl check\nmtlr 8\ncmpwi 3, 0\nbne 3f\nlis 9, head@ha\naddi 9, 9, head@l\n"

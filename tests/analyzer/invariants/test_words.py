@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.analyzer.values.test_terms import RUNS, Dag
+from tests.analyzer.values.symbolic.test_terms import RUNS, Dag
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.kinds import ALL, ANYTHING, MODULUS, NULL, WORD_BITS, Kind, Part, members, residue
 from wcet_probe.analyzer.invariants.situations import NOWHERE, Situations
 from wcet_probe.analyzer.invariants.words import Words
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.learning import assume, learn
-from wcet_probe.analyzer.values.state import State
-from wcet_probe.analyzer.values.terms import Terms
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume, learn
+from wcet_probe.analyzer.values.states.state import State
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 NO_SITUATIONS = Situations({}, {}, {}, {})
 STATIC = 0x200000

@@ -7,7 +7,7 @@ import pytest
 
 from tests.path_check import proved
 from tests.support import cache_config, guest_on, image_of
-from wcet_probe.answer.contradiction import check_counts
+from wcet_probe.answer.witness.contradiction import check_counts
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu.machine import Machine
 from wcet_probe.model.scenario import InitialCache

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.ipet.flow_problem import (
     point_name,
 )
 from wcet_probe.analyzer.ipet.flow_system import ENTER, AuxiliaryVariable, flow_system, solve
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
 CODE = {

@@ -10,7 +10,7 @@ from tests.support import images_dir
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowEdge, FlowNode, FlowProblem, flow_system, leave, solve
 from wcet_probe.analyzer.ipet.followed_proof import at_costs, followed_solution, with_credits
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound

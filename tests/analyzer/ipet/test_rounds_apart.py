@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.answer.test_proved_facts import HEAP_BYTES, program
+from tests.answer.facts.test_proved_facts import HEAP_BYTES, program
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.ipet import rounds_apart
 from wcet_probe.analyzer.ipet.checkable import checkable, flow_graph
 from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
 from wcet_probe.analyzer.ipet.rounds_apart import with_rounds_apart
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.certificate.kernel.coverage import Said, code_of, cover
 
 GIVEN = program("djgpp-sbrk", target="cortex-m7", multiple_of=4)

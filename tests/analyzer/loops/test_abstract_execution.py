@@ -16,8 +16,8 @@ from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.loops import abstract_execution
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.request import BoundRequest, InitialData
-from wcet_probe.analyzer.values.constant_execution import ConstantExecution
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

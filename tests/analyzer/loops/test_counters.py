@@ -7,7 +7,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.loops.counters import arriving, counters_of, settled
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
 LOOPS = {

@@ -7,7 +7,7 @@ import pytest
 from tests.path_check import proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.loops.counting import count_loops
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
 LOOP = "    movs r1, #{first}\n1:  adds r1, r1, #{step}\n    cmp r1, #{last}\n    b{again} 1b\n    bx lr"

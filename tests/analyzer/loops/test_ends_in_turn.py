@@ -9,7 +9,7 @@ from tests.analyzer.loops.one_loop import hold, proof_of
 from tests.path_check import attack
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.loops.ends_in_turn import End, first_met
-from wcet_probe.analyzer.values.linear import Linear, combined
+from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
 from wcet_probe.errors import AnalysisError
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"

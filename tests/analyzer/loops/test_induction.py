@@ -9,7 +9,7 @@ from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.loops.counters import Step
 from wcet_probe.analyzer.loops.induction import _reached
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

@@ -12,8 +12,8 @@ from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.loops.infeasible_pairs import infeasible_edge_pairs
-from wcet_probe.analyzer.values.learning import assume
-from wcet_probe.analyzer.values.symbol_names import ENTRY, defined_at
+from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.symbolic.symbol_names import ENTRY, defined_at
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

@@ -2,7 +2,7 @@
 
 from tests.analyzer.small_functions import of_text
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 
 ONE_WAY_AROUND = """
     movs r1, #9

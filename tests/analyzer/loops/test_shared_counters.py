@@ -7,7 +7,7 @@ import pytest
 from tests.path_check import attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.loops.counting import counted_loops
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

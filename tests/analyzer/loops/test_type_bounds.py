@@ -6,7 +6,7 @@ from tests.path_check import proved
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.loops.counting import count_loops
 from wcet_probe.analyzer.loops.type_bounds import type_bound
-from wcet_probe.analyzer.values.loop_shapes import loop_shapes
+from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 
 LOOP = """

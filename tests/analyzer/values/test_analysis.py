@@ -13,8 +13,8 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.graph.supergraph import EXIT, build_supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values.analysis import analyze_values
-from wcet_probe.analyzer.values.lost_flow import LostFlowError
-from wcet_probe.analyzer.values.transfer import Transfer
+from wcet_probe.analyzer.values.execution.lost_flow import LostFlowError
+from wcet_probe.analyzer.values.execution.transfer import Transfer
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
 

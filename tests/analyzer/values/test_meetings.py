@@ -3,10 +3,10 @@
 import pytest
 
 from tests.analyzer.small_functions import analysed, small_guest
-from tests.analyzer.values.test_terms import evaluated
-from wcet_probe.analyzer.values.locations import Location
+from tests.analyzer.values.symbolic.test_terms import evaluated
 from wcet_probe.analyzer.values.meetings import meetings, no_meetings
-from wcet_probe.analyzer.values.memory import Memory
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.symbolic.locations import Location
 
 COUNT = 8
 MANY = "".join(f"cmp r0, #{number}\nit eq\naddeq r2, r2, r3\n" for number in range(COUNT)) + "bx lr"

@@ -8,10 +8,10 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.graph.supergraph import build_supergraph
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
-from wcet_probe.analyzer.values.bases import Base
-from wcet_probe.analyzer.values.call_effects import Effect, Result
-from wcet_probe.analyzer.values.locations import Location
+from wcet_probe.analyzer.values.execution.call_effects import Effect, Result
 from wcet_probe.analyzer.values.remembered import remember
+from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.analyzer.small_functions import POWERPC, THUMB, of_text
 from wcet_probe.analyzer.graph.supergraph import EXIT
-from wcet_probe.analyzer.values.joins import live_symbols
+from wcet_probe.analyzer.values.states.joins import live_symbols
 
 LOOPS = {
     "thumb": (THUMB, "1: ldr r2, [r1]\nadd r3, r2\nadds r1, #4\nsubs r0, #1\nbne 1b\nmov r0, r3\nbx lr"),

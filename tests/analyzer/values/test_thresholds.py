@@ -2,7 +2,7 @@
 
 from tests.analyzer.small_functions import POWERPC, of_text
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
-from wcet_probe.analyzer.values.needed_operations import needed_operations
+from wcet_probe.analyzer.values.execution.needed_operations import needed_operations
 from wcet_probe.analyzer.values.thresholds import Thresholds
 
 LOOPS = (

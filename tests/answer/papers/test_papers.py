@@ -15,7 +15,7 @@ from wcet_probe.answer.papers.known import PAPERS
 from wcet_probe.answer.papers.laboratory import Laboratory, planned_points
 from wcet_probe.answer.papers.points import Settings, Worst
 from wcet_probe.answer.papers.store import ResultStore
-from wcet_probe.answer.workload_tally import Distribution
+from wcet_probe.answer.workloads.workload_tally import Distribution
 from wcet_probe.catalog.lookup import allocator_names, load_target
 from wcet_probe.errors import ContradictionError, WcetProbeError
 from wcet_probe.model.target import without_caches

@@ -13,7 +13,7 @@ import pytest
 from tests.certificate.forgeries import sealed, solved_again
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prove
-from wcet_probe.answer.proving import operation_request
+from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.cache_option import apply_cache_option
 from wcet_probe.catalog.lookup import load_allocator, load_target

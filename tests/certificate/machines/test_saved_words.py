@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.answer.test_saved_registers import SHAPES, random_program, shape
+from tests.answer.witness.test_saved_registers import SHAPES, random_program, shape
 from tests.certificate.forgeries import sealed, solved_again
 from tests.certificate.kernel.test_return_addresses import ASSUMED, LONG, UNKNOWN, kept_at
 from tests.certificate.kernel.test_unpredictable import forged_graph
@@ -19,7 +19,7 @@ from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.graph.supergraph import build_supergraph
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values import saved_words
+from wcet_probe.analyzer.values.execution import saved_words
 from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from tests.answer.test_proved_facts import HEAP_BYTES, program
+from tests.answer.facts.test_proved_facts import HEAP_BYTES, program
 from tests.certificate.forgeries import sealed
 from tests.support import images_dir
-from wcet_probe.answer.module_certificate import ModuleProof, module_certificate
-from wcet_probe.answer.proved_assumptions import claiming, with_claims
-from wcet_probe.answer.proved_facts import proved_facts
-from wcet_probe.answer.proving import allocator_facts, prove_operation
+from wcet_probe.answer.bounds.module_certificate import ModuleProof, module_certificate
+from wcet_probe.answer.bounds.proving import allocator_facts, prove_operation
+from wcet_probe.answer.facts.proved_assumptions import claiming, with_claims
+from wcet_probe.answer.facts.proved_facts import proved_facts
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.answer.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
-from wcet_probe.answer.module_certificate import _Search, module_certificate
+from tests.answer.facts.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
+from wcet_probe.answer.bounds.module_certificate import _Search, module_certificate
 from wcet_probe.certificate.facts.findings import OK
 from wcet_probe.certificate.kernel.records import demand
 from wcet_probe.certificate.modules.instruction_kinds import multiplied, otherwise, summed
@@ -272,7 +272,7 @@ def test_that_a_known_word_is_told_with_others_leaves_no_more_to_the_lemmas(monk
     broken = program("kingsley", SET_FROM_ARGUMENT, multiple_of=4)
     with pytest.raises(AnalysisError, match="where the store at"):
         module_certificate(broken, HEAP_BYTES)
-    monkeypatch.setattr("wcet_probe.answer.module_certificate._Seeing._of_static", ModuleMachine._of_static)
+    monkeypatch.setattr("wcet_probe.answer.bounds.module_certificate._Seeing._of_static", ModuleMachine._of_static)
     with pytest.raises(AnalysisError, match="where the store at"):
         module_certificate(broken, HEAP_BYTES)
 
@@ -290,7 +290,7 @@ def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypat
         }
         return replace(found, said=found.said._replace(invariants=invariants))
 
-    monkeypatch.setattr("wcet_probe.answer.module_certificate.operation_of", forgetful)
+    monkeypatch.setattr("wcet_probe.answer.bounds.module_certificate.operation_of", forgetful)
     with pytest.raises(AnalysisError, match="where the store at"):
         module_certificate(broken, HEAP_BYTES)
 
@@ -346,7 +346,7 @@ def test_a_store_that_goes_nobody_knows_where_is_refused(monkeypatch):
         self.unknown.clear()
 
     monkeypatch.setattr(_Search, "_iterate", careless)
-    monkeypatch.setattr("wcet_probe.answer.module_certificate._Growing.store", ModuleMachine.store)
+    monkeypatch.setattr("wcet_probe.answer.bounds.module_certificate._Growing.store", ModuleMachine.store)
     strays = f"    if (bytes == 13) *(volatile size_t *)bytes = 1;\n{SEARCH}"
     broken = program("kingsley", ("kingsley.c", SEARCH, strays), multiple_of=4)
     document = module_certificate(broken, HEAP_BYTES)

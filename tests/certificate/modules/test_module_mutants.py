@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from tests.support import images_dir
-from wcet_probe.answer.module_certificate import module_certificate
+from wcet_probe.answer.bounds.module_certificate import module_certificate
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.facts.findings import OK

@@ -10,7 +10,7 @@ import pytest
 from tests.scenarios import reports
 from tests.scenarios.reports import most_instructions as instructions
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.answer.growth import Sample, Shape, growth
+from wcet_probe.answer.studies.growth import Sample, Shape, growth
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.model.report import Report

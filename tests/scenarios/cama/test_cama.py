@@ -6,7 +6,7 @@ import pytest
 
 from tests.scenarios.tagged_scenarios import dearest_of_random_replay, instructions, report
 from tests.support import TARGETS, images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import UsageError
 from wcet_probe.scenarios.cama.heap import Geometry

@@ -8,7 +8,7 @@ import pytest
 
 from tests.scenarios import reports
 from tests.support import TARGETS, guest_on, images_dir
-from wcet_probe.answer.probe import ProbeRequest, observe
+from wcet_probe.answer.witness.probe import ProbeRequest, observe
 from wcet_probe.build.compilation import build_image
 from wcet_probe.build.toolchain import PACKAGED
 from wcet_probe.catalog.lookup import load_allocator, load_target

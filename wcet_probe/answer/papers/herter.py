@@ -13,7 +13,7 @@ from types import MappingProxyType
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Run
-from wcet_probe.answer.workload_run import Placement
+from wcet_probe.answer.workloads.workload_run import Placement
 
 _ALLOCATORS = ("dlmalloc28", "tlsf", "cama")
 _HEAP_BYTES = 16 << 20

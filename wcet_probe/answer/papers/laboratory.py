@@ -13,8 +13,8 @@ from typing import Any, Literal
 from wcet_probe.answer.papers.campaign import attempt
 from wcet_probe.answer.papers.points import Document, Kind, Point, Run, Worst, allocator_of, run_of
 from wcet_probe.answer.papers.store import Result, ResultStore
-from wcet_probe.answer.workload_run import Placement
-from wcet_probe.answer.workload_tally import UNITS
+from wcet_probe.answer.workloads.workload_run import Placement
+from wcet_probe.answer.workloads.workload_tally import UNITS
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.errors import ContradictionError, WcetProbeError
 from wcet_probe.model.allocator import Allocator

@@ -14,10 +14,10 @@ from functools import cache
 from itertools import pairwise, product
 from types import MappingProxyType
 
-from wcet_probe.answer.budgeting import Budget, Profile, exhaustive, greedy, profile
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Run
+from wcet_probe.answer.workloads.budgeting import Budget, Profile, exhaustive, greedy, profile
 from wcet_probe.scenarios.workloads.lee import CONFIGURATIONS, DISTRIBUTIONS
 from wcet_probe.scenarios.workloads.named import papers_rows
 

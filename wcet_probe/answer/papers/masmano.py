@@ -13,7 +13,7 @@ from types import MappingProxyType
 from wcet_probe.answer.papers.exhibit import Cell, Curve, Drawing, Exhibit, Paper, Shape, bars, rounded
 from wcet_probe.answer.papers.laboratory import Laboratory
 from wcet_probe.answer.papers.points import Run
-from wcet_probe.answer.workload_tally import Distribution, MallocWindow
+from wcet_probe.answer.workloads.workload_tally import Distribution, MallocWindow
 from wcet_probe.scenarios.workloads.periodic import collection_periods
 
 _NAMES = ("first-fit", "best-fit", "buddy-binary", "dlmalloc27", "half-fit", "tlsf")

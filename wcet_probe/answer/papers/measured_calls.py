@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
-from wcet_probe.answer.bench import ProbeRequest
 from wcet_probe.answer.papers.points import Document, Point, Settings, Worst, allocator_of
-from wcet_probe.answer.probe import observe
+from wcet_probe.answer.witness.bench import ProbeRequest
+from wcet_probe.answer.witness.probe import observe
 from wcet_probe.build.program import load_program
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import UsageError

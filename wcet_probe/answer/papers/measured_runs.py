@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from wcet_probe.answer.papers.points import Document, Point, Settings, allocator_of
-from wcet_probe.answer.workload_run import WorkloadRequest, WorkloadRun, run_batches
+from wcet_probe.answer.workloads.workload_run import WorkloadRequest, WorkloadRun, run_batches
 from wcet_probe.build.program import load_program
 from wcet_probe.model.image import Image
 from wcet_probe.scenarios.workloads.named import papers_batches

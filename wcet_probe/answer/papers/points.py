@@ -15,13 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from wcet_probe.answer.workload_tally import Distribution, MallocWindow, MemorySample
+from wcet_probe.answer.workloads.workload_tally import Distribution, MallocWindow, MemorySample
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.target import Target
 
 if TYPE_CHECKING:  # who measures no workload does not depend on it
-    from wcet_probe.answer.workload_run import Placement
+    from wcet_probe.answer.workloads.workload_run import Placement
 
 Kind = Literal["worst", "dearest", "in-state-of", "run", "bound", "code", "per-size", "scheduler"]
 Document = Mapping[str, Any]

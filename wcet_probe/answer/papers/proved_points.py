@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from wcet_probe.answer.bounds.per_size import PerSizeRequest, bounds_per_size
+from wcet_probe.answer.bounds.proving import prove_operation
 from wcet_probe.answer.papers.points import Document, Point, Settings, allocator_of
 from wcet_probe.answer.papers.scheduler import loop_bound
-from wcet_probe.answer.per_size import PerSizeRequest, bounds_per_size
-from wcet_probe.answer.proving import prove_operation
 from wcet_probe.build.program import load_program
 from wcet_probe.errors import AnalysisError
 

@@ -1,0 +1,1 @@
+"""Abstract execution: what instructions and calls make of a state, and where control goes."""

@@ -1,0 +1,114 @@
+"""What operations make of values that are known in part: numbers, offsets from the stack pointer, bits of a byte.
+
+Words: constant propagation (docs/explanation/glossary.md).
+
+*Soundness:* what is told holds of every number that the operands stand for; None where nothing does. Of the lowest bits
+of an address of the stack that rests on assumption ``stack-alignment``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeGuard
+
+from wcet_probe.analyzer.pcode.semantics import signed
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
+
+_WORD, _WORD_BITS = 1 << 32, 32
+_BYTE = 0xFF
+_ALIGNMENTS = frozenset(1 << bits for bits in range(STACK_ALIGNMENT_BYTES.bit_length()))
+_ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
+
+Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
+"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; or a
+signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1."""
+
+
+def is_address(value: Value | None) -> TypeGuard[int | tuple[int]]:
+    """Whether it is a number, or an offset from the stack pointer."""
+    return isinstance(value, int) or (value is not None and len(value) == 1)
+
+
+def bits_known(opcode: str, values: Sequence[Value | None]) -> Value | None:
+    """The bits of a byte that are known of the result of an operation on bytes."""
+    if opcode not in {"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"}:
+        return None
+    (known, value), (other_known, other) = map(_known_bits, values)
+    if opcode == "INT_AND":
+        found = known & other_known | known & ~value | other_known & ~other, value & other
+    elif opcode == "INT_OR":
+        found = known & other_known | value | other, value | other
+    elif other_known != _BYTE or other > _BYTE.bit_length():
+        return None
+    elif opcode == "INT_LEFT":
+        found = (known << other | (1 << other) - 1) & _BYTE, value << other & _BYTE
+    else:
+        found = known >> other | ~(_BYTE >> other) & _BYTE, value >> other
+    return found[1] if found[0] == _BYTE else found if found[0] else None
+
+
+def _known_bits(value: Value | None) -> tuple[int, int]:
+    """Which bits of a byte are known, and their values; the others are 0."""
+    if isinstance(value, int):
+        return _BYTE, value
+    return value if value is not None and len(value) == 2 else (0, 0)
+
+
+def computed(opcode: str, function: Callable[..., int], values: Sequence[Value | None]) -> Value | None:
+    """The result of a pure integer function."""
+    if {*map(type, values)} == {int}:
+        return function(*values)
+    if opcode == "COPY":
+        return values[0]
+    places = [_place(one) for one in values]
+    if None not in places and (found := _of_places(opcode, places)) is not None:  # type: ignore[arg-type]
+        return found
+    return 0 if opcode in _ZERO_DECIDES and 0 in values else None
+
+
+def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
+    """Whether what `computed` tells of an operation that it knows rests on the stack pointer being a multiple of 8."""
+    return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) != 2 for one in values)
+
+
+_SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
+_Place = tuple[int, int]
+"""How often the stack pointer at entry counts, once, not at all or less than that, and the number that is added."""
+
+
+def _place(value: Value | None) -> _Place | None:
+    if value is None or isinstance(value, int):
+        return None if value is None else (0, value)
+    return None if len(value) == 2 else (1 if len(value) == 1 else -1, value[0])
+
+
+def _value(times: int, number: int) -> Value | None:
+    if times == 0:
+        return number % _WORD
+    number = signed(_WORD_BITS, number % _WORD)
+    return (number,) if times == 1 else (number, 0, -1) if times == -1 else None
+
+
+def _of_places(opcode: str, places: Sequence[_Place]) -> Value | None:
+    """What is known of addresses, what is between them, and their lowest bits, wherever the stack is."""
+    (times, number), (other_times, other) = places[0], places[-1]
+    if opcode in _SUMS:
+        own, others = _SUMS[opcode]
+        return _value(own * times + others * other_times, own * number + others * other)
+    match opcode:
+        case "INT_EQUAL" | "INT_NOTEQUAL" if times == other_times:
+            return int((number % _WORD == other % _WORD) == (opcode == "INT_EQUAL"))
+        case "INT_AND":
+            if times == 0:
+                times, number, other_times, other = other_times, other, times, number
+            return _masked(times, number, other) if other_times == 0 else None
+        case "INT_LEFT" if other_times == 0 and other < _WORD_BITS and 1 << _WORD_BITS - other <= STACK_ALIGNMENT_BYTES:
+            return (number << other) % _WORD
+    return None
+
+
+def _masked(times: int, number: int, mask: int) -> Value | None:
+    """The bits of ``mask`` where they are among those that the stack's alignment tells, or without these."""
+    if mask < STACK_ALIGNMENT_BYTES:
+        return number & mask
+    return _value(times, number & -(_WORD - mask)) if _WORD - mask in _ALIGNMENTS else None

@@ -1,0 +1,1 @@
+"""Abstract states: what each place holds, what is known of it, where paths meet and how loops widen."""

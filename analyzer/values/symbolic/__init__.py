@@ -1,0 +1,1 @@
+"""Values as symbolic terms: sums, quotients, masks and comparisons of what is not known."""

@@ -1,0 +1,87 @@
+"""Values that are known in part hold every number that they stand for, after each operation."""
+
+from itertools import product
+
+import pytest
+
+from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.execution.constant_arithmetic import bits_known, computed, is_address
+
+STACK = 0xFFFF_FF00
+"""Where the stack pointer is at entry, so that sums go round."""
+
+
+def bytes_of(known, value):
+    return [one for one in range(256) if one & known == value]
+
+
+@pytest.mark.parametrize("opcode", ["INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"])
+def test_known_bits_are_those_of_every_result(opcode):
+    parts, told = [(0xF0, 0x50), (0x81, 0x80), (0xFE, 0x02)], 0
+    for first, second in product(parts, [*parts, 0, 1, 3, 0xFF, None]):
+        found = bits_known(opcode, (first, second))
+        known, value = (0xFF, found) if isinstance(found, int) else found or (0, 0)
+        others = [second] if isinstance(second, int) else bytes_of(*(second or (0, 0)))
+        for one, other in product(bytes_of(*first), others):
+            assert operation(opcode, (1, 1), 1)(one, other) & known == value
+        told += known.bit_count()
+    assert told
+
+
+@pytest.mark.parametrize(
+    "opcode", ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_MULT", "INT_LEFT"]
+)
+def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
+    def concrete(value):
+        times = {1: 1, 3: -1}[len(value)] if isinstance(value, tuple) else 0
+        return (times * STACK + value[0]) % (1 << 32) if times else value
+
+    function = operation(opcode, (4, 4), 1 if opcode in {"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS"} else 4)
+    values = [
+        (-8,),
+        (-8 + (1 << 8),),
+        (0,),
+        (5,),
+        (-13,),
+        0,
+        4,
+        7,
+        8,
+        12,
+        28,
+        29,
+        31,
+        32,
+        0xFFFF_FFF0,
+        0xFFFF_FFF8,
+        0xFFFF_FFFC,
+    ]
+    told = 0
+    for pair in product(values, repeat=2):
+        found = computed(opcode, function, pair)
+        if found is not None:
+            assert concrete(found) == function(*map(concrete, pair)), pair
+            told += 1
+    assert told
+
+
+@pytest.mark.parametrize("offset", [0, 4, -5, 30])
+def test_the_lowest_bits_of_an_address_of_the_stack_are_those_of_its_offset(offset):
+    def told(opcode, *values):
+        return computed(opcode, operation(opcode, (4, 4), 4), values)
+
+    assert told("INT_AND", 7, (offset,)) == offset & 7
+    assert told("INT_LEFT", (offset,), 30) == (offset & 3) << 30
+    assert told("INT_AND", (offset,), 0xFFFF_FFF8) == (offset & ~7,)
+    assert told("INT_AND", (offset,), 0xFFFF_FFF0) is None
+    assert told("INT_AND", (offset,), 8) is None
+    assert told("INT_LEFT", (offset,), 28) is None
+
+
+def test_what_is_copied_is_kept_and_single_bits_are_no_address():
+    assert computed("COPY", operation("COPY", (4,), 4), ((-4,),)) == (-4,)
+    assert computed("COPY", operation("COPY", (1,), 1), ((0xF0, 0x50),)) == (0xF0, 0x50)
+    assert computed("INT_2COMP", operation("INT_2COMP", (4,), 4), ((-4,),)) == (4, 0, -1)
+    assert computed("INT_SUB", operation("INT_SUB", (1, 1), 1), ((0xF0, 0x50), (0xF0, 0x50))) is None
+    assert not any(map(is_address, [(0xF0, 0x50), (4, 0, -1), None]))
+    assert all(map(is_address, [(-4,), 4]))

@@ -1,0 +1,1 @@
+"""Tests of `wcet_probe/answer/`."""

@@ -1,0 +1,328 @@
+"""Module certificates: what an allocator's words are whenever an operation begins, for the checker to test.
+
+Found by the checker's own transfer function (`wcet_probe.certificate.modules.module`), in a fixpoint over the cells of
+the allocator's memory and the nodes of its operations, whose graphs are those of the value analysis. It knows less than
+`proved_facts`, and writes down what it knows.
+
+*Soundness:* none is claimed. The checker tests the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wcet_probe.analyzer.assumptions import assumptions
+from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.ipet.certificate import graph_lines
+from wcet_probe.analyzer.ipet.checkable import checkable
+from wcet_probe.analyzer.ipet.flow_problem import Subject, flow_problem
+from wcet_probe.analyzer.ipet.flow_system import FlowProblem
+from wcet_probe.analyzer.ipet.rounds_apart import with_rounds_apart
+from wcet_probe.analyzer.prepared import Prepared
+from wcet_probe.answer.bounds.proving import fact_parameters, operation_request
+from wcet_probe.build.program import Program
+from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
+from wcet_probe.certificate.kernel.records import read_records
+from wcet_probe.certificate.kernel.shapes import reached_nodes
+from wcet_probe.certificate.modules.module import (
+    ROLES,
+    Operation,
+    accesses_of,
+    cell_of,
+    entry_words,
+    holds_at,
+    initial_words,
+    operation_of,
+    returned,
+    wanted_of,
+    ways_of,
+)
+from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
+from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
+from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.residues import MODULUS
+from wcet_probe.certificate.values.state import STATIC, Place, State
+from wcet_probe.errors import AnalysisError, VerificationError
+from wcet_probe.model.image import Image
+from wcet_probe.model.induction import LEMMAS, PREMISES
+from wcet_probe.model.proof import Assumption
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleProof:
+    """A module certificate.
+
+    Attributes:
+        document: as ``wcet-probe-module`` has it, without the tool.
+        assumed: what its graphs rest on, as a bound lists it.
+    """
+
+    document: Json
+    assumed: tuple[Assumption, ...]
+
+
+def module_certificate(program: Program, heap_bytes: int, tell: Callable[[str], None] = lambda _: None) -> Json:
+    """The document of `module_proof`.
+
+    Raises:
+        AnalysisError: as there.
+        UsageError: as there.
+    """
+    return module_proof(program, heap_bytes, tell).document
+
+
+def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] = lambda _: None) -> ModuleProof:
+    """The module certificate of ``program``.
+
+    Args:
+        program: the allocator's image.
+        heap_bytes: size of the heap that its facts speak of.
+        tell: is told in words what is being done.
+
+    Raises:
+        AnalysisError: an operation is not analysed, or the checker's rules do not follow it, or where a store goes.
+        UsageError: a file of facts is not valid.
+    """
+    others = sorted(set(program.allocator.entry_points) - {*ROLES, "check"})
+    if others:
+        raise AnalysisError(f"{', '.join(others)} would have to be analysed, too.")
+    problems, known = dict[str, FlowProblem](), dict[str, Assumption]()
+    for role in ROLES:
+        tell(f"analysing {role}")
+        prepared = prepare(operation_request(program, role, heap_bytes))
+        problems[role] = _problem(program, prepared)
+        found = assumptions(Facts(), program.image, program.target, prepared.values, None)
+        known |= {one.id: one for one in found}
+    statements = {name: one.statement for name, one in known.items()}
+    tell("following what words are made of through all operations")
+    try:
+        document = _followed(program, heap_bytes, problems, statements, apart=False)
+    except AnalysisError as plain:
+        tell("following them again, with the rounds of loops apart")
+        try:
+            document = _followed(program, heap_bytes, problems, statements, apart=True)
+        except AnalysisError:
+            raise plain from None  # it speaks of the graphs as a bound has them
+    ids = {one["id"] for one in document["assumptions"]}
+    return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
+
+
+def _followed(
+    program: Program,
+    heap_bytes: int,
+    problems: Mapping[str, FlowProblem],
+    statements: Mapping[str, str],
+    *,
+    apart: bool,
+) -> Json:
+    """What holds in the graphs ``problems`` of the operations, where the rounds of loops may stand ``apart``.
+
+    Raises:
+        AnalysisError: the checker's rules do not follow an operation, or where a store goes.
+    """
+    texts = {role: _text(program, problem, apart=apart) for role, problem in problems.items()}
+    operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
+    search = _Search(program.image, code_of(program.image, program.instructions), operations)
+    search.run()
+    return _document(program, heap_bytes, texts, search, statements)
+
+
+def _problem(program: Program, prepared: Prepared) -> FlowProblem:
+    """The graph of an operation."""
+    subject = Subject(program.image.sha256, program.target.name, "instructions")
+    return flow_problem(prepared.values, [], [], subject, cost=lambda _: 0, edge_cost=lambda _: 0)
+
+
+def _text(program: Program, problem: FlowProblem, *, apart: bool) -> str:
+    """The graph of an operation and what values hold in it, as records."""
+    image, instructions = program.image, program.instructions
+    problem, copies = with_rounds_apart(problem, image, instructions) if apart else (problem, {})
+    lines = (*graph_lines(problem, 0, None), *checkable(problem, image, instructions, {}, apart=copies).lines())
+    return "".join(f"{line}\n" for line in lines)
+
+
+class _Growing(ModuleMachine):
+    """A machine of which the cells grow: what is not reached yet gives nothing.
+
+    Attributes:
+        lost: instructions with a store whose address is made of something already, and not of addresses alone. What
+            words are made of only grows, so that it stays so.
+    """
+
+    behind_nothing: Word = ()
+
+    def __init__(self, image: Image, cells: Mapping[str, Word], stored: Callable[[str, Word, int], None]) -> None:
+        super().__init__(image, cells, stored)
+        self.lost = list[int]()
+
+    def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
+        """As the checker's machine does."""
+        _, made_of = self._addresses.get(self._transfers, (None, ANYTHING))
+        before = len(self.unknown)
+        super().store(address, size_bytes, value, name, state)
+        self.lost += self.unknown[before:] if made_of else ()
+
+
+class _Seeing(ModuleMachine):
+    """A machine that tells which words of static data are accessed at a known address."""
+
+    def __init__(self, image: Image, seen: set[int]) -> None:
+        super().__init__(image, {}, lambda *_: None)
+        self._places = seen
+
+    def _of_static(self, low: int, high: int, known: int, size_bytes: int) -> Reached:
+        if low == high and low % 4 == 0:
+            self._places.add(low)
+        return super()._of_static(low, high, known, size_bytes)
+
+
+@dataclass(slots=True)
+class _Search:
+    """A fixpoint over all operations."""
+
+    image: Image
+    code: Code
+    operations: list[Operation]
+    covered: list[Coverage] = field(default_factory=list)
+    cells: dict[str, Word] = field(default_factory=dict)
+    block: Word = ()
+    words: dict[tuple[str, str], dict[Place, Word]] = field(default_factory=dict)
+    followed: list[Followed] = field(default_factory=list)
+    unknown: list[int] = field(default_factory=list)
+    _is_changed: bool = False
+
+    def run(self) -> None:
+        """Find what holds.
+
+        Raises:
+            AnalysisError: the checker's rules do not follow a graph, or where a store goes.
+        """
+        try:
+            self.covered = [cover(self.code, one.graph, one.said, {}) for one in self.operations]
+        except VerificationError as error:
+            raise AnalysisError(f"the checker does not follow a graph: {error}") from error
+        seen = set[int]()
+        for one, coverage in zip(self.operations, self.covered, strict=True):
+            for node in reached_nodes(one.graph, coverage.taken):
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
+                    pass
+        empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
+        empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
+        while True:
+            self._iterate(sorted(empty))
+            nothing = {name for name, parts in self.cells.items() if not parts}
+            if not nothing:
+                break
+            empty -= nothing
+        if self.unknown:
+            raise self._lost(self.unknown[0])
+
+    def _lost(self, address: int) -> AnalysisError:
+        place = self.image.location(address)
+        return AnalysisError(f"where the store at {place} goes is not known to the checker's rules.")
+
+    def _iterate(self, cells: list[str]) -> None:
+        self.cells, self.block, self.words = dict.fromkeys(cells, ()), (), {}
+        for address, parts in initial_words(self.image):
+            name = cell_of(self.cells, address)
+            self._store(name, new(parts, is_loaded=False), address)
+        self._is_changed = True
+        while self._is_changed:
+            self._is_changed, self.followed, self.unknown = False, [], []
+            for one, coverage in zip(self.operations, self.covered, strict=True):
+                entry = entry_words(one.role, self.image, self.block)
+                self._arrive(one.role, one.graph.entry, entry)
+                for node in reached_nodes(one.graph, coverage.taken):
+                    if (one.role, node) in self.words:
+                        self._execute(one, node, coverage)
+
+    def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
+        machine = _Growing(self.image, self.cells, self._store)
+        for target, state in ways_of(self.code, machine, one, self.words[one.role, node], node, coverage.taken):
+            if target is not None:
+                self._arrive(one.role, target, self._held(machine, state))
+            elif one.role == "malloc":
+                block = word((*self.block, *returned(machine, state)))
+                self._is_changed |= block != self.block
+                self.block = block
+        self.followed += machine.followed
+        self.unknown += machine.unknown
+        if machine.lost:
+            raise self._lost(machine.lost[0])
+
+    def _held(self, machine: ModuleMachine, state: State) -> dict[Place, Word]:
+        places = {*self.code.isa.REGISTERS, *state.values, *state.names, *state.kinds}
+        own = [one for one in places if isinstance(one, str) or (isinstance(one, int) and abs(one) < STATIC // 2)]
+        found = {place: machine.word_in(state, place) for place in own}
+        return {place: parts for place, parts in found.items() if parts != ANYTHING}
+
+    def _arrive(self, role: str, node: str, held: Mapping[Place, Word]) -> None:
+        before = self.words.get((role, node))
+        grown = dict(held)
+        if before is not None:
+            grown = {place: word((*parts, *held[place])) for place, parts in before.items() if place in held}
+            grown = {place: parts for place, parts in grown.items() if parts != ANYTHING}
+        if grown != before:
+            self.words[role, node], self._is_changed = grown, True
+
+    def _store(self, cell: str, stored: Word, address: int) -> None:  # noqa: ARG002  (as the machine tells it)
+        before = self.cells.get(cell, ANYTHING)
+        grown = word((*before, *stored))
+        if grown != before:
+            self.cells[cell], self._is_changed = grown, True
+
+
+def _document(
+    program: Program, heap_bytes: int, texts: Mapping[str, str], found: _Search, statements: Mapping[str, str]
+) -> Json:  # fmt: skip
+    allocator, image = program.allocator, program.image
+    asserted = read_asserted(allocator.facts, dict(allocator.sources))
+    parameters = parameters_of(asserted, fact_parameters(allocator, program.target, heap_bytes), image)
+    spoken_of = accesses_of(asserted, image, found.followed)
+    facts = [
+        {"where": fact.where, "accesses": len(spoken_of[fact.where])}
+        for fact in asserted.of("pointer")
+        if spoken_of[fact.where]
+        and all(holds_at(wanted_of(fact, parameters), access) for access in spoken_of[fact.where])
+    ]
+    return {
+        "format": "wcet-probe-module",
+        "version": 1,
+        "allocator": allocator.name,
+        "parameters": dict(allocator.values),
+        "target": program.target.name,
+        "heap_bytes": heap_bytes,
+        "image": {"sha256": image.sha256, "compiler": image.compiler, "flags": list(image.flags)},
+        "operations": [
+            {"role": one.role, "certificate": texts[one.role] + "".join(f"{line}\n" for line in _lines(one, found))}
+            for one in found.operations
+        ],
+        "cells": {name: text_of(parts) for name, parts in sorted(found.cells.items())},
+        "block": text_of(found.block),
+        "facts": facts,
+        "assumptions": list(_assumptions(found, statements)),
+    }
+
+
+def _lines(operation: Operation, found: _Search) -> Iterator[str]:
+    """The records of what places are made of where the nodes of an operation begin."""
+    for node in operation.graph.nodes:
+        held = found.words.get((operation.role, node), {})
+        for place, parts in sorted(held.items(), key=lambda one: str(one[0])):
+            where = place if isinstance(place, str) else f"stack:{place}"
+            yield f"word {node} {where} {text_of(parts)}"
+
+
+def _assumptions(found: _Search, statements: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+    """What the rules rest on; ``statements`` are those of what a bound assumes, by id."""
+    used = {name for one in found.covered for name in one.assumptions} | {"no-interference"}
+    told = {name: statements.get(name, f"the rule {name} of the checker") for name in sorted(used)}
+    told |= {f"induction {name}": text for name, text in LEMMAS.items()}
+    told |= PREMISES
+    yield from ({"id": name, "statement": text} for name, text in told.items())

@@ -1,0 +1,1 @@
+"""A function of anybody's firmware: its bound, and its runs."""

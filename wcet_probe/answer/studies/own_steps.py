@@ -1,0 +1,249 @@
+"""Checking an allocator of one's own step by step, from the manifest to its bounds; each failure with its remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from wcet_probe.answer.bounds.proving import prove_operation
+from wcet_probe.build.linked_program import linked_heap_bytes
+from wcet_probe.build.program import Program, load_program
+from wcet_probe.catalog.lookup import load_allocator
+from wcet_probe.emu.machine import Machine
+from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, WcetProbeError
+from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.scenario import Operation, OperationKind
+from wcet_probe.model.target import Target
+from wcet_probe.scenarios.traces import TraceBuilder, trace_of
+
+_SIZES = (1, 24, 100)
+"""Bytes that are asked for, as far as the allocator serves them."""
+
+_MOST_INSTRUCTIONS = 50_000_000
+_FILL_BYTES = 4
+_HEAP_BYTES = 16 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: what is checked, what was found, and what to do where it failed (``code`` is then not 0)."""
+
+    name: str
+    found: str
+    code: ExitCode = ExitCode.OK
+
+
+@dataclass(frozen=True, slots=True)
+class StepsRequest:
+    """What is checked: the allocator in ``folder``, for ``target`` on a heap of ``heap_bytes``.
+
+    None: on the heap that it is linked with, else on one of 16 KiB.
+    """
+
+    folder: Path
+    target: Target
+    heap_bytes: int | None
+    compiler: str
+    cache_dir: Path
+
+
+class _FailedError(Exception):
+    """A step failed; its text is the remedy."""
+
+
+def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _: None) -> Iterator[Step]:
+    """The steps of the check, one after the other, up to the first that fails; bounds of both operations come last."""
+    try:
+        allocator = load_allocator(f"{request.folder}/")
+        own = allocator.own
+        files = len(own.paths) + len(own.objects) + (own.elf is not None) if own else 0
+        heap_bytes = request.heap_bytes or linked_heap_bytes(allocator) or _HEAP_BYTES
+        yield Step("manifest", f"{allocator.name}, {files} files, malloc is {allocator.entry_points['malloc']}()")
+        progress("building")
+        program = load_program(allocator, request.target, request.compiler, request.cache_dir, heap_bytes)
+        yield Step("build", f"{len(program.instructions)} instructions for {request.target.name}")
+        for name, check in (
+            ("init", _init),
+            ("malloc", _malloc),
+            ("blocks", _blocks),
+            ("free", _free),
+            ("full", _full),
+        ):
+            progress(name)
+            with _machine(program, heap_bytes) as machine:
+                yield Step(name, check(program.allocator, machine, heap_bytes))
+    except WcetProbeError as error:
+        yield Step("stopped", str(error), error.exit_code)
+        return
+    except _FailedError as error:
+        yield Step("stopped", str(error), ExitCode.USAGE)
+        return
+    for kind in OperationKind:
+        progress(f"proving a bound of {kind}")
+        try:
+            bound = prove_operation(program, kind, heap_bytes)
+            yield Step(f"bound of {kind}", f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles")
+        except AnalysisError as error:
+            yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
+        except WcetProbeError as error:
+            yield Step(f"bound of {kind}", str(error), error.exit_code)
+
+
+def _machine(program: Program, heap_bytes: int) -> Machine:
+    return Machine(
+        program.image,
+        program.target,
+        program.instructions,
+        program.costs,
+        heap_bytes,
+        most_instructions=_MOST_INSTRUCTIONS,
+    )
+
+
+def _sizes(allocator: Allocator) -> tuple[int, ...]:
+    most = allocator.own.largest_request_bytes if allocator.own else 0
+    return tuple(dict.fromkeys(min(size, most or size) for size in _SIZES))
+
+
+def _init(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
+    _set_up(allocator, machine, heap_bytes)
+    return f"accepts {heap_bytes} bytes"
+
+
+def _set_up(allocator: Allocator, machine: Machine, heap_bytes: int) -> None:
+    if machine.call(allocator.entry_points["init"], machine.heap.base_address, heap_bytes):
+        raise _FailedError(
+            f"after init the condition ready does not hold on {heap_bytes} bytes; correct init and ready under [call], "
+            "or give a larger --heap."
+        )
+    _check(allocator, machine, "after init")
+
+
+def _check(allocator: Allocator, machine: Machine, when: str) -> None:
+    if violated := machine.call(allocator.entry_points["check"]):
+        raise _FailedError(
+            f"check gives {violated} {when}; it must give 0 where the heap is sound: correct check under [call], or "
+            "leave it out."
+        )
+
+
+def _malloc(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
+    _set_up(allocator, machine, heap_bytes)
+    for size in _sizes(allocator):
+        block = machine.call(allocator.entry_points["malloc"], size)
+        if not block:
+            raise _FailedError(
+                f"malloc({size}) is refused on a fresh heap of {heap_bytes} bytes; correct init and malloc under "
+                "[call], and [heap]."
+            )
+        heap = machine.heap
+        if not heap.base_address <= block <= heap.end_address - size:
+            raise _FailedError(
+                f"malloc({size}) gives {block:#x}, outside of the heap at {heap.base_address:#x}; give init the arena, "
+                "tell under [heap] where it is (symbol, or start and end), let it grow by sbrk, or correct the order "
+                "of arguments of malloc."
+            )
+        if block % allocator.alignment_bytes:
+            raise _FailedError(
+                f"malloc({size}) gives {block:#x}, which is no multiple of {allocator.alignment_bytes}; correct "
+                "alignment_bytes."
+            )
+    return f"gives blocks in the heap, aligned to {allocator.alignment_bytes} bytes"
+
+
+def _blocks(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
+    """Rows of blocks of one size lie apart by what such a block takes."""
+    _set_up(allocator, machine, heap_bytes)
+    own, told = allocator.own, []
+    least = None
+    for size in _sizes(allocator):
+        builder = TraceBuilder()
+        slots = [builder.malloc(size) for _ in range(6)]
+        machine.replay(builder.trace())
+        places = sorted(machine.slot(slot) for slot in slots)
+        gaps = [other - one for one, other in pairwise(places)]
+        if not all(places) or min(gaps) < size:
+            raise _FailedError(
+                f"blocks of {size} bytes are refused or overlap, at {', '.join(map(hex, places))}; correct malloc "
+                "under [call]: is size where it belongs, and is the result the block?"
+            )
+        taken = sorted(gaps)[len(gaps) // 2]
+        least = least or taken
+        told.append((size, taken))
+    if own:
+        grain, smallest = allocator.alignment_bytes, max(least or 0, own.minimum_block_bytes)
+        larger = [
+            taken - size
+            for size, taken in told
+            if taken > max(smallest, -(-(size + own.overhead_bytes) // grain) * grain)
+        ]
+        if smallest > own.minimum_block_bytes or larger:
+            raise _FailedError(
+                f"blocks take more than the manifest says: {', '.join(f'{t} bytes for {s}' for s, t in told)}; set "
+                f"minimum_block_bytes = {smallest} and overhead_bytes = {max([own.overhead_bytes, *larger])}."
+            )
+    found = ", ".join(f"malloc({size}) takes {taken} bytes" for size, taken in told)
+    # A least block that is told too large makes sparse states, whose witness is true and too cheap.
+    if own and least and least < own.minimum_block_bytes:
+        return f"{found}; minimum_block_bytes = {least} lets states hold more blocks"
+    return found
+
+
+def _free(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
+    """A heap that is emptied serves the same again, and no block's content is touched by other calls."""
+    _set_up(allocator, machine, heap_bytes)
+    builder = TraceBuilder()
+    size = _sizes(allocator)[min(1, len(_sizes(allocator)) - 1)]
+    slots = [builder.malloc(size) for _ in range(8)]
+    machine.replay(builder.trace())
+    for number, slot in enumerate(slots):
+        machine.memory.write(machine.slot(slot), bytes([number + 1]) * _FILL_BYTES)
+    freed = [Operation(OperationKind.FREE, slot) for slot in slots[::2]]
+    machine.replay(trace_of(freed, builder.slot_count))
+    _check(allocator, machine, "after free")
+    for number, slot in enumerate(slots):
+        if number % 2 and machine.memory.read(machine.slot(slot), _FILL_BYTES) != bytes([number + 1]) * _FILL_BYTES:
+            raise _FailedError(
+                "free changes the content of blocks in use; correct free under [call]: is pointer right?"
+            )
+    again = [Operation(OperationKind.MALLOC, slot, size) for slot in slots[::2]]
+    rounds = [one for _ in range(heap_bytes // 24) for one in (*again, *freed)]
+    refused = machine.replay(trace_of(rounds, builder.slot_count))
+    if refused:
+        raise _FailedError(
+            f"{refused} of {len(rounds) // 2} allocations are refused though all before were freed: free gives nothing "
+            "back; correct free under [call]."
+        )
+    return "gives blocks back, and leaves the others alone"
+
+
+def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
+    _set_up(allocator, machine, heap_bytes)
+    builder, size = TraceBuilder(), _sizes(allocator)[-1]
+    for _ in range(heap_bytes // size + 1):
+        builder.malloc(size)
+    try:
+        refused = machine.replay(builder.trace())
+    except EmulationError as error:
+        if allocator.own is None or allocator.own.elf is None:
+            raise
+        raise _FailedError(
+            f"the program does not stop at the end of its heap, {machine.heap.end_address:#x}: correct end of [heap]; "
+            f"an sbrk that compares with the stack pointer has no end here. ({error})"
+        ) from error
+    served = builder.slot_count - refused
+    if not refused:
+        raise _FailedError(
+            f"{served} blocks of {size} bytes are served from {heap_bytes} bytes: the heap has another size than "
+            "--heap; correct init under [call], or [heap]."
+        )
+    taken = max(size, allocator.own.minimum_block_bytes if allocator.own else 0)
+    if 2 * served * taken < heap_bytes - 2 * allocator.minimum_heap_bytes:
+        raise _FailedError(
+            f"only {served} blocks of {size} bytes are served from {heap_bytes} bytes: the heap is smaller than "
+            "--heap, as where a header sets size_macro anew; correct [heap], or init under [call]."
+        )
+    _check(allocator, machine, "when the heap is full")
+    return f"{served} blocks of {size} bytes are served, then malloc refuses"

@@ -1,0 +1,1 @@
+"""Workloads of real programs: replayed on an allocator, and what they cost."""
