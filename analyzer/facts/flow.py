@@ -199,14 +199,14 @@ class _UncountableError(UsageError):
 def _flows(facts: Facts, parameters: Mapping[str, int], code: _Code) -> Iterator[_Asserted | IdleFact]:
     values, index, analysed = code.values, code.index, code.analysed
     for number, fact in enumerate(facts.flows):
+        calls = _calls(values, fact) if fact.for_each_call else [()]
         try:
-            found = _sum(code, fact, parameters)
+            found = _sum(code, fact, parameters, is_counted=bool(calls))
         except _UncountableError as error:
             if fact.optional:
                 yield IdleFact(fact.where, error.why)
                 continue
             raise
-        calls = _calls(values, fact) if fact.for_each_call else [()]
         if not found.blocks or not calls:
             if all(any(is_analysed(each, index, analysed) for each in places) for places in _places(fact)):
                 without = f"nothing that adds to its sum has code of its own; {_SHARED}"
@@ -276,8 +276,8 @@ def _claim(
     return FlowClaim(fact.where, statement, tuple(sorted(weights.items())), tuple(entries), constant)
 
 
-def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
-    """What a flow fact sums over; nothing where none of it is analysed.
+def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int], *, is_counted: bool) -> _Sum:
+    """What a flow fact sums over, and if ``is_counted`` what takes off; nothing where none of it is analysed.
 
     *Soundness:* a loop's body runs at least as often as its header less its entries; with no test in front of it, as
     often as the header, unless several loops have become of it: one may be entered in an iteration that began in
@@ -307,9 +307,8 @@ def _sum(code: _Code, fact: FlowFact, parameters: Mapping[str, int]) -> _Sum:
         for address, times in found.items():
             blocks[address] = blocks.get(address, 0) + weight * times
     blocks = {address: weight for address, weight in blocks.items() if weight}
-    by_source = {
-        term: -weight * _by_source(code, fact, term, place) for term, (weight, place) in less.items() if blocks
-    }
+    taking_off = less.items() if blocks and is_counted else ()
+    by_source = {term: -weight * _by_source(code, fact, term, place) for term, (weight, place) in taking_off}
     return _Sum(blocks, {a: w for a, w in entries.items() if w}, by_source)
 
 
@@ -334,10 +333,13 @@ def _by_source(code: _Code, fact: FlowFact, term: FlowTerm, where: _SourcePlace)
     entry = fact.place.function if fact.for_each_call else code.values.graph.entry.name
     try:
         require_known_callers(code.values, index, code.analysed, code.unexpanded)
-        return SourceExecutions(index, entry, code.most, code.totals, code.asked).at(file, line, body)
+        counts = SourceExecutions(index, entry, code.most, code.totals)
+        times = counts.at(file, line, body)
     except UncountedError as error:
         why = f"how often {term.place} is executed at most, which has a negative weight, is not clear: {error}"
         raise _UncountableError(f"{fact.where}: {why}; leave it out, or say optional = true.", why) from error
+    code.asked.extend(counts.asked)
+    return times
 
 
 def _executions(code: _Code, fact: FlowFact, term: FlowTerm) -> Mapping[int, int]:

@@ -160,11 +160,9 @@ def test_what_is_said_of_both_ways_is_of_each():
 # -------------------------------------------------------------------------------------------------------- forgeries
 
 
-def test_the_bound_is_checked_but_for_sums_from_which_the_source_takes_off():
+def test_the_bound_is_checked_in_full():
     document, binary = specimen(*ARRAY)
-    found = [one for one in check_bound(document, binary).findings if one.verdict != "ok"]
-    assert [one.check for one in found] == ["constraints in instructions", "constraints in cycles"]
-    assert all(one.found == "2 constraints that limit paths: flow:3.0, flow:4.0" for one in found)
+    assert [one for one in check_bound(document, binary).findings if one.verdict != "ok"] == []
 
 
 def test_that_the_stack_is_aligned_must_be_listed():
