@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.answer.witness.test_probe import request
-from tests.evidence.test_audit import edited, failure, run, tampered
+from tests.evidence.packs import edited, failure, run, tampered
 from tests.support import cache_config, images_dir
 from wcet_probe.answer.witness import probe
 from wcet_probe.answer.witness.probe import observe
