@@ -4,9 +4,9 @@
 A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
 edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
 address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
-graph. A way is left out only where the invariants leave no value for it, and so is what holds behind a node that no way
-leads to. Calls and returns are no exception: a call puts an address into the link register, a return goes to the
-address that it finds.
+graph. A way is left out only where the invariants leave no value for it, or nothing returns from where it leads
+(`dead_ends`), and so is what holds behind a node that no way leads to. Calls and returns are no exception: a call puts
+an address into the link register, a return goes to the address that it finds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
+from wcet_probe.certificate.kernel.dead_ends import never_returns
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
 from wcet_probe.certificate.kernel.flags import Flags, flags_of, lacking
 from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, invariants_of
@@ -125,6 +126,7 @@ class Coverage:
         escapes: whether a stack address may stand in memory.
         saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
+        excluded: by address, ways there that the certificate leaves out, for people.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -135,6 +137,7 @@ class Coverage:
     escapes: bool = False
     saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
+    excluded: dict[int, list[str]] = field(default_factory=dict)
 
     def machine(self, code: Code) -> Machine:
         """A machine for what is executed once more; what it assumes is assumed as well."""
@@ -226,6 +229,11 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage
     found.instructions = decoded(code, graph, found.instructions).instructions
     if found.returning:
         _assume_returns(code, graph, said.invariants, found)
+    for address, ways in found.excluded.items():
+        if never_returns(code.image, code.isa, address, code.instructions):
+            found.assumptions.add("call-returns")
+        else:
+            found.open += ways
     return found
 
 
@@ -300,7 +308,8 @@ def _follow(
         return
     edges = edges_of(graph, node, outcome)
     if not edges and outcome.address in graph.excluded.get(node, ()):
-        found.open.append(f"that control does not go from {place} to {outcome.address:#x}")
+        text = f"that control does not go from {place} to {outcome.address:#x}"
+        found.excluded.setdefault(outcome.address, []).append(text)
         return
     demand(edges, f"the graph lacks the edge from {place} to {outcome.address:#x}")
     reasons = [reason_against(edge) for edge in edges]
