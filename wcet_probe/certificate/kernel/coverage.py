@@ -33,6 +33,8 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
+Told = Mapping[int, tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]]
+"""Where facts say that branches and calls go: addresses, the assumptions that say so, and what is open of them."""
 _IT = re.compile("it[te]{0,3}")
 _LONGEST_BLOCK = 100_000
 _MOST_STATES = 4
@@ -182,10 +184,12 @@ def cover(
     *,
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
+    told: Told = MappingProxyType({}),
 ) -> Coverage:
     """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
-    It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
+    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, and where facts say
+    that branches and calls go, by their addresses.
 
     Raises:
         VerificationError: one of them does not.
@@ -194,10 +198,10 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    found = _covered(code, machine, graph, said)
+    found = _covered(code, machine, graph, said, told)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
-        found = _covered(code, machine, graph, said)
+        found = _covered(code, machine, graph, said, told)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
@@ -211,7 +215,7 @@ def cover(
     return found
 
 
-def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
@@ -220,8 +224,16 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage
         found.instructions[node] = max((block.instructions for block in blocks), key=len)
         constant = machine.constant_store
         demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
+        at = told.get(found.instructions[node][-1].address)
         for outcome in (one for block in blocks for one in block.outcomes):
-            _follow(code, graph, said, node, outcome, found)
+            if at is None or not outcome.is_assumed:
+                _follow(code, graph, said, node, outcome, found)
+                continue
+            addresses, assumptions, is_open = at
+            found.assumptions.update(assumptions)
+            found.open += [text for text in is_open if text not in found.open]
+            for address in addresses:
+                _follow(code, graph, said, node, Outcome(outcome.way, address, outcome.state.copy()), found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
         reached.update(targets)
