@@ -223,6 +223,7 @@ class _Entry:
                 fact = ", ".join(self._paths.facts(layout.paths, found.pc, is_store=bool(found.is_store)))
             case ClaimKind.WAY:
                 place = self._paths.address(found.index)
+                statement = next((one.statement for one in bound.assumptions if one.id == "call-returns"), "")
             case _:
                 fact = ", ".join(sorted(self._facts_of(found.pc, is_store=bool(found.is_store))))
         return BrokenClaim(kind, bound.entry, fact, statement, limit, value, place, found.address, bool(found.is_store))

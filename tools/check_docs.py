@@ -7,8 +7,8 @@ Checked in the Markdown files of ``DOCUMENTS``:
   ``<!-- docs-check: ignore NAME -->`` in the same document;
 * ``make`` targets, in backticks and in blocks;
 * options in backticks (``--heap``, or inside a ``wcet-probe`` command): some command's ``--help`` lists them;
-* ``wcet-probe`` commands in ``sh`` and ``console`` blocks: they are run, in a folder of each document whose entries are
-  links to the repository's, and end with the exit status that a trailing ``# exit N`` states, or else 0. In a
+* ``wcet-probe`` commands, and examples that are made, in ``sh`` and ``console`` blocks: they are run, in a folder of
+  each document whose entries are links to the repository's, and end with the exit status that a trailing ``# exit N`` states, or else 0. In a
   ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text and, alone on a line, for
   any lines. A block marked ``no-run`` is only read.
 """
@@ -20,6 +20,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ def _commands(kind: list[str], start: int, block: list[str]) -> Iterator[Command
     if not kind or kind[0] not in {"sh", "console"} or "no-run" in kind:
         return
     prompt = "$ " if kind[0] == "console" else ""
+    block = textwrap.dedent("\n".join(block)).split("\n")
     number = 0
     while number < len(block):
         first, line = number, block[number].strip()
@@ -193,7 +195,7 @@ def check_targets(document: Document, root: Path) -> Iterator[tuple[int, str]]:
     blocks = ((command.line, command.text) for command in document.commands)
     for number, text in (*inline, *blocks):
         words = text.split()
-        if words[:1] == ["make"]:
+        if words[:1] == ["make"] and "-C" not in words:
             for target in (word for word in words[1:] if "=" not in word and re.match(r"[a-z]", word)):
                 if target not in make_targets(root):
                     yield number, f"make {target}, but the Makefile has no such target"
@@ -233,7 +235,7 @@ def matches(expected: tuple[str, ...], actual: list[str]) -> bool:
 def check_commands(document: Document, run: Run) -> Iterator[tuple[int, str]]:
     """Commands that end otherwise than the document says, or print something else."""
     for command in document.commands:
-        if not re.match(r"(\.venv/bin/)?wcet-probe\b", command.text):
+        if not re.match(r"(\.venv/bin/)?wcet-probe\b|make -C examples/", command.text):
             continue
         result = run(command.text)
         if result.status != command.status:
@@ -305,6 +307,7 @@ def runner(root: Path, above: Path) -> Run:
 def main() -> int:
     """Check this repository; print the problems; 1 if there is one."""
     root = Path(__file__).resolve().parent.parent
+    (root / "build").mkdir(exist_ok=True)  # where examples are made
     with tempfile.TemporaryDirectory() as folder:
         problems = check(root, lambda: runner(root, Path(folder)))
     for problem in problems:

@@ -17,6 +17,7 @@ RESULTS = {
     "wcet-probe show --help": docs.Result(0, "Options:\n  --json\n", ""),
     "wcet-probe tlsf --help": docs.Result(0, "Options:\n  --seed N\n", ""),
     "wcet-probe ok": docs.Result(0, "first\nsecond 17\n", "a note\n"),
+    "make -C examples/one": docs.Result(0, "", ""),
     "wcet-probe bad": docs.Result(2, "", "wcet-probe: no allocator is called bad\n"),
 }
 
@@ -57,6 +58,8 @@ def block(kind, text):
         block("console", "$ wcet-probe ok\n…\nsecond 17\n$ wcet-probe ok"),
         block("console", "$ wcet-probe bad  # exit 2\nwcet-probe: no allocator is called …"),
         block("text", "wcet-probe bad\n`nowhere/x.py`"),
+        "1. A step:\n\n   ```console\n   $ wcet-probe ok\n   first\n   second 17\n   ```\n",
+        block("sh", "make -C examples/one"),
     ],
 )
 def test_what_is_true_passes(problems, text):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from wcet_probe.certificate.caches.cached import Cached, check_caches, pointers
 from wcet_probe.certificate.facts.asserted import Fact, parameters_of
 from wcet_probe.certificate.facts.asserted_arguments import told_at_entry
+from wcet_probe.certificate.facts.asserted_calls import told_destinations
 from wcet_probe.certificate.facts.asserted_loops import AssertedLoops
 from wcet_probe.certificate.facts.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
@@ -196,8 +197,9 @@ class _Check:
         is_said = any(is_saved(place) for values in self._invariants.values() for place in values)
         keeps = is_said or "saved-registers" in self._listed
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
-        told = self._said, self._arguments()
-        self._coverage = cover(self._code, self._graph, *told, is_separate=is_separate, saving=saving)
+        goes = told_destinations(self._binary.asserted, self._listed, self._code.image)
+        known = self._said, self._arguments()
+        self._coverage = cover(self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes)
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
             # The analysis may know where a return goes that is not followed here, and assume nothing.

@@ -35,7 +35,7 @@ class BrokenClaim:
         kind: what was claimed.
         entry: the function that was called.
         fact: where the fact stands that claims it; empty where none does.
-        statement: of a flow fact, what it says.
+        statement: of a flow fact, what it says; where control went astray, that the call returns, if that is assumed.
         limit: what was claimed, for claims of a number.
         value: what the call showed.
         instruction_address, address, is_store: of the data access that showed it; 0 where none did.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.bound import prepare, prove
@@ -35,6 +35,7 @@ from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
+from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
 from wcet_probe.build.debug_types import held_functions
 from wcet_probe.build.sources import renumbered_files
@@ -50,7 +51,6 @@ _MOST_VISITS_OF_FACTS = 2 * _MOST_VISITS
 """The same where the facts are asked for: with those that it finds, the question is asked again."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
-_MOST_LISTED = 5
 _ARGUMENTS = 4
 _EXCERPT_INSTRUCTIONS = 6
 _MOST_TRIED = 2_000
@@ -339,56 +339,64 @@ def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[
 
 def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
     """Note the indirect branches and calls, or the recursion, that ``error`` is about, and tell something for trial."""
-    image, message = trial.asked.image, str(error)
-    table: tuple[str, ...]
     if error.sites:
-        places: list[tuple[Place, str]] = []
-        by_field = _through_fields(trial, error.sites)
-        for site in error.sites:
-            if site in by_field:
-                continue
-            function = image.function_at(site)
-            if function is None:
-                trial.stopped = message
-                return False
-            sha256 = code_sha256(image, function.name)
-            places.append((Place(function.name, offset=site - function.address), sha256))
-            lines = (f'function = "{function.name}"', f"offset = {site - function.address:#x}", 'targets = ["?"]')
-            title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
-            table = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
-            if read := held_word(image, site, message):
-                title, table = f"{title}: {read[0]}", read[1]
-            if all(one.lines != table for one in trial.missing):
-                trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
-        return not places or _with_stand_in(trial, places, message)
-    if found := _RECURSION.match(message):
-        name, place = found[2], Place(found[2], offset=0)
-        if any(fact.place.function == name for fact in trial.told.recursions):
-            trial.stopped = message
-            return False
-        code = code_sha256(image, name)
-        where: tuple[str, ...] = ()
-        try:
-            sha256 = index_sources(trial.asked.sources).function(name).sha256
-        except UsageError:  # no source, or several of that name
-            where, sha256 = ("offset = 0",), code
-        table = ("[[recursion]]", f'function = "{name}"', *where, 'max_depth = "?"', 'because = "?"')
-        trial.missing.append(OpenFact(message.partition(": ")[0], (*table, f'sha256 = "{sha256}"')))
-        fact = RecursionFact(_TRIAL, place, parse("2"), None, _TRIAL, code)
-        trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
-        return True
-    trial.stopped = message
+        return _calls(trial, error.sites, str(error))
+    if found := _RECURSION.match(str(error)):
+        return _recursion(trial, found[2], str(error))
+    trial.stopped = str(error)
     return False
 
 
-def _through_fields(trial: _Trial, sites: Sequence[int]) -> set[int]:
-    """Those of ``sites`` that call through one member of a structure; it is noted as missing, and told for trial.
+def _calls(trial: _Trial, sites: Sequence[int], message: str) -> bool:
+    image = trial.asked.image
+    places: list[tuple[Place, str]] = []
+    members = field_sites(image, trial.asked.instructions, trial.asked.sources)
+    by_field = _through_fields(trial, sites, members)
+    for site in sites:
+        if site in by_field:
+            continue
+        function = image.function_at(site)
+        if function is None:
+            trial.stopped = message
+            return False
+        sha256 = code_sha256(image, function.name)
+        places.append((Place(function.name, offset=site - function.address), sha256))
+        lines = (f'function = "{function.name}"', f"offset = {site - function.address:#x}", 'targets = ["?"]')
+        title = f"the targets of the indirect branch or call at {image.location(site)} are not known"
+        table: tuple[str, ...] = ("[[calls]]", *lines, 'because = "?"', f'sha256 = "{sha256}"')
+        if read := held_word(image, site, message):
+            title, table = f"{title}: {read[0]}", read[1]
+        elif len(members.get(site, ())) == 1:
+            title, table = member_fact(image, members, site)
+        if all(one.lines != table for one in trial.missing):
+            trial.missing.append(OpenFact(title, table, code=_code(trial.asked, site)[:1]))
+    return not places or _with_stand_in(trial, places, message)
 
-    It goes for trial to what the image's objects hold there as the file has them. Where they hold nothing, each of the
-    sites is one by itself.
+
+def _recursion(trial: _Trial, name: str, message: str) -> bool:
+    place = Place(name, offset=0)
+    if any(fact.place.function == name for fact in trial.told.recursions):
+        trial.stopped = message
+        return False
+    code = code_sha256(trial.asked.image, name)
+    where: tuple[str, ...] = ()
+    try:
+        sha256 = index_sources(trial.asked.sources).function(name).sha256
+    except UsageError:  # no source, or several of that name
+        where, sha256 = ("offset = 0",), code
+    table = ("[[recursion]]", f'function = "{name}"', *where, 'max_depth = "?"', 'because = "?"')
+    trial.missing.append(OpenFact(message.partition(": ")[0], (*table, f'sha256 = "{sha256}"')))
+    fact = RecursionFact(_TRIAL, place, parse("2"), None, _TRIAL, code)
+    trial.told = replace(trial.told, recursions=(*trial.told.recursions, fact))
+    return True
+
+
+def _through_fields(trial: _Trial, sites: Sequence[int], members: Mapping[int, tuple[str, ...]]) -> set[int]:
+    """Those of ``sites`` that call through one member of a structure, of which the image's objects hold functions.
+
+    Each member is noted as missing, and told for trial to go to what the objects hold there as the file has them.
     """
     asked, found = trial.asked, set[int]()
-    members = field_sites(asked.image, asked.instructions, asked.sources)
     for site in sites:
         own = members.get(site, ())
         held = held_functions(asked.image, own[0]) if len(own) == 1 else ()
@@ -397,19 +405,10 @@ def _through_fields(trial: _Trial, sites: Sequence[int]) -> set[int]:
         found.add(site)
         if any(one.through == own[0] for one in trial.told.through):
             continue
-        every = [asked.image.location(place) for place, one in members.items() if one == own]
-        holders = ", ".join(f"{name} holds {function}" for name, function in held[:_MOST_LISTED])
-        title = f"where calls through {own[0]} go is not known ({_and_more(every)}); in the file, {holders}"
-        table = ("[[calls]]", f'through = "{own[0]}"', 'targets = ["?"]', 'because = "?"')
-        trial.missing.append(OpenFact(title, table))
+        trial.missing.append(OpenFact(*member_fact(asked.image, members, site)))
         fact = ThroughFact(_TRIAL, own[0], tuple(dict.fromkeys(function for _, function in held)), _TRIAL)
         trial.told = replace(trial.told, through=(*trial.told.through, fact))
     return found
-
-
-def _and_more(places: Sequence[str]) -> str:
-    more = len(places) - _MOST_LISTED
-    return ", ".join(places[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _with_stand_in(trial: _Trial, places: Sequence[tuple[Place, str]], message: str) -> bool:

@@ -196,8 +196,7 @@ _ACCESSED: Mapping[ClaimKind, str] = {
     ClaimKind.SAVED: "where a function had saved a register, against the assumption saved-registers",
     ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
     ClaimKind.POINT: "against what the proof says of it on this call path",
-    ClaimKind.WAY: "to where the value analysis excludes it on this call path, or to what never returns, against the "
-    "assumption call-returns",
+    ClaimKind.WAY: "to where the value analysis excludes it on this call path",
     ClaimKind.VISIT: (
         "in a line that was not loaded from on a first visit, or was stored to since, against a fact about visits"
     ),
@@ -243,7 +242,9 @@ def refusal(broken: BrokenClaim, image: Image, subject: str, control: Sequence[s
             what, rests = "store" if broken.is_store else "load", f"; the fact {broken.fact} speaks of it"
             accessed = f"the {what} at {where} accessed {broken.address:#010x}"
             done = f"control went on from {where}" if kind is ClaimKind.WAY else accessed
-            return _contradiction(f"{done} in {subject}, {_ACCESSED[kind]}{rests if broken.fact else leads}")
+            places = broken.statement.rpartition(" at ")[2]
+            ends = f", or, against the assumption call-returns, to what never does, at {places}" if places else ""
+            return _contradiction(f"{done} in {subject}, {_ACCESSED[kind]}{ends}{rests if broken.fact else leads}")
 
 
 _INSTRUCTION_BYTES = (2, 4)

@@ -4,9 +4,9 @@
 A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
 edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
 address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
-graph. A way is left out only where the invariants leave no value for it, and so is what holds behind a node that no way
-leads to. Calls and returns are no exception: a call puts an address into the link register, a return goes to the
-address that it finds.
+graph. A way is left out only where the invariants leave no value for it, or nothing returns from where it leads
+(`dead_ends`), and so is what holds behind a node that no way leads to. Calls and returns are no exception: a call puts
+an address into the link register, a return goes to the address that it finds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
+from wcet_probe.certificate.kernel.dead_ends import never_returns
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
 from wcet_probe.certificate.kernel.flags import Flags, flags_of, lacking
 from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, invariants_of
@@ -32,6 +33,8 @@ from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
+Told = Mapping[int, tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]]
+"""Where facts say that branches and calls go: addresses, the assumptions that say so, and what is open of them."""
 _IT = re.compile("it[te]{0,3}")
 _LONGEST_BLOCK = 100_000
 _MOST_STATES = 4
@@ -125,6 +128,7 @@ class Coverage:
         escapes: whether a stack address may stand in memory.
         saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
+        excluded: by address, ways there that the certificate leaves out, for people.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -135,6 +139,7 @@ class Coverage:
     escapes: bool = False
     saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
+    excluded: dict[int, list[str]] = field(default_factory=dict)
 
     def machine(self, code: Code) -> Machine:
         """A machine for what is executed once more; what it assumes is assumed as well."""
@@ -179,10 +184,12 @@ def cover(
     *,
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
+    told: Told = MappingProxyType({}),
 ) -> Coverage:
     """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
-    It is told whether *stack-separation* is assumed, and what saves registers if *saved-registers* is.
+    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, and where facts say
+    that branches and calls go, by their addresses.
 
     Raises:
         VerificationError: one of them does not.
@@ -191,10 +198,10 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    found = _covered(code, machine, graph, said)
+    found = _covered(code, machine, graph, said, told)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
-        found = _covered(code, machine, graph, said)
+        found = _covered(code, machine, graph, said, told)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
@@ -208,7 +215,7 @@ def cover(
     return found
 
 
-def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
@@ -217,8 +224,16 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage
         found.instructions[node] = max((block.instructions for block in blocks), key=len)
         constant = machine.constant_store
         demand(constant is None, f"{node} stores to {constant or 0:#x}, in a segment that is said not to be written")
+        at = told.get(found.instructions[node][-1].address)
         for outcome in (one for block in blocks for one in block.outcomes):
-            _follow(code, graph, said, node, outcome, found)
+            if at is None or not outcome.is_assumed:
+                _follow(code, graph, said, node, outcome, found)
+                continue
+            addresses, assumptions, is_open = at
+            found.assumptions.update(assumptions)
+            found.open += [text for text in is_open if text not in found.open]
+            for address in addresses:
+                _follow(code, graph, said, node, Outcome(outcome.way, address, outcome.state.copy()), found)
         targets = [edge.target for edge in graph.leading[node] if edge.name in found.taken]
         waiting += [target for target in dict.fromkeys(targets) if target not in reached]
         reached.update(targets)
@@ -226,6 +241,11 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said) -> Coverage
     found.instructions = decoded(code, graph, found.instructions).instructions
     if found.returning:
         _assume_returns(code, graph, said.invariants, found)
+    for address, ways in found.excluded.items():
+        if never_returns(code.image, code.isa, address, code.instructions):
+            found.assumptions.add("call-returns")
+        else:
+            found.open += ways
     return found
 
 
@@ -300,7 +320,8 @@ def _follow(
         return
     edges = edges_of(graph, node, outcome)
     if not edges and outcome.address in graph.excluded.get(node, ()):
-        found.open.append(f"that control does not go from {place} to {outcome.address:#x}")
+        text = f"that control does not go from {place} to {outcome.address:#x}"
+        found.excluded.setdefault(outcome.address, []).append(text)
         return
     demand(edges, f"the graph lacks the edge from {place} to {outcome.address:#x}")
     reasons = [reason_against(edge) for edge in edges]
