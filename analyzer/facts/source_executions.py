@@ -14,6 +14,7 @@ That no code without its source calls what has one is asked elsewhere (`restrict
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,8 +26,10 @@ from wcet_probe.analyzer.facts.source_loops import PASTING
 from wcet_probe.analyzer.facts.source_parts import SourceFunction, SourceLoop
 from wcet_probe.model.proof import Assumption
 
-_HIDING = frozenset({"alias", "ifunc", "weakref", "setjmp", "_setjmp", "sigsetjmp"})
-"""Attributes and functions by which code is executed that no call names, or again."""
+_HIDING = re.compile(
+    r"_*(?:alias|ifunc|weakref|(?:builtin_)?(?:(?:sig)?setjmp|eh_return)|returns_twice|getcontext|vfork)_*|__(?:real|wrap)_.*"
+)
+"""Attributes and functions by which code is executed that no call names, or again; and names that the linker gives."""
 _LIBRARY = frozenset(
     {"abort", "bcmp", "bcopy", "bzero", "exp10", "exp10f", "exp2", "exp2f", "fma", "fmaf", "fmod", "fmodf"}
     | {"fputc", "fputs", "fwrite", "ldexp", "ldexpf", "memccpy", "memchr", "memcmp", "memcpy", "memmove", "mempcpy"}
@@ -76,6 +79,10 @@ class SourceExecutions:
         if name in self._open:
             raise UncountedError(f"{name} calls itself")
         files = self.index.files
+        if self.index.misread:
+            raise UncountedError(f"compilers may read {min(self.index.misread)} otherwise")
+        if any(name in one.repeated for one in files.values()):
+            raise UncountedError(f"a macro may repeat a call of {name}")
         if any(name in one.mentioned for one in files.values()):
             raise UncountedError(f"the address of {name} may be taken")
         if any(name in words or PASTING in words for words in self.index.macros.values()):
@@ -103,11 +110,9 @@ class SourceExecutions:
         (function,) = around
         if function.name in source.not_parsed:
             raise UncountedError(f"not all of {function.name} is understood")
-        names = {
-            name for one in self.index.files.values() for name in one.mentioned | {called for called, _ in one.calls}
-        }
-        if not _HIDING.isdisjoint(names):
-            raise UncountedError(f"{min(_HIDING & names)} may have code executed that no call names")
+        hiding = self._hiding()
+        if hiding:
+            raise UncountedError(f"{min(hiding)} may have code executed that no call names")
         executed = self.of_function(function.name)
         for loop in source.loops:  # those around others first
             is_before = function.first_line <= loop.first_line <= line
@@ -119,6 +124,13 @@ class SourceExecutions:
                 raise UncountedError(f"no pragma says how often the loop at {file}:{loop.first_line} is repeated")
             executed = min(limits, default=0) + executed * (line in loop.header_lines and loop != body)
         return executed
+
+    def _hiding(self) -> set[str]:
+        files = self.index.files.values()
+        called = {name for one in files for name, _ in one.calls}
+        defined = {function.name for one in files for function in one.functions}
+        names = called.union(defined, *(one.mentioned for one in files))
+        return {name for name in names if _HIDING.fullmatch(name)}
 
     def _limits(self, loop: SourceLoop, entries: int) -> list[int]:
         """What is said of the executions of the body of ``loop``, if it is entered so often."""

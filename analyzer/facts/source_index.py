@@ -20,10 +20,12 @@ from wcet_probe.analyzer.facts.source_loops import (
     macro_calls,
     macro_words,
     parse_source,
+    repeating_macros,
     unchanging_macros,
 )
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.build.sources import included_files, renumbered_files
+from wcet_probe.certificate.facts.two_readings import reads_as_compiled
 from wcet_probe.errors import UsageError, unknown_name
 
 _NO_C = (".s", ".S", ".asm")
@@ -35,12 +37,14 @@ class SourceIndex:
 
     ``missing`` are the files that they include and that are not there, headers of the language's library left out.
     ``renames`` tells that a text speaks of the pragma ``redefine_extname``, wherever and however it is spelt.
+    ``misread`` are those that compilers read otherwise, which may have calls that are not found.
     """
 
     files: Mapping[str, SourceFile]
     macros: Mapping[str, frozenset[str]] = field(default_factory=dict)
     missing: frozenset[str] = frozenset()
     renames: bool = False
+    misread: frozenset[str] = frozenset()
     _at: dict[tuple[str, int], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
     _loops: dict[tuple[str, str | None], list[SourceLoop]] = field(default_factory=dict, compare=False, repr=False)
     _names: dict[str, set[str]] = field(default_factory=dict, compare=False, repr=False)
@@ -182,11 +186,18 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
     leaving = leaving_macros([text for _, text in texts])
-    moved = renumbered_files(dict(texts)) | {PurePath(file).name for file, text in texts if _UNREAD.search(text)}
+    misread = frozenset(
+        PurePath(file).name for file, text in texts if _UNREAD.search(text) or not reads_as_compiled(text)
+    )
+    moved = renumbered_files(dict(texts)) | misread
+    repeating = repeating_macros([text for _, text in texts])
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]
-    parsed = {file: parse_source(file, text, macros, words, values, leaving_by=leaving) for file, text in named}
+    parsed = {
+        file: parse_source(file, text, macros, words, values, leaving_by=leaving, repeating=repeating)
+        for file, text in named
+    }
     there = {PurePath(file).name for file, _ in texts}
     included = (one for _, text in texts for one in included_files(text))
     missing = frozenset(one for one in included if PurePath(one).name not in there and one not in LIBRARY_HEADERS)
     renames = any("redefine_extname" in text.replace("\\\r\n", "").replace("\\\n", "") for _, text in texts)
-    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing, renames)
+    return SourceIndex(parsed, macro_calls([text for _, text in texts]), missing, renames, misread)

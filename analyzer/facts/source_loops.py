@@ -38,8 +38,10 @@ from wcet_probe.analyzer.facts.source_macros import (
     leaving,
     loops_of_macros,
     macro_uses,
+    repeating_arguments,
     value_macros,
 )
+from wcet_probe.analyzer.facts.source_names import called_names
 from wcet_probe.analyzer.facts.source_parts import (
     SourceFile,
     SourceFunction,
@@ -61,11 +63,12 @@ from wcet_probe.analyzer.facts.source_syntax import (
     walk,
 )
 from wcet_probe.analyzer.facts.source_tests import test_of
+from wcet_probe.certificate.facts.two_readings import directives, reads_as_compiled
 
 _NO_MACROS: Mapping[str, int] = MappingProxyType({})
 _LEXEMES = re.compile(
     rb"""(?P<comment> /\*.*?\*/ | //(?:\\\r?\n|[^\n])*)
-    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'
+    | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | (?P<open> ["'](?:\\.|[^\\\n])*)
     | (?P<pragma> \b_Pragma\s*\(\s*L?"(?:\\.|[^"\\])*"\s*\) | (?<![^\n])[ \t]*\#[ \t]*pragma\b(?:\\\r?\n|[^\n])*)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -74,9 +77,6 @@ _LOOPBOUND = re.compile(rb"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
 _MARKER = re.compile(rb"\bmarker\s+([\w.-]+)")
 _NAMING = re.compile(rb"\b(?:redefine_extname|weak)\b((?:\\\r?\n|[^\"\n])*)")
 _RESTRICTION = re.compile(rb"\bflowrestriction\s+([^\"\n]+)")
-_TYPE_KEYWORDS = frozenset({"char", "double", "float", "int", "long", "short", "signed", "unsigned", "void"})
-_TAGGED = frozenset({"enum_specifier", "struct_specifier", "union_specifier"})
-_VALUES = frozenset({"concatenated_string", "initializer_list", "initializer_pair"})
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 PASTING = "##"
 """Of a macro's text that makes a name of two: which one, nobody sees."""
@@ -111,6 +111,7 @@ def parse_source(
     value_macros: frozenset[str] = frozenset(),
     *,
     leaving_by: frozenset[str] = frozenset(),
+    repeating: frozenset[str] = frozenset(),
 ) -> SourceFile:
     """Functions, loops and named points of the C source ``text``.
 
@@ -121,6 +122,7 @@ def parse_source(
         macro_words: what the texts of macros speak of, from `macro_words` of this and all other sources.
         value_macros: those that change none of their arguments, from `unchanging_macros` of the same.
         leaving_by: those that may end a loop that they stand in, from `leaving_macros` of the same.
+        repeating: those that may repeat an argument, from `repeating_macros` of the same.
 
     Soundness: none is claimed here: which loop a mark or a line means is a convention, and what is said of it an
     assumption that the observer tries to falsify.
@@ -148,64 +150,9 @@ def parse_source(
         if mark.kind == "flowrestriction"
     )
     not_parsed = (one.name for one, node in zip(functions, defined, strict=True) if not _is_parsed(node))
-    calls, others = _names(nodes)
+    calls, others, repeated = called_names(nodes, repeating)
     others |= {word for mark in marks if mark.kind == "naming" for word in mark.text.replace("=", " ").split()}
-    return SourceFile(functions, loops, points, markers, restrictions, calls, others, frozenset(not_parsed))
-
-
-def _names(nodes: Iterable[Node]) -> tuple[tuple[tuple[str, int], ...], frozenset[str]]:
-    """Names and lines of calls by name, and the names that stand elsewhere, but where functions are declared.
-
-    Those in strings are among them, which may be assembler code or what the linker knows a function as, but where a
-    string is a variable's value as it stands. Strings that stand behind each other are one.
-    """
-    calls, others = list[tuple[str, int]](), set[str]()
-    for node in nodes:
-        parent = node.parent
-        if node.type == "string_literal" and not _is_value(node):
-            others.update(word.decode() for word in _WORD.findall(node.text or b""))
-        if node.type == "concatenated_string" and not _is_value(node):
-            whole = b"".join((part.text or b"").strip(b'"') for part in node.named_children)
-            others.update(word.decode() for word in _WORD.findall(whole))
-        if node.type == "type_identifier" and parent is not None and parent.type not in _TAGGED:
-            others.add(text_of(node))  # between macros anything may be taken for a type
-        if node.type != "identifier" or parent is None:
-            continue
-        if parent.type == "call_expression" and parent.child_by_field_name("function") == node:
-            calls.append((text_of(node), first_line(node)))
-        elif (parent.type != "function_declarator" or _is_in_body(parent)) and not _is_behind_keyword(node):
-            others.add(text_of(node))
-    return tuple(calls), frozenset(others - {""})
-
-
-def _is_behind_keyword(name: Node) -> bool:
-    """Whether ``name`` is declared right behind a keyword that is a type, as by ``void name PARAMETERS((int));``.
-
-    Such a name takes no address, whatever macros stand around it; of what follows it nothing is said. Behind the name
-    of a type this would not be so, as that may be a macro for an assignment.
-    """
-    declarator, before = name, name.prev_sibling
-    while declarator.parent is not None and declarator.parent.type == "pointer_declarator":
-        if before is None or before.type != "*":
-            return False
-        declarator = declarator.parent
-        before = declarator.prev_sibling
-    is_declared = declarator.parent is not None and declarator.parent.type == "declaration"
-    return is_declared and before is not None and set(text_of(before).split()) <= _TYPE_KEYWORDS
-
-
-def _is_value(node: Node) -> bool:
-    """Whether a string is the value of a variable, or part of one; in a call it may be a macro's, which is anything."""
-    parent = node.parent
-    while parent is not None and parent.type in _VALUES:
-        parent = parent.parent
-    return parent is not None and parent.type == "init_declarator" and not parent.has_error
-
-
-def _is_in_body(node: Node) -> bool:
-    """Whether a declaration stands in a function: ``MACRO(x) f(1);`` is parsed as one."""
-    parent = node.parent
-    return parent is not None and (parent.type == "compound_statement" or _is_in_body(parent))
+    return SourceFile(functions, loops, points, markers, restrictions, calls, others, frozenset(not_parsed), repeated)
 
 
 def _is_parsed(definition: Node) -> bool:
@@ -238,9 +185,11 @@ def unchanging_macros(texts: Iterable[str]) -> frozenset[str]:
 
 
 def _macros(texts: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Names and texts of all macros, with the parameters in front."""
+    """Names and texts of all macros, with the parameters in front; as compilers read them, too, if otherwise."""
     for text in texts:
         yield from definitions(_blanked(text.encode())[0])
+        if not reads_as_compiled(text):
+            yield from definitions("\n".join(directives(text)).encode())
 
 
 def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
@@ -254,6 +203,14 @@ def macro_calls(texts: Iterable[str]) -> Mapping[str, frozenset[str]]:
         if PASTING.encode() in body:
             found[name].add(PASTING)
     return {name: frozenset(words) for name, words in found.items()}
+
+
+def repeating_macros(texts: Iterable[str]) -> frozenset[str]:
+    """The macros that may repeat one of their arguments.
+
+    Soundness: as of `macro_words`.
+    """
+    return repeating_arguments(list(_macros(texts)))
 
 
 def leaving_macros(texts: Iterable[str]) -> frozenset[str]:
@@ -281,6 +238,9 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
         if match.lastgroup is None:
             continue
         start, end, text = match.start(), match.end(), match.group()
+        if match.lastgroup == "open":  # to the end of its line, so that no comment begins in it
+            code[start:end] = re.sub(rb"/(?=[/*])", b" ", text)
+            continue
         code[start:end] = re.sub(rb"[^\n]", b" ", text)
         line, counted = line + source.count(b"\n", counted, start), start
         if match.lastgroup == "comment" and (mark := _MARK.match(text)):

@@ -160,6 +160,20 @@ def _loops_of(name: str, bodies: _Bodies, open_names: frozenset[str], counts: Ma
     return min(most, _MOST_LOOPS)
 
 
+def repeating_arguments(macros: Collection[tuple[str, bytes]]) -> frozenset[str]:
+    """Those of ``macros`` whose text may hold an argument more than once, or speaks of one of them."""
+    words, found = list[tuple[str, set[str]]](), set[str]()
+    for name, body in macros:
+        head = re.match(rb"\(([^)]*)\)", body)
+        inside = _WORD.findall(_QUOTED.sub(b" ", body[head.end() :] if head else body))
+        words.append((name, {word.decode() for word in inside}))
+        if head and any(inside.count(each) > 1 for each in (*_WORD.findall(head[1]), b"__VA_ARGS__")):
+            found.add(name)
+    while more := {name for name, own in words if name not in found and not own.isdisjoint(found)}:
+        found |= more
+    return frozenset(found)
+
+
 def leaving(macros: Collection[tuple[str, bytes]]) -> frozenset[str]:
     """Those of ``macros`` that may end a loop: by a word in their text, or in that of one that it speaks of."""
     words = [(name, {word.decode() for word in _WORD.findall(body)}) for name, body in macros]

@@ -140,7 +140,8 @@ class SourceFile:
     """What a source text holds, each in the order of the text; ``markers`` are points that pragmas name.
 
     ``calls`` are names and lines of calls by name, ``mentioned`` the names that stand elsewhere than there and where
-    functions are declared, and ``not_parsed`` the functions with code that the parser does not understand.
+    functions are declared, ``not_parsed`` the functions with code that the parser does not understand, and ``repeated``
+    the names that are called in the arguments of a macro which may repeat them.
     """
 
     functions: tuple[SourceFunction, ...]
@@ -151,6 +152,7 @@ class SourceFile:
     calls: tuple[tuple[str, int], ...] = ()
     mentioned: frozenset[str] = frozenset()
     not_parsed: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
 
 
 def encloses(outer: SourceLoop, inner: SourceLoop) -> bool:

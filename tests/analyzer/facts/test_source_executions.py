@@ -124,6 +124,51 @@ def test_where_functions_may_be_renamed_nothing_is_counted_however_that_is_spelt
         executions(source, "/* helper */")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("void in_test(void) { }", "#define A /* two\n lines */ helper(1)", "a.c tells nothing by line"),
+        ("helper(9);", "// a \\ \n /* \n helper(1); /* */", "a.c tells nothing by line"),
+        ("helper(9);", "/* *\\\n/ helper(1); /* */", "a.c tells nothing by line"),
+        ("helper(9);", "/* *??/\n/ helper(1); /* */", "a.c tells nothing by line"),
+        ("void in_test(void) { }", "\f#define A helper(1)", "a.c tells nothing by line"),
+        ("void in_test(void) { }", "#define TWICE(x) x; x", "a macro may repeat a call of helper"),
+        ("void in_test(void) { }", "#define TWICE(x) ((x) > 0 ? (x) : 0)", "a macro may repeat a call of helper"),
+        (
+            "void in_test(void) { }",
+            "#define SAME(...) __VA_ARGS__ + __VA_ARGS__\n#define TWICE SAME",
+            "may repeat a call",
+        ),
+        ("helper(9);", "__builtin_setjmp(buffer);", "__builtin_setjmp may have code executed"),
+        ("helper(9);", "__real_helper(9);", "__real_helper may have code executed"),
+        ("void in_test(void) { }", "void __wrap_helper(void) { }", "__wrap_helper may have code executed"),
+    ],
+)
+def test_calls_that_are_hidden_or_repeated_are_not_counted(before, after, why):
+    """Each was counted less often than it may be executed: those of comments never, those of macros once for twice."""
+    source = SOURCE.replace("helper(1); helper(2);", "TWICE(helper(1)); helper(2);")
+    with pytest.raises(UncountedError, match=why):
+        executions(source.replace("static " * ("#" in after) + before, after), "/* helper */")
+
+
+def test_an_apostrophe_in_what_is_not_compiled_hides_no_call():
+    """Behind "don't" a comment was read up to the next one's end."""
+    source = (
+        SOURCE.replace(
+            "static void in_test(void) { }",
+            "#if 0\ndon't /* do it\n#endif\nstatic void more(void) { helper(1); }\n#if 0\n*/\n#endif",
+        )
+        .replace("helper(9);", "more();")
+        .replace("    twice();\n", "    twice(); unused();\n")
+    )
+    assert executions(source, "/* helper */") == 21 * 5 + (4 + 1) + 1
+
+
+def test_a_macro_that_repeats_what_is_no_call_repeats_none():
+    source = SOURCE.replace("static void in_test(void) { }", "#define LARGER(a, b) ((a) > (b) ? (a) : (b))")
+    assert executions(source.replace("return n;", "n = LARGER(n, 2); return n;"), "/* helper */") == 21 * 5 + (4 + 1)
+
+
 def test_headers_of_macros_are_read_and_those_of_the_library_need_not_be():
     source = SOURCE.replace("static void in_test(void) { }", '#include <string.h>\n#include "inc/again.h"')
     line = next(number for number, text in enumerate(source.splitlines(), 1) if "/* helper */" in text)

@@ -101,6 +101,85 @@ def test_where_a_text_does_not_tell_nothing_follows(old, new):
     assert executions(LOOPS.replace(old, new))[0] is None
 
 
+HIDDEN = """
+static int port;
+static void counted(int n)
+{
+    port = n; /* HERE */
+}
+OUTSIDE
+void entry(int n)
+{
+    int x = 0;
+    INSIDE
+}
+"""
+TWICE = "#define TWICE(x) x; x"
+MORE = "static int more(void) { counted(1); return 1; }"
+LEFT = '[[loop]]\nfunction = "entry"\nlabel = "left"\nmax = 0\n'
+
+
+@pytest.mark.parametrize(
+    ("outside", "inside"),
+    [
+        pytest.param("#define A /*\n*/ counted(1)", "A;", id="comment in a directive"),
+        pytest.param("#define A(x) x /* a\nb */ , x", "A(counted(1));", id="comment in a macro"),
+        pytest.param("#define A /\\\n* a\n*/ counted(1)", "A;", id="joined comment in a directive"),
+        pytest.param("\f#define A counted(1)", "A;", id="form feed before a directive"),
+        pytest.param("", "x = 1'0; counted(1); x = 1'0;", id="separators of digits"),
+        pytest.param("", 'char *s = "??/"; s = " ; counted(1); ";', id="trigraph in a string"),
+        pytest.param("", "/* *??/\n/ counted(1); /* */", id="trigraph in a comment"),
+        pytest.param("", "/* *\\\n/ counted(1); /* */", id="joined end of a comment"),
+        pytest.param("", "// a \\ \n /* \n counted(1); /* */", id="joined line of a comment"),
+        pytest.param(TWICE, "TWICE(counted(1));", id="argument twice"),
+        pytest.param(f"#define MAX(a, b) ((a) > (b) ? (a) : (b))\n{MORE}", "x = MAX(more(), 0);", id="maximum"),
+        pytest.param(f"{TWICE}\n#define A TWICE", "A(counted(1));", id="argument twice by another macro"),
+        pytest.param(f"{TWICE}\n#define SAME(x) x", "SAME(TWICE)(counted(1));", id="argument twice by a macro's value"),
+        pytest.param("#define ALL(...) __VA_ARGS__; __VA_ARGS__", "ALL(counted(1));", id="arguments twice"),
+        pytest.param("", '#include "body.h"\nx = 1;', id="included in a body"),
+        pytest.param("#define LOOP for", "LOOP (int i = 0; i < 9; i++) counted(1);", id="keyword of a loop"),
+        pytest.param("#define A do ; while", "A (counted(1), n--);", id="loop without a body"),
+        pytest.param("#define BACK go\\\nto", "again: counted(1); BACK again;", id="keyword over two lines"),
+        pytest.param("#define STEP port++;", "while (n) /* loop: left */\n STEP counted(2);", id="end of a statement"),
+        pytest.param("#define ON x = 1; if (x)", "while (n) /* loop: left */\n ON counted(2);", id="end and a test"),
+        pytest.param(
+            "#define BLOCK(x) { x }",
+            "while (n) /* loop: left */\n BLOCK(x++; counted(2);) counted(1);",
+            id="block of a macro",
+        ),
+        pytest.param(
+            "#define DROP(x)",
+            "while (n) { /* loop: left */\nDROP( } ) x = 1; DROP( { ) } counted(1);",
+            id="brace that is left out",
+        ),
+        pytest.param("", "void *(inner)(int m) { counted(m); } (inner)(1);", id="function in parentheses"),
+        pytest.param("", "#if 0\ndon't /* \n#endif\n counted(1);\n#if 0\n*/\n#endif", id="apostrophe"),
+        pytest.param("int *b[5];", "__builtin_setjmp(b); counted(1); __builtin_longjmp(b, 1);", id="jump back"),
+        pytest.param('_Pragma("weak other=counted") void other(int);', "other(1);", id="weak name"),
+        pytest.param('_Pragma("redefine_extname other counted") void other(int);', "other(1);", id="other name"),
+        pytest.param("void __wrap_more(void) { __real_more(); }\n" + MORE, "more();", id="wrapped by the linker"),
+    ],
+)
+def test_no_code_hides_from_the_plain_reading(outside, inside):
+    """Each of these was counted less often than it may be executed, most of them never."""
+    others = [("body.h", "counted(1);")] if "include" in inside else [("b.c", "static void other(int n) { }")]
+    assert executions(HIDDEN.replace("OUTSIDE", "").replace("INSIDE", "counted(1);"))[0] == 1
+    assert executions(HIDDEN.replace("OUTSIDE", outside).replace("INSIDE", inside), LEFT, others=others)[0] is None
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{} /* it's \\ \n no code */",
+        "x = MAX(1, 2); {}",
+        "if (x > 0) {{ {} }} // isn't",
+    ],
+)
+def test_what_is_read_as_compilers_read_it_is_counted(around):
+    text = HIDDEN.replace("OUTSIDE", "#define MAX(a, b) ((a) > (b) ? (a) : (b))")
+    assert executions(text.replace("INSIDE", around.format("counted(1);")))[0] == 1
+
+
 def test_other_sources_call_it_too():
     more = "void counted(int); void more(void) { counted(1); }"
     assert executions(LOOPS, others=[("b.c", more)])[0] == 15

@@ -26,6 +26,7 @@ from wcet_probe.certificate.facts.plain_source import (
     statement_end,
     text_lines,
 )
+from wcet_probe.certificate.facts.two_readings import directives, moved_files, reads_as_compiled
 from wcet_probe.certificate.kernel.loops import value_of
 from wcet_probe.certificate.kernel.records import demand
 from wcet_probe.errors import VerificationError
@@ -33,11 +34,14 @@ from wcet_probe.model.image import Image
 
 _KINDS = ("argument", "calls", "flow", "infeasible", "lemma", "loop", "pointer", "recursion", "word")
 _PRAGMA = re.compile(r"\bloopbound\s+min\s+(\d+)\s+max\s+(\d+)\b")
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:\\\r?\n|[^\n])*)", re.MULTILINE)
-_HIDING = re.compile(r"\bfor\s*\(|\bwhile\s*\((?!\s*0\s*\))|\bgoto\b|\b(?:__)?asm(?:__)?\b")
+_DEFINE = re.compile(r"(?:#|%:)\s*define\s+(\w+)(.*)", re.DOTALL)
+_HIDING = re.compile(r"\b(?:for|goto|_*asm_*)\b|\bwhile\b(?!\s*\(\s*0\s*\))")
+_JOINED = re.compile(r"\w+(?:\s*(?:##|%:%:)\s*\w+)+")
+"""What may be part of a loop in a macro's text, beside a ``do … while (0)``; and what makes one word of several."""
 _NO_HEADS = {"for", "while", "if", "switch", "return", "sizeof", "alignas", "typeof", "asm", "volatile"}
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _ADDRESS = re.compile(r"\baddress\s*\(\s*(\w+)\s*\)")
+_LAST_LINE = 2**31
 _NO_TEST = re.compile(r"do\b|for\s*\([^;]*;\s*;|while\s*\(\s*(?:1|true)\s*\)")
 
 
@@ -62,6 +66,11 @@ class Asserted:
     facts: tuple[Fact, ...] = ()
     declared: tuple[tuple[str, str], ...] = ()
     sources: Mapping[str, str] | None = None
+
+    @property
+    def by_line(self) -> Mapping[str, str]:
+        """The sources that tell something by line: which read as compilers read them, and no ``#line`` moves."""
+        return _telling(tuple((self.sources or {}).items()))
 
     def at(self, where: str) -> Fact | None:
         """The fact that stands there."""
@@ -177,32 +186,38 @@ def loop_extent(asserted: Asserted, fact: Fact, label: str | None = None, functi
 def pragma_at(asserted: Asserted, where: str) -> str | None:
     """How often the pragma in a line, FILE:LINE, of a source says that a loop runs; None where none stands."""
     file, _, line = where.rpartition(":")
-    rows = text_lines((asserted.sources or {}).get(file, ""))
+    rows = text_lines(asserted.by_line.get(file, ""))
     found = _PRAGMA.search(rows[int(line) - 1]) if line.isdigit() and 0 < int(line) <= len(rows) else None
     return found[2] if found else None
 
 
 def loop_behind(asserted: Asserted, file: str, line: int) -> Extent | None:
     """The first loop that begins on or behind a line of a source."""
-    text = (asserted.sources or {}).get(file)
+    text = asserted.by_line.get(file)
     return None if text is None else _extent(file, text, blanked(text), line_start(text, line), len(text))
 
 
 def loops_owning(asserted: Asserted, line: tuple[str, int]) -> Sequence[Extent]:
     """The loops of a source that own a line, see `Extent.owns`; and those that no keyword tells, see `hidden_loops`."""
     file, number = line
-    text = (asserted.sources or {}).get(file)
-    return () if text is None else _owning(file, text, _macros_of(asserted)).get(number, ())
+    text = asserted.by_line.get(file)
+    if text is None:
+        return _anywhere(asserted, file)
+    return _owning(file, text, _macros_of(asserted)).get(number, ())
 
 
 def hidden_loops(asserted: Asserted, file: str) -> Sequence[Extent]:
     """What may be a loop of a source though no keyword tells: uses of macros, jumps back, and assembly.
 
     A macro that no source defines is taken for one that hides a loop if it is called in capitals, or in front of a
-    statement.
+    statement. In a file that tells nothing by line one may be anywhere.
     """
-    text = (asserted.sources or {}).get(file)
-    return () if text is None else _hidden(file, text, _macros_of(asserted))
+    text = asserted.by_line.get(file)
+    return _anywhere(asserted, file) if text is None else _hidden(file, text, _macros_of(asserted))
+
+
+def _anywhere(asserted: Asserted, file: str) -> Sequence[Extent]:
+    return (Extent(file, 1, _LAST_LINE, has_test=True),) if file in (asserted.sources or {}) else ()
 
 
 def are_told_apart(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str, int]]) -> bool:
@@ -223,17 +238,33 @@ def _macros_of(asserted: Asserted) -> tuple[frozenset[str], frozenset[str]]:
 
 
 @lru_cache(maxsize=8)
+def _telling(sources: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    moved = moved_files(dict(sources))
+    return {file: text for file, text in sources if file not in moved and reads_as_compiled(text)}
+
+
+@lru_cache(maxsize=8)
 def _macros(texts: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
     """All macros, and those whose texts may hold a loop."""
-    bodies: dict[str, str] = {}
+    words: dict[str, set[str]] = {}
+    hiding = set[str]()
     for text in texts:
-        for found in _DEFINE.finditer(blanked(text)):
-            bodies[found[1]] = f"{bodies.get(found[1], '')} {found[2]}"
-    words = {name: set(_WORD.findall(body)) for name, body in bodies.items()}
-    hiding = {name for name, body in bodies.items() if _HIDING.search(body)}
+        for found in filter(None, map(_DEFINE.match, directives(text))):
+            words.setdefault(found[1], set()).update(_WORD.findall(found[2]))
+            hiding |= {found[1]} if _may_loop(found[2]) else set()
     while more := {name for name, own in words.items() if name not in hiding and own & hiding}:
         hiding |= more
-    return frozenset(bodies), frozenset(hiding)
+    return frozenset(words), frozenset(hiding)
+
+
+def _may_loop(body: str) -> bool:
+    """Whether a macro's text may be of a loop: by more than ``do … while (0)``, each whole; its parameters in front."""
+    is_whole = len(re.findall(r"\bdo\b", body)) == len(re.findall(r"\bwhile\b", body))
+    head = re.match(r"\(([^)]*)\)", body)
+    parameters = {*_WORD.findall(head[1]), "__VA_ARGS__"} if head else set()
+    joined = [re.findall(r"\w+", one) for one in _JOINED.findall(body)]
+    joins = any(all(each in parameters or each in "do for goto while" for each in words) for words in joined)
+    return joins or not is_whole or bool(_HIDING.search(body))
 
 
 @lru_cache(maxsize=64)
@@ -300,7 +331,7 @@ def _is_in_a_body(plain: str, start: int, end: int) -> bool:
 
 def is_within(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
     """Whether a loop stands in another one, or in a function that is called there by its name."""
-    sources = asserted.sources or {}
+    sources = asserted.by_line
     waiting, seen = [_lines_of(sources[outer.file], outer.first_line, outer.last_line)], set[str]()
     if outer.encloses(inner):
         return True
@@ -366,7 +397,7 @@ def point_statement(asserted: Asserted, fact: Fact, name: str, function: str) ->
     if found is None:
         return None
     file, start, end = found
-    text = (asserted.sources or {})[file]
+    text = asserted.by_line[file]
     return file, line_at(text, start), blanked(text)[start:end]
 
 
@@ -401,7 +432,7 @@ def lines_of(sources: Mapping[str, str], function: str) -> tuple[str, int, int] 
 def _bodies(asserted: Asserted, fact: Fact, function: str | None) -> Iterator[tuple[str, str, int, int]]:
     """Files, texts, and where the function begins and ends in them."""
     own = str(fact.content.get("function"))
-    for file, text in (asserted.sources or {}).items():
+    for file, text in asserted.by_line.items():
         if function in {None, own} and fact.content.get("file") not in {None, file}:
             continue
         body = first_definition(text, function or own)

@@ -81,7 +81,7 @@ class AssertedLoops:
         """A pragma stands in a source, before the loop that it bounds."""
         file, _, line = str(where).rpartition(":")
         self.used[f"pragma {where}"] = None
-        if file not in (self.asserted.sources or {}):
+        if file not in self.asserted.by_line:
             self.open.append(f"that the pragma at {where} bounds the loop {name}: no source")
             return
         counted = _COUNTED.search(self.listed.get(f"rounds {where}", ""))

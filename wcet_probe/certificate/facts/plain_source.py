@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
-_LEXEMES = re.compile(r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+_LEXEMES = re.compile(
+    r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)""", re.DOTALL
+)
+"""A string that is not closed, as of a word with an apostrophe that is not compiled, goes to the end of its line."""
 
 
 @lru_cache(maxsize=64)

@@ -16,6 +16,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from wcet_probe.certificate.facts.asserted import Asserted, Fact, hidden_loops, loop_extent
+from wcet_probe.certificate.facts.macro_texts import MacroTexts, macro_texts, repeated_spans
 from wcet_probe.certificate.facts.plain_source import DIRECTIVE, blanked, line_at, matching
 from wcet_probe.certificate.kernel.loops import value_of
 
@@ -27,13 +28,15 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _NAMED = re.compile(r"[ \t]*#[ \t]*(?:\w|$)")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include\w*|import)\b[ \t]*(.*?)[ \t]*(?:/[/*].*)?$", re.MULTILINE)
-_RAW = re.compile(r"""\b(?:u8|[uUL])?R"|%:""")
 _LOOP = re.compile(r"\b(for|while|do)\b")
 _SIMPLE = re.compile(r"\s*(?!(?:if|for|while|do|switch|else)\b)[^;{}:]*;(?!\s*else\b)")
 _UNREAD = re.compile(
-    r"""\b_*(?:alias|asm|ifunc|redefine_extname|(?:sig)?setjmp|weakref)_*\b|<%|%>|\?\?|##|\\[ \t\r\f\v]+\n"""
+    r"""\b_*(?:alias|asm|ifunc|redefine_extname|weakref|(?:builtin_)?(?:eh_return|(?:sig)?setjmp)|getcontext|vfork)_*\b
+    |\breturns_twice|\b__(?:real|wrap)_\w|\?\?|\#\#|\^\s*\{""",
+    re.VERBOSE,
 )
-"""What gives code other names, has it executed again, or is another spelling of what is read here."""
+"""What gives code other names, has it executed again, or makes it a function without a name."""
+_NAMING = re.compile(r"_Pragma.*?\b(?:weak|redefine_extname)\b", re.DOTALL)
 _LIBRARY = re.compile(
     r"<(?:assert|ctype|errno|float|inttypes|iso646|limits|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib|string)\.h>"
 )
@@ -62,11 +65,15 @@ class _Function(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """A text without comments, strings and directives; its directives; and its blocks that stand in no other."""
+    """A text without comments, strings and directives; its directives; and its blocks that stand in no other.
+
+    What stands in ``repeated`` a macro may have executed more than once.
+    """
 
     code: str
     directives: str
     functions: tuple[_Function, ...]
+    repeated: tuple[tuple[int, int], ...]
 
 
 @dataclass(slots=True)
@@ -90,6 +97,8 @@ class SourceCounts:
             return 0
         if around[0].loops is None or self._is_hidden(file, source, around[0]):
             return None
+        if any(low < offset < high for low, high in source.repeated):
+            return None
         for loop in around[0].loops:
             if loop.start <= offset <= loop.end:
                 entries, executed = executed, self._rounds(file, source, loop, executed)
@@ -106,7 +115,8 @@ class SourceCounts:
     @property
     def _sources(self) -> Mapping[str, _Source]:
         """All of them; none where one is not plain, or the entry may call what is not there."""
-        return _closed(tuple(sorted((self.asserted.sources or {}).items())), self.entry)
+        texts = self.asserted.sources or {}
+        return _closed(tuple(sorted(texts.items())), self.entry) if len(self.asserted.by_line) == len(texts) else {}
 
     def _is_hidden(self, file: str, source: _Source, function: _Function) -> bool:
         """Whether a macro in the function may hold a loop."""
@@ -160,7 +170,8 @@ class SourceCounts:
         if any(one.start < offset < one.end for one in source.functions):
             return self.of_place(file, offset)
         before = source.code[max(source.code.rfind(mark, 0, offset) for mark in ";{}") + 1 : offset]
-        return 0 if before.count("(") == before.count(")") else None
+        # What stands behind the name of a parameter is executed where its function is called.
+        return 0 if before.count("(") == before.count(")") and not re.search(r"[\[=]", before) else None
 
 
 def _loops_at(source: _Source, line: int) -> list[_Loop]:
@@ -172,7 +183,9 @@ def _loops_at(source: _Source, line: int) -> list[_Loop]:
 @lru_cache(maxsize=8)
 def _closed(texts: tuple[tuple[str, str], ...], entry: str) -> Mapping[str, _Source]:
     """The sources by file; none where one is not plain, or includes, or the entry may call, what is not there."""
-    sources = {file: source for file, text in texts if file.endswith((".c", ".h")) and (source := _read(text))}
+    by_macros = macro_texts(tuple(text for _, text in texts))
+    read = ((file, _read(text, by_macros)) for file, text in texts if file.endswith((".c", ".h")))
+    sources = {file: source for file, source in read if source is not None}
     included = {name for source in sources.values() for name in _INCLUDE.findall(source.directives)}
     there = {f'"{PurePath(file).name}"' for file, _ in texts}
     defined: dict[str, set[str]] = {}
@@ -195,10 +208,12 @@ def _closed(texts: tuple[tuple[str, str], ...], entry: str) -> Mapping[str, _Sou
     return sources if plain and len(sources) == len(texts) else {}
 
 
-def _read(text: str) -> _Source | None:
+def _read(text: str, by_macros: MacroTexts) -> _Source | None:
     plain = blanked(text)
     code = DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), plain)
-    if _UNREAD.search(plain) or _RAW.search(text) or "\\" in code or not _is_whole(plain, code):
+    if _UNREAD.search(plain) or _NAMING.search(text.replace("\\\n", "")) or re.search(r"[\\#]", code):
+        return None
+    if not _is_whole(plain, code) or not _is_nested(code):
         return None
     found = [text[one.start() : one.end()].replace("\\\n", " ") for one in DIRECTIVE.finditer(plain)]
     if not all(_NAMED.match(one) for one in found):
@@ -207,13 +222,29 @@ def _read(text: str) -> _Source | None:
     functions, offset = list[_Function](), 0
     while (start := code.find("{", offset)) >= 0:
         offset = matching(code, start, "{", "}")
-        name = _head_word(code, start)
-        functions.append(_Function(name, start, offset, _loops(code, start, offset) if name else None))
-    return _Source(code, directives, tuple(functions))
+        word = _head_word(code, start)
+        name = word if word.isidentifier() else ""
+        functions.append(_Function(name, start, offset, _loops(code, start, offset, by_macros) if name else None))
+    spans = [span for one in functions for span in repeated_spans(code, one.start, one.end, by_macros.repeating)]
+    return _Source(code, directives, tuple(functions), tuple(spans))
+
+
+def _is_nested(code: str) -> bool:
+    """Whether each parenthesis is closed in the block in which it is opened: a macro may leave out what it is given."""
+    opened = list[str]()
+    for mark in re.findall(r"[(){}]", code):
+        if mark in "({":
+            opened.append(mark)
+        elif not opened or opened.pop() + mark not in {"()", "{}"}:
+            return False
+    return not opened
 
 
 def _is_whole(plain: str, code: str) -> bool:
-    """Whether braces pair, in each branch of an ``#if`` by itself, which holds whole statements, and in each macro."""
+    """Whether braces pair, in each branch of an ``#if`` by itself, which holds whole statements, and in each macro.
+
+    And whether nothing is included in a block, as that text would have no function.
+    """
     floors, depth, last = [0], 0, 0
     for found in DIRECTIVE.finditer(plain + "\n#endif"):  # one more, so that all of the text stands before one
         marks = re.findall(r"[{}]", code[last : found.start()])
@@ -222,7 +253,7 @@ def _is_whole(plain: str, code: str) -> bool:
         if min(depths) < floors[-1]:
             return False
         word = found[0].strip(" \t#")
-        if word.startswith("define") and not _is_a_part(found[0]):
+        if (word.startswith("define") and not _is_a_part(found[0])) or (depth and word.startswith(("inc", "imp"))):
             return False
         if not word.startswith(("if", "el", "end")):
             continue
@@ -247,17 +278,20 @@ def _is_a_part(macro: str) -> bool:
 
 
 def _head_word(code: str, brace: int) -> str:
-    """The word before the parentheses in front of a brace; empty if there are none."""
+    """The word before the parentheses in front of a brace; empty if there are none.
+
+    If what stands there is the end of a declarator, or of a function without a name, that.
+    """
     depth, end = 0, len(code[:brace].rstrip())
     for offset in range(end - 1, -1, -1):
         depth += (code[offset] == ")") - (code[offset] == "(")
         if depth == 0:
-            word = re.search(r"(\w*)\s*$", code[:offset]) if offset < end - 1 else None
+            word = re.search(r"(\w+|[])^]|)\s*$", code[:offset]) if offset < end - 1 else None
             return word[1] if word else ""
     return ""
 
 
-def _loops(code: str, start: int, end: int) -> tuple[_Loop, ...] | None:
+def _loops(code: str, start: int, end: int, by_macros: MacroTexts) -> tuple[_Loop, ...] | None:
     """The loops of a body; None where it has jumps or functions of its own, or a loop is not plain."""
     inner = (_head_word(code, found.start()) for found in re.compile("{").finditer(code, start + 1, end))
     if re.compile(r"\bgoto\b").search(code, start, end) or not {*inner} <= _BLOCKS:
@@ -271,7 +305,7 @@ def _loops(code: str, start: int, end: int) -> tuple[_Loop, ...] | None:
             if code[found.end() :].lstrip()[:1] != "(":
                 return None
             head = matching(code, code.index("(", found.end()), "(", ")")
-        brace, simple = re.compile(r"\s*\{").match(code, head + 1), _SIMPLE.match(code, head + 1)
+        brace, simple = re.compile(r"\s*\{").match(code, head + 1), _simple(code, head + 1, by_macros)
         last = matching(code, brace.end() - 1, "{", "}") if brace else simple.end() - 1 if simple else end
         if is_do:
             tail = re.compile(r"\s*(while)\s*\(").match(code, last + 1) if brace else None
@@ -281,3 +315,11 @@ def _loops(code: str, start: int, end: int) -> tuple[_Loop, ...] | None:
             last = matching(code, tail.end() - 1, "(", ")")
         loops.append(_Loop(found.start(), head, last, has_test=not is_do, is_open=not brace and not simple))
     return tuple(loops)
+
+
+def _simple(code: str, start: int, by_macros: MacroTexts) -> re.Match[str] | None:
+    """The statement that begins at ``start``, if it ends where it seems to: no macro in it may end it before."""
+    found = _SIMPLE.match(code, start)
+    if found is None or found[0].count("(") != found[0].count(")"):
+        return None
+    return found if by_macros.ending.isdisjoint(_WORD.findall(found[0])) else None
