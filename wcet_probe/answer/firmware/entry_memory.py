@@ -87,8 +87,8 @@ def check_stack_apart(content: Sequence[tuple[int, bytes]], stack_pointer: int, 
     below = stack_pointer - 1
     if any(address <= below < address + len(data) for address, data in content):
         raise ContradictionError(
-            f"CONTRADICTED: the stack of {subject} is at {_place(image, below)}, against the assumption initial-data, by "
-            "which it is in none of the memory that is known at entry; give --stack-pointer "
+            f"CONTRADICTED: the stack of {subject} is at {_place(image, below)}, against the assumption initial-data, "
+            "by which it is in none of the memory that is known at entry; give --stack-pointer "
             f"{stack_pointer:#x}, or leave out --initial-data."
         )
 
