@@ -31,6 +31,7 @@ from wcet_probe.analyzer.certified import certificates
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.invariants import access_ranges, idle_facts, register_ranges
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
+from wcet_probe.analyzer.dcache.string_transfers import refuse_string_transfers
 from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesses
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.call_fields import through_assumptions
@@ -205,10 +206,9 @@ def _stack_pointer(stage: Bounded) -> int | None:
 
 def _saving_stores(prepared: Prepared) -> tuple[SavingStore, ...]:
     """The instructions that save registers, where it is assumed that these stay; of all points of ``values``."""
-    found: dict[int, list[int]] = {}
-    for (address, _), number in sorted(prepared.values.saving.items()):
-        found.setdefault(address, []).append(number)
-    return tuple(SavingStore(address, tuple(sorted(numbers))) for address, numbers in found.items())
+    saving = sorted((address, number) for (address, _), number in prepared.values.saving.items())
+    numbers = {each: tuple(number for address, number in saving if address == each) for each, _ in saving}
+    return tuple(SavingStore(address, own) for address, own in numbers.items())
 
 
 def _unused(prepared: Prepared, summaries: Mapping[CallKey, CallSummary]) -> Iterator[IdleFact]:
@@ -343,6 +343,7 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
     values = resolved_values(work, entry, called, parameters)
     if called is not None:
         refuse_constant_stores(request.image, values)  # nobody sees a callee's accesses who has its summary
+    refuse_string_transfers(request.image, values, request.target, work.costs)
     progress("bounding the loops")
     infeasible_pairs = tuple(
         infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
@@ -352,18 +353,17 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
     asserted = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
     if has_summaries(values):
         fetches = every_fetch_misses(values, request.target)
-        data = every_access_misses(values, request.target, asserted)
+        bare = every_access_misses(values, request.target, asserted)
     else:
         icache = None if request.target.unified_cache else request.target.icache
         fetches = fetch_misses(values, loop_shapes(values), icache) if icache else FetchMisses({}, {}, {})
-        data = data_misses(values, request.target, asserted)
-    bare = data
+        bare = data_misses(values, request.target, asserted)
 
     def hits(kept: KeptLines, strays: Strays) -> DataMisses:
         found = without_misses(values, request.target, bare, kept, strays)
         return with_unaligned_accesses(found, values, request.target, asserted, work.costs)
 
-    data = with_unaligned_accesses(data, values, request.target, asserted, work.costs)
+    data = with_unaligned_accesses(bare, values, request.target, asserted, work.costs)
     execution = work.execution_of(called)
     parts = request, values, index, analysed, infeasible_pairs, fetches, data, work.calls, work.costs, execution
     return Prepared(*parts, is_callee=called is not None, hits=hits)

@@ -9,18 +9,18 @@ everything and taking back what some store of the analysis may hit, until none d
 steps of a call: as long as nothing of it was written, each step is one of those that the analysis covers, and no store
 of these hits it. So stores count from which no call returns as long as memory holds this (`values.dead_ends`): one of
 them may be why it returns. Else it is told of all calls that return, whatever memory holds. Callees are expanded, so
-that no store is missing; stores to the stack are in no object of the image, as everywhere in the analysis (assumption
-``stack-separation``).
+that no store is missing. The stack may be an object of the image, as that of a task is: nothing is taken to be known of
+the object in which ``--stack-pointer`` is, and that the stack is in nothing else is part of the assumption.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from wcet_probe.analyzer.prepared import Prepared
-from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.analyzer.values.result import Values
@@ -90,9 +90,9 @@ def with_initial_data(
 
     *Soundness:* as said of the module.
     """
-    told = request.initial
-    if told is None:
+    if request.initial is None:
         return prepare(request)
+    told = apart_from_stack(request.image, request.initial, request.stack_pointer)
     plain = replace(request, summaries=False, initial=replace(told, entry=told.at_entry))
     known, is_least, least = told.content, False, None
     with suppress(AnalysisError):
@@ -119,6 +119,30 @@ def with_initial_data(
         if rest == known:
             return found
         known = rest
+
+
+def apart_from_stack(image: Image, initial: InitialData, stack_pointer: int | None) -> InitialData:
+    """``initial`` without the object of ``image`` that the stack is in, or all that is around it where there is none.
+
+    *Soundness:* the stack grows downwards, from the byte below the stack pointer at entry.
+    """
+    if stack_pointer is None:
+        return initial
+    below = stack_pointer - 1
+    around = [
+        (one.address, one.address + one.size_bytes)
+        for one in image.symbols.values()
+        if not one.is_function and one.address <= below < one.address + one.size_bytes
+    ]
+    around += [(at, at + len(data)) for at, data in initial.at_entry if at <= below < at + len(data)]
+    if not around:
+        return initial
+    low, high = min(around, key=lambda one: one[1] - one[0])
+
+    def apart(content: Content) -> Content:
+        return tuple(_outside(content, ((low, high - 1),)))
+
+    return replace(initial, content=apart(initial.content), entry=apart(initial.at_entry))
 
 
 def proved_with_initial_data(
@@ -154,7 +178,8 @@ def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
     kept, entry = request.initial.content, request.initial.at_entry
     constant = "which" if kept == entry else f"of which {_bytes(kept)} are what"
     proved = f", {constant} the call is proved not to write" if kept else ""
-    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}"
+    apart = "the call's stack is in none of them"
+    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}; {apart}"
     return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
 
 
@@ -187,10 +212,14 @@ def _cut(segment: Segment, known: Content) -> Iterator[Segment]:
 
 def _unwritten(known: Content, values: Values) -> Iterator[tuple[int, bytes]]:
     """The parts of ``known`` that no store of ``values`` may hit."""
-    written = sorted(_written(values))
+    return _outside(known, sorted(_written(values)))
+
+
+def _outside(known: Content, spans: Sequence[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
+    """The parts of ``known`` in none of ``spans``, each from a first to a last byte, in order."""
     for start, data in known:
         at, end = start, start + len(data)
-        for low, high in written:
+        for low, high in spans:
             if low < end and at <= high:
                 if at < low:
                     yield at, data[at - start : low - start]

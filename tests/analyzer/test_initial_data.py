@@ -9,21 +9,25 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import guest_of
+from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.initial_data import (
     _cut,
     _unwritten,
+    apart_from_stack,
     assumed_data,
     image_data,
     with_initial_data,
     within_visits,
 )
-from wcet_probe.analyzer.request import InitialData
+from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Segment
+from wcet_probe.model.image import Segment, Symbol
+from wcet_probe.model.scenario import InitialCache
 
 DATA = 0x1000
 
@@ -31,6 +35,7 @@ DATA = 0x1000
 @dataclass(frozen=True)
 class Image:
     segments: tuple[Segment, ...]
+    symbols: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Request:
     summaries: bool = True
     given: dict = field(default_factory=dict)
     keeps_dead_ends: bool = False
+    stack_pointer: int | None = None
 
 
 def store(low, high, size=4, base=Base.NUMBER, *, is_store=True):
@@ -232,7 +238,7 @@ def test_what_is_assumed_is_told_in_bytes_and_ranges():
         assumed_data(written)[0].statement
     )
     nothing = replace(written, initial=InitialData((), "the file", parts))
-    assert assumed_data(nothing)[0].statement.endswith("the file: 6 bytes in 2 ranges")
+    assert "the file: 6 bytes in 2 ranges; the call's stack is in none of them" in assumed_data(nothing)[0].statement
     assert "4 bytes in 1 range," in assumed_data(request_of(((DATA, b"abcd"),)))[0].statement
 
 
@@ -284,3 +290,48 @@ def test_a_loop_that_would_not_go_on_behind_a_store_tells_nothing_of_the_round_i
     with suppress(AnalysisError):
         proof = proved(guest, "f", initial=InitialData(image_data(guest.image), "the file says"))
         assert attack(proof, 10) < attack(proof, 9) <= proof.bound.instructions
+
+
+ON_A_STACK_OF_ITS_OWN = """typedef unsigned u; unsigned char before[40], stack[256] __attribute__((aligned(8)));
+u words[3] = {4, 2, 3}; volatile u out;
+__attribute__((noinline)) u f(void) {
+  volatile u own[16]; u used = 0;
+  for (u i = 0; i < 16; i++) own[i] = i + 1;
+  for (u i = 0; i < 256; i++) used += stack[i] != 0;
+  for (u i = 0; i < used && i < 99; i++) out += own[i & 15];
+  for (u i = 0; i < words[0]; i++) out++;
+  return used + before[0];
+}
+__attribute__((naked)) u task(void) {
+  __asm("push {r4, lr}; mov r4, sp; ldr r3, =stack+256; mov sp, r3; bl f; mov sp, r4; pop {r4, pc}; .ltorg");
+}
+"""
+"""The function reads of its stack, which is static data, how much of it was used."""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_of_the_object_that_the_stack_is_in_nothing_is_taken_to_be_known(target):
+    """Proved 1 round, and 16 were run, where the stack was taken to be apart from it."""
+    guest = guest_of(ON_A_STACK_OF_ITS_OWN, load_target(target), ".c", "-O1")
+    question = (guest.image, guest.target, guest.instructions, guest.costs, "f")
+    content, top = image_data(guest.image), guest.address("stack") + 256
+    bound = prove(
+        BoundRequest(*question, Facts(), {}, {}, initial=InitialData(content, "the file says"), stack_pointer=top)
+    )
+    with guest.machine() as machine:
+        reached = machine.reach("task", (), "f")
+        run = machine.measure("f", (), InitialCache.DIRTY, reached=reached)
+    assert run.instructions <= bound.instructions
+    assert run.cycles <= bound.cycles
+    left = {address for start, data in bound.initial_data for address in range(start, start + len(data))}
+    stack = set(range(top - 256, top))
+    assert left == {address for start, data in content for address in range(start, start + len(data))} - stack
+    assert min(loop.max for loop in bound.loops) < 6  # of what is known still
+
+
+def test_without_an_object_around_the_stack_all_that_is_known_there_is_left_out():
+    image = Image((data_segment(),), {"f": Symbol("f", DATA, 32, True), "label": Symbol("label", DATA, 0, False)})
+    told = InitialData(((DATA, b"abcd"), (DATA + 8, b"efgh")), "the file")
+    for pointer, left in ((DATA + 9, told.content[:1]), (DATA + 12, told.content[:1]), (DATA + 8, told.content)):
+        assert apart_from_stack(image, told, pointer).at_entry == left
+    assert apart_from_stack(image, told, None) is told

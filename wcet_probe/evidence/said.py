@@ -92,7 +92,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "every call of the function that is run begins with it",
     ),
     "initial-data": (
-        "memory holds at entry what {any}, which the call is proved not to write",
+        "memory holds at entry what {any}; the call's stack is in none of them",
         "every call of the function that is run compares them",
     ),
     "built-for-another-core": ("{any}", "not checked: the integrator's"),

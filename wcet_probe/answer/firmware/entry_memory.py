@@ -78,6 +78,21 @@ def check_entry_memory(
             )
 
 
+def check_stack_apart(content: Sequence[tuple[int, bytes]], stack_pointer: int, image: Image, subject: str) -> None:
+    """Hold where the stack is against ``content``, what a bound takes memory to hold at entry.
+
+    Raises:
+        ContradictionError: it is in it; the message names the place.
+    """
+    below = stack_pointer - 1
+    if any(address <= below < address + len(data) for address, data in content):
+        raise ContradictionError(
+            f"CONTRADICTED: the stack of {subject} is at {_place(image, below)}, against the assumption initial-data, "
+            "by which it is in none of the memory that is known at entry; give --stack-pointer "
+            f"{stack_pointer:#x}, or leave out --initial-data."
+        )
+
+
 def _place(image: Image, address: int) -> str:
     held = [one for one in image.symbols.values() if one.address <= address < one.address + one.size_bytes]
     return f"{held[0].name}+{address - held[0].address}" if held else f"{address:#010x}"

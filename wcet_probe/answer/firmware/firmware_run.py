@@ -15,7 +15,7 @@ from typing import Literal
 
 from wcet_probe.analyzer.facts.control import argument_place, argument_range
 from wcet_probe.analyzer.facts.language import ArgumentFact, Facts
-from wcet_probe.answer.firmware.entry_memory import check_entry_memory
+from wcet_probe.answer.firmware.entry_memory import check_entry_memory, check_stack_apart
 from wcet_probe.answer.firmware.firmware import FirmwareBound
 from wcet_probe.answer.firmware.free_memory import SCRATCH_BYTES, free_map
 from wcet_probe.answer.firmware.run_script import (
@@ -251,7 +251,7 @@ class _Guest:
         registers = reached.registers if reached else machine.entry_registers(arguments)
         self._check_arguments(text, registers, is_reached=reached is not None)
         check_entry_memory(bound.initial_data, machine.memory.read, self.found.image, text)
-        self._check_stack_pointer(text, registers)
+        self._check_stack(text, registers)
         before = machine.memory.snapshot()
         self.held += 1
         if self.again and self.held > self.again.most_calls:
@@ -319,8 +319,8 @@ class _Guest:
         if not any(function.name == name for function in self.found.image.functions):
             raise unknown_name("function", name, (function.name for function in self.found.image.functions))
 
-    def _check_stack_pointer(self, text: str, registers: Mapping[str, int]) -> None:
-        """The stack pointer must be what it is assumed to be."""
+    def _check_stack(self, text: str, registers: Mapping[str, int]) -> None:
+        """The stack pointer must be what it is assumed to be, and the stack where nothing is known at entry."""
         told = self.found.bound.stack_pointer
         found = registers["r1" if self.target.isa is Isa.POWERPC else "r13"]
         if told is not None and found != told:
@@ -329,6 +329,7 @@ class _Guest:
                 f"stack-pointer, which says {told:#x}; give --stack-pointer {found:#x}, or let a function of the "
                 "firmware make the call."
             )
+        check_stack_apart(self.found.bound.initial_data, found, self.found.image, text)
 
     def _check_arguments(self, text: str, registers: Mapping[str, int], *, is_reached: bool) -> None:
         """What facts say of the arguments must hold of these ``registers``, as far as the call is given them."""
