@@ -105,8 +105,7 @@ def assumptions(
     if ((target.dcache or target.unaligned) and on_stack) or is_asked:
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
         assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
-    if _writes_process_stack(values):
-        assumed.append(MAIN_STACK)
+    assumed += _of_process_stack(values)
     assumed += dead_end_assumptions(image, values)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
@@ -141,10 +140,11 @@ def _of_saved(values: Values) -> list[Assumption]:
     return [Assumption("saved-registers", text, "every emulated run holds each store against it")]
 
 
-def _writes_process_stack(values: Values) -> bool:
-    """Whether an instruction that can be reached writes PSP."""
-    blocks = {values.graph.points[index].block for index in values.states}
-    return any(op.user_op == PROCESS_STACK for block in blocks for one in block.instructions for op in one.ops)
+def _of_process_stack(values: Values) -> list[Assumption]:
+    """What is assumed of the stack in use, where an instruction that can be reached writes PSP."""
+    blocks = {values.graph.points[index].block.address: values.graph.points[index].block for index in values.states}
+    ops = (op for block in blocks.values() for one in block.instructions for op in one.ops)
+    return [MAIN_STACK] if any(op.user_op == PROCESS_STACK for op in ops) else []
 
 
 def _is_known(address: StridedInterval, image: Image) -> bool:

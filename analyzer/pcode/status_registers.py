@@ -13,8 +13,9 @@ Words: P-code (docs/explanation/glossary.md).
 
 *Soundness:* a mask decides which interrupts are taken, and with the assumption ``no-interference`` there are none; no
 other result depends on it, as whatever reads a mask has an unknown result. Code without privileges writes no mask,
-which is the same. Handlers run on the main stack always (B1.4.1). A stack that grows beyond its limit is a fault, which does not come back. Source: ARM DDI 0403E,
-B1.4.3 and B5.2.1 to B5.2.3; ARM DDI 0553B, D1.2 (``MSPLIM``, ``PSPLIM``), and its ``MSR`` (register).
+which is the same. Handlers run on the main stack always. A stack that grows beyond its limit is a fault, which does not
+come back. Source: ARM DDI 0403E, B1.4.1, B1.4.3 and B5.2.1 to B5.2.3; ARM DDI 0553B, D1.2 (``MSPLIM``, ``PSPLIM``), and
+its ``MSR`` (register).
 """
 
 from __future__ import annotations
