@@ -17,6 +17,7 @@ from wcet_probe.analyzer.facts.memory import (
     word_assumptions,
 )
 from wcet_probe.analyzer.loops.abstract_execution import rests_on_stack_alignment
+from wcet_probe.analyzer.pcode.status_registers import PROCESS_STACK
 from wcet_probe.analyzer.values.properties.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.properties.stack_stores import may_leave_frames
 from wcet_probe.analyzer.values.result import Values
@@ -39,6 +40,12 @@ STACK_SEPARATION = Assumption(
     "every emulated run holds each store of such an instruction against it; runs are given nothing on the stack",
 )
 """That no other pointer reaches the call's stack."""
+MAIN_STACK = Assumption(
+    "main-stack",
+    "the call runs on the main stack (MSP), as exception handlers do, so that a write of PSP changes no stack in use",
+    "no run can check it: the emulator runs calls on the main stack; it is the integrator's",
+)
+"""That who writes PSP does not write the stack pointer in use."""
 
 
 def assumptions(
@@ -98,6 +105,7 @@ def assumptions(
     if ((target.dcache or target.unaligned) and on_stack) or is_asked:
         text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
         assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
+    assumed += _of_process_stack(values)
     assumed += dead_end_assumptions(image, values)
     if values.unchecked_returns:
         assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
@@ -130,6 +138,13 @@ def _of_saved(values: Values) -> list[Assumption]:
         "function has not given up that part of its stack"
     )
     return [Assumption("saved-registers", text, "every emulated run holds each store against it")]
+
+
+def _of_process_stack(values: Values) -> list[Assumption]:
+    """What is assumed of the stack in use, where an instruction that can be reached writes PSP."""
+    blocks = {values.graph.points[index].block.address: values.graph.points[index].block for index in values.states}
+    ops = (op for block in blocks.values() for one in block.instructions for op in one.ops)
+    return [MAIN_STACK] if any(op.user_op == PROCESS_STACK for op in ops) else []
 
 
 def _is_known(address: StridedInterval, image: Image) -> bool:

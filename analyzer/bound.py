@@ -36,6 +36,7 @@ from wcet_probe.analyzer.dcache.unaligned_accesses import with_unaligned_accesse
 from wcet_probe.analyzer.facts.binding import parameter_values
 from wcet_probe.analyzer.facts.call_fields import through_assumptions
 from wcet_probe.analyzer.facts.memory import pointer_facts, used_words, word_claims
+from wcet_probe.analyzer.facts.never_executed import never_executed
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.followed_caches import followed
 from wcet_probe.analyzer.graph.returning import function_from
@@ -267,27 +268,26 @@ def prepare(
     *Soundness:* as said of `values` and `infeasible_pairs`.
     """
     prepared = with_initial_data(
-        request, within_visits(lambda one, own: _prepared(one, progress, own or remembered)), _is_decided
+        request,
+        within_visits(lambda one, own: _prepared(one, progress, own or remembered)),
+        lambda one: is_decided(one.values, one.constants, one.calls.effect),
     )
     refuse_constant_stores(request.image, prepared.values)
     return prepared
 
 
-def _is_decided(prepared: Prepared) -> bool | None:
-    """As `abstract_execution.is_decided`."""
-    return is_decided(prepared.values, prepared.constants, prepared.calls.effect)
-
-
 def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered: RememberedValues | None) -> Prepared:
     image = request.image
-    own = remembered if remembered and remembered.image is image else remember(image, request.target)
+    known = remembered if remembered and remembered.image is image else remember(image, request.target)
+    index = index_sources(request.sources)
+    own = known.without(never_executed(request.facts, image, request.instructions, index))
     entry = require_symbol(image, request.entry)
     if not entry.is_function:
         raise UsageError(f"{request.entry} is no function of the image; name one of its functions.")
     work = ProofWork(
         request,
         own.lifter,
-        index_sources(request.sources),
+        index,
         CallSummaries(
             lambda key: _summary(work, key, progress),
             unbounded=own.open_callees if own.is_search else set(),
@@ -295,7 +295,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
         cost_table(request.instructions, request.costs),
         constants=ConstantExecution(Memory(image), own.lifter, (request.initial and request.initial.entry) or ()),
         may_summarise=request.summaries and may_summarise(request.facts),
-        analyze=partial(analyze_values if own is not remembered else own.analyze, keeps_saved=request.keeps_saved),
+        analyze=partial(analyze_values if known is not remembered else own.analyze, keeps_saved=request.keeps_saved),
     )
     for fact in request.facts.given:
         if fact.function not in {one.function for one in request.given.values()}:
@@ -348,7 +348,7 @@ def _prepare(work: ProofWork, entry: Symbol, called: CallKey | None, progress: C
     infeasible_pairs = tuple(
         infeasible_constraint(number, each) for number, each in enumerate(infeasible_edge_pairs(values))
     )
-    analysed = analysed_code(request.image, values)
+    analysed = analysed_code(request.image, values, work.lifter.cut)
     cache = request.target.dcache
     asserted = pointer_facts(request.facts, index, analysed, parameters, cache.line_bytes if cache else None)
     if has_summaries(values):

@@ -31,11 +31,13 @@ class Analysed:
         image: the binary.
         functions: the binary functions that the analysed entry can reach.
         sites: all loops of these functions.
+        cut: addresses of the instructions that were taken out, see `never_executed`.
     """
 
     image: Image
     functions: Collection[str]
     sites: Sequence[LoopSite]
+    cut: Collection[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from wcet_probe.analyzer.facts.binding import Analysed, check_place, compare_has
 from wcet_probe.analyzer.facts.control import other_assumptions
 from wcet_probe.analyzer.facts.expressions import evaluate
 from wcet_probe.analyzer.facts.language import Facts, FlowFact, FlowTerm, Place
+from wcet_probe.analyzer.facts.never_executed import claims_of_cuts
 from wcet_probe.analyzer.facts.outcomes import UnknownOutcomeError, executions_where_true, follow_each_other
 from wcet_probe.analyzer.facts.restrictions import (
     Restricted,
@@ -83,7 +84,8 @@ def flow_facts(
         unexpanded or Unexpanded(),
         unshared_functions(analysed.image) if facts.flows or facts.infeasible else frozenset(),
     )
-    asserted = [*_infeasible(facts, code), *_flows(facts, parameters, code)]
+    cut = [_asserted((), claim, claim.where, claim.statement) for claim in claims_of_cuts(facts, analysed)]
+    asserted = [*cut, *_infeasible(facts, code), *_flows(facts, parameters, code)]
     sums = [each for each in asserted if isinstance(each, _Asserted)]
     # Sums are of one call of the entry: of a single call of a callee they say nothing.
     pragmas = list(restrictions(values, index, analysed, unexpanded)) if unexpanded is not None else []

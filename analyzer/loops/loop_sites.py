@@ -7,7 +7,7 @@ Words: flow fact, context (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from wcet_probe.analyzer.facts.binding import Analysed
@@ -21,12 +21,13 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.model.image import Image
 
 
-def analysed_code(image: Image, values: Values) -> Analysed:
+def analysed_code(image: Image, values: Values, cut: Collection[int] = ()) -> Analysed:
     """The analysed functions and the binary's loops in them, their contexts put together.
 
     Parameters:
         image: the binary.
         values: result of the value analysis.
+        cut: addresses of the instructions that were taken out.
 
     *Soundness:* as said of the module.
     """
@@ -40,7 +41,7 @@ def analysed_code(image: Image, values: Values) -> Analysed:
     calls, entered = _calls(image, values), _entered(image, values)
     found = (_site(image, values, at, group, inlining) for at, group in grouped.items())
     sites = tuple(replace(one, calls=calls, entered=entered.get(one.function, frozenset())) for one in found)
-    return Analysed(image, functions, sites)
+    return Analysed(image, functions, sites, cut)
 
 
 def _calls(image: Image, values: Values) -> Mapping[tuple[str, int, str], Sequence[int]]:

@@ -22,7 +22,7 @@ from typing import Literal, NamedTuple
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, Semantics, UndefinedResultError, operation, signed
-from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, PROCESS_STACK
 from wcet_probe.errors import EmulationError, UnknownOperationError
 from wcet_probe.model.target import Isa
 
@@ -213,7 +213,7 @@ class _Machine:
         return self._assignment(op, op.opcode)
 
     def _user_operation(self, op: PcodeOp) -> Callable[[], None]:
-        if op.user_op in NO_EFFECT or op.user_op == INTERRUPT_MASK:
+        if op.user_op in NO_EFFECT or op.user_op in {INTERRUPT_MASK, PROCESS_STACK}:
             return lambda: None
         if op.user_op == "setISAMode":
             return self._check_instruction_set

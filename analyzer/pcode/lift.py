@@ -16,6 +16,7 @@ import atexit
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import replace
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import Literal
@@ -71,7 +72,7 @@ class Lifter:
         float_bytes: offsets of all bytes of floating-point registers, in the space ``register``.
         float_status: offsets of all bytes of their status, of which nothing is ever known.
         registers: register by lower-case SLEIGH name; on ARM also ``r13``, ``r14``, ``r15``.
-
+        cut: addresses of the instructions that were lifted as traps, see `without`.
         translated: by address and number of instructions, what was translated of this code, by whatever lifter of it.
 
     Raises:
@@ -96,6 +97,17 @@ class Lifter:
         self._ops: dict[tuple[PcodeOp, ...], tuple[PcodeOp, ...]] = {}
         self.translated: dict[tuple[int, int], list[LiftedInstruction]] = {}
         self._guarded: set[int] = set()
+        self._left_out: frozenset[int] = frozenset()
+        self.cut: set[int] = set()
+
+    def without(self, addresses: frozenset[int]) -> Lifter:
+        """A lifter of the same code in which what stands at ``addresses``, if it has no condition, is a trap.
+
+        *Soundness:* as far as these are not executed; which of them were lifted, ``cut`` tells.
+        """
+        found = self.another()
+        vars(found).update(_left_out=addresses, cut=set())
+        return found
 
     def another(self) -> Lifter:
         """A lifter of the same code that has lifted nothing yet, and shares what was translated.
@@ -139,12 +151,20 @@ class Lifter:
         """
         if address not in self._instructions:
             for instruction in self._translate(address, 1 + self._predicated_count(address)):
-                if self._instructions.setdefault(instruction.address, instruction) != instruction:
+                found = self._trapped(instruction) if instruction.address in self._left_out else instruction
+                if self._instructions.setdefault(found.address, found) != found:
                     raise DecodeError(
                         f"the instruction at {instruction.address:#010x} was lifted without the guard of its IT "
                         f"instruction at {address:#010x}: lift an IT block from its start."
                     )
         return self._instructions[address]
+
+    def _trapped(self, instruction: LiftedInstruction) -> LiftedInstruction:
+        """``instruction`` as a trap; as it is where it has a condition."""
+        if any(op.opcode == "CBRANCH" for op in instruction.ops):
+            return instruction
+        self.cut.add(instruction.address)
+        return replace(instruction, ops=(PcodeOp("TRAP", None, ()),))
 
     def _predicated_count(self, address: int) -> int:
         """How many instructions the one at ``address`` predicates: its mask ends with the lowest set bit."""

@@ -3,16 +3,19 @@
 SLEIGH asks user operations for the mode of execution and for each mask, of which nobody knows what they answer. So it
 does for the stack pointers of the M profile, and does not know their limits, nor the registers of the non-secure state:
 what is read of them is unknown. A limit that is written changes nothing, but that a store beyond it traps, and what the
-secure state writes of the other one's (``CONTROL_NS``, masks, stacks) changes nothing here; a stack pointer that is
-written may be the one in use, so that stays what SLEIGH makes of it, and is refused by who follows values. Flags that
+secure state writes of the other one's (``CONTROL_NS``, masks, stacks) changes nothing here. PSP is written by what
+switches contexts, as handlers do, which run on the other stack: with the assumption ``main-stack`` nothing changes that
+is counted. Where MSP or CONTROL is written another stack may come into use: that stays what SLEIGH makes of it, and is
+refused by who follows values. Flags that
 ``msr`` writes are bits of the register that it reads, where SLEIGH only ever sets them.
 
 Words: P-code (docs/explanation/glossary.md).
 
 *Soundness:* a mask decides which interrupts are taken, and with the assumption ``no-interference`` there are none; no
 other result depends on it, as whatever reads a mask has an unknown result. Code without privileges writes no mask,
-which is the same. A stack that grows beyond its limit is a fault, which does not come back. Source: ARM DDI 0403E,
-B1.4.3 and B5.2.1 to B5.2.3; ARM DDI 0553B, D1.2 (``MSPLIM``, ``PSPLIM``), and its ``MSR`` (register).
+which is the same. Handlers run on the main stack always. A stack that grows beyond its limit is a fault, which does not
+come back. Source: ARM DDI 0403E, B1.4.1, B1.4.3 and B5.2.1 to B5.2.3; ARM DDI 0553B, D1.2 (``MSPLIM``, ``PSPLIM``), and
+its ``MSR`` (register).
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from collections.abc import Mapping
 
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
 
+PROCESS_STACK = "process_stack"
+"""User operation of an instruction that writes PSP, and no more: assumption ``main-stack``."""
 INTERRUPT_MASK = "interrupt_mask"
 """User operation of an instruction that writes a mask of interrupts, and no more."""
 
@@ -28,15 +33,15 @@ WRITES_STACK_OR_MODE = frozenset(
     {
         "isCurrentModePrivileged",
         "setMainStackPointer",
-        "setProcessStackPointer",
         "setStackMode",
         "setThreadModePrivileged",
     }
 )
-"""User operations that SLEIGH has for ``msr`` of MSP, PSP and CONTROL alone."""
+"""User operations that SLEIGH has for ``msr`` of MSP and CONTROL, as this module leaves them."""
 _MASKS = frozenset({0x10, 0x11, 0x12, 0x13})
 """Numbers of PRIMASK, BASEPRI, BASEPRI_MAX and FAULTMASK in ``msr`` and ``mrs`` of the M profile."""
-_POINTERS = frozenset({0x08, 0x09})
+_PSP = 0x09
+_POINTERS = frozenset({0x08, _PSP})
 """Numbers of MSP and PSP."""
 _LIMITS = frozenset({0x0A, 0x0B, *range(0x88, 0x8C), 0x90, 0x91, 0x93, 0x94, 0x98})
 """Numbers of their limits, and of what the non-secure state has: stacks, limits, masks, CONTROL, SP."""
@@ -66,6 +71,8 @@ def thumb_status(halves: tuple[int, int], ops: list[PcodeOp], registers: Mapping
     first, second = halves
     if first & 0xFFF0 == 0xF380 and second & 0xFF00 == 0x8800 and second & 0xFF in _MASKS | _LIMITS:
         return [*_condition(ops), PcodeOp("CALLOTHER", None, (), INTERRUPT_MASK)]
+    if first & 0xFFF0 == 0xF380 and second & 0xFFFF == 0x8800 | _PSP:
+        return [*_condition(ops), PcodeOp("CALLOTHER", None, (), PROCESS_STACK)]
     if first == 0xF3EF and second & 0xF000 == 0x8000 and second & 0xFF in _READ:
         return [*_condition(ops), PcodeOp("CALLOTHER", registers[_NAMES[second >> 8 & 15]], (), SPECIAL_REGISTER)]
     return masked(ops)

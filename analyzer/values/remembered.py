@@ -49,8 +49,22 @@ class RememberedValues:
         self.open_callees: set[int] = set()
         self.is_search = False
         self.left: int | None = None
+        self._without: dict[frozenset[int], RememberedValues] = {}
         self._found: dict[object, list[tuple[Mapping[CallKey, Effect], Values]]] = {}
         self._points = 0
+
+    def without(self, addresses: frozenset[int]) -> RememberedValues:
+        """What is remembered of the image without the instructions at ``addresses``; the same object where none are.
+
+        *Soundness:* as of `Lifter.without`.
+        """
+        if not addresses:
+            return self
+        if addresses not in self._without:
+            self._without[addresses] = RememberedValues(self.image, self.lifter.without(addresses))
+        found = self._without[addresses]
+        found.open_callees, found.is_search, found.left = self.open_callees, self.is_search, self.left
+        return found
 
     def analyze(  # noqa: PLR0917  as of `analyze_values`
         self,

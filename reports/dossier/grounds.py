@@ -25,6 +25,7 @@ _FIRST = (
     "stack-alignment",
     "stack-pointer",
     "return-address",
+    "main-stack",
     "built-for-another-core",
 )
 _LOOPS_SHOWN = 30

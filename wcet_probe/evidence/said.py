@@ -80,6 +80,13 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         ),
         "every emulated run holds each store against it",
     ),
+    "main-stack": (
+        (
+            "the call runs on the main stack (MSP), as exception handlers do, so that a write of PSP changes no "
+            "stack in use"
+        ),
+        "no run can check it: the emulator runs calls on the main stack; it is the integrator's",
+    ),
     "stack-alignment": ("the stack pointer is a multiple of 8 at entry, as the calling convention asks", _STACK),
     "return-address": ("functions return to their callers", "every call that the second engine repeats"),
     "alignment": ("no data access crosses a cache line at {places}", "every emulated run"),

@@ -20,7 +20,7 @@ from wcet_probe.analyzer.graph.cfg import is_return
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, signed
-from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, WRITES_STACK_OR_MODE
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, PROCESS_STACK, WRITES_STACK_OR_MODE
 from wcet_probe.analyzer.values.execution.accesses import Access, WordTransfer
 from wcet_probe.analyzer.values.execution.prepared_instruction import PreparedInstruction
 from wcet_probe.analyzer.values.execution.saved_words import note_store, still_saved
@@ -148,11 +148,11 @@ class InstructionRun:
         elif op.user_op == SPECIAL_REGISTER or self._is_float(op):
             if op.output is not None:
                 self._write(state, op.output, self._unknown(state, op.output, index), index)
-        elif op.user_op not in NO_EFFECT and op.user_op not in {INTERRUPT_MASK, "setISAMode"}:
+        elif op.user_op not in NO_EFFECT and op.user_op not in {INTERRUPT_MASK, PROCESS_STACK, "setISAMode"}:
             where = self._memory.image.location(self._instruction.address)
             if op.user_op in WRITES_STACK_OR_MODE:
                 raise AnalysisError(
-                    f"the instruction at {where} writes a stack pointer or CONTROL (msr), and whether that stack is "
+                    f"the instruction at {where} writes MSP or CONTROL (msr), and whether that stack is "
                     "the one in use is not known: bound what stands before and behind it as functions of their own."
                 )
             raise AnalysisError(

@@ -203,14 +203,14 @@ def test_a_critical_section_by_wrtee_is_bounded_on_the_core_that_has_it(tmp_path
     assert "covers the code of the image" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("register", ["psp", "msp", "control"])
+@pytest.mark.parametrize("register", ["msp", "control"])
 def test_a_stack_that_is_written_is_told_as_that(register, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     source = f'void f(unsigned to) {{ __asm volatile("msr {register}, %0" :: "r"(to)); }}'
     (tmp_path / "guest.elf").write_bytes(image_of(source, load_target("cortex-m4"), ".c").elf)
     assert main(["bound", "guest.elf", "--entry", "f", "--target", "cortex-m4", "-q"]) == ExitCode.NO_BOUND
     told = capsys.readouterr().err
-    assert "writes a stack pointer or CONTROL" in told
+    assert "writes MSP or CONTROL" in told
     assert "bound what stands before and behind it" in told
 
 

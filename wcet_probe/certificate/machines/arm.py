@@ -70,6 +70,9 @@ _STATUS = re.compile(
     r"|mrs\S* \w+, (cpsr|control|[aeix]*psr|spsr|primask|basepri|faultmask)|cps\S* [aif]+$)"
 )
 """Uses of status registers that are no stack pointer, and do not exchange registers as another mode of ARM does."""
+_READS_POINTER = re.compile(r"mrs\S* \w+, [mp]sp$")
+_WRITES_PROCESS_STACK = re.compile(r"msr\S* psp,")
+"""A write of PSP, which is not the stack pointer in use: assumption *main-stack*."""
 _BANKED = tuple(f"r{number}" for number in range(8, 15))
 
 
@@ -284,7 +287,10 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
 def _settle(machine: Machine, instruction: Instruction, name: str, state: State) -> None:
     """What the core does to the stack pointer besides: of Thumb its lowest two bits are 0 (ARMv7-M ARM, B1.4.1)."""
     if name[:3] in {"msr", "mrs", "cps"} and not _STATUS.match(instruction.text):
-        for register in (*_BANKED, *instruction.writes):  # what is read of it may be a stack pointer
+        writes_other = _WRITES_PROCESS_STACK.match(instruction.text) is not None
+        machine.used |= {"main-stack"} if writes_other else set()
+        is_apart = writes_other or _READS_POINTER.match(instruction.text)
+        for register in (*(() if is_apart else _BANKED), *instruction.writes):  # what is read may be a stack pointer
             state.write(register, ANY, machine.fresh())
     if SP not in instruction.writes or machine.image.isa is not Isa.THUMB:
         return
