@@ -17,6 +17,7 @@ from wcet_probe.analyzer.facts.memory import (
     word_assumptions,
 )
 from wcet_probe.analyzer.loops.abstract_execution import rests_on_stack_alignment
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.properties.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.properties.stack_stores import may_leave_frames
 from wcet_probe.analyzer.values.result import Values
@@ -39,6 +40,18 @@ STACK_SEPARATION = Assumption(
     "every emulated run holds each store of such an instruction against it; runs are given nothing on the stack",
 )
 """That no other pointer reaches the call's stack."""
+STACK_STORES = Assumption(
+    "stack-stores",
+    "a store through a pointer that is derived from the stack pointer hits no static data",
+    "no run looks at it; it is the developer's",
+)
+"""That what is derived from the stack pointer stays in the stack."""
+STACK_ALIGNED = Assumption(
+    "stack-alignment",
+    f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks",
+    _OWN_STACK,
+)
+"""That its lowest bits are known."""
 
 
 def assumptions(
@@ -54,6 +67,38 @@ def assumptions(
         lines: of the data cache; None where there is none.
 
     *Soundness:* an assumption is left out only where nothing of ``values`` and ``lines`` rests on it.
+    """
+    assumed = of_machine(target)
+    accesses = [access for found in values.accesses.values() for access in found]
+    far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
+    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
+        assumed.append(STACK_SEPARATION)
+    if may_leave_frames(values):
+        assumed.append(STACK_STORES)
+    assumed += _of_saved(values)
+    if lines and lines.assumed:
+        places = ", ".join(image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every emulated run"))
+    if target.dcache:
+        assumed += memory_assumptions(facts)
+    else:
+        assumed += alignment_assumptions(facts) if target.unaligned else ()
+        assumed += word_assumptions(used_words(facts, has_cache=False))
+    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
+    is_asked = tells_stack_alignment(values.terms) or rests_on_stack_alignment(values)
+    if ((target.dcache or target.unaligned) and on_stack) or is_asked:
+        assumed.append(STACK_ALIGNED)
+    assumed += dead_end_assumptions(image, values)
+    if values.unchecked_returns:
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
+    return assumed
+
+
+def of_machine(target: Target) -> list[Assumption]:
+    """What every proof takes for granted of the core.
+
+    *Soundness:* as of `assumptions`.
     """
     assumed = [
         Assumption(
@@ -71,36 +116,6 @@ def assumptions(
     if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
         text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
         assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))
-    accesses = [access for found in values.accesses.values() for access in found]
-    far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
-    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
-        assumed.append(STACK_SEPARATION)
-    if may_leave_frames(values):
-        assumed.append(
-            Assumption(
-                "stack-stores",
-                "a store through a pointer that is derived from the stack pointer hits no static data",
-                "no run looks at it; it is the developer's",
-            )
-        )
-    assumed += _of_saved(values)
-    if lines and lines.assumed:
-        places = ", ".join(image.place(address) for address in sorted(lines.assumed))
-        text = f"no data access crosses a cache line at {places}"
-        assumed.append(Assumption("alignment", text, "every emulated run"))
-    if target.dcache:
-        assumed += memory_assumptions(facts)
-    else:
-        assumed += alignment_assumptions(facts) if target.unaligned else ()
-        assumed += word_assumptions(used_words(facts, has_cache=False))
-    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
-    is_asked = tells_stack_alignment(values.terms) or rests_on_stack_alignment(values)
-    if ((target.dcache or target.unaligned) and on_stack) or is_asked:
-        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
-    assumed += dead_end_assumptions(image, values)
-    if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
 
 
@@ -137,3 +152,19 @@ def _is_known(address: StridedInterval, image: Image) -> bool:
     return address.is_constant and any(
         one.address <= address.value < one.address + one.size_bytes for one in image.segments
     )
+
+
+def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
+    """What is assumed of memory at entry."""
+    if request.initial is None or not request.initial.at_entry:
+        return ()
+    kept, entry = request.initial.content, request.initial.at_entry
+    constant = "which" if kept == entry else f"of which {_bytes(kept)} are what"
+    proved = f", {constant} the call is proved not to write" if kept else ""
+    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}"
+    return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
+
+
+def _bytes(content: tuple[tuple[int, bytes], ...]) -> str:
+    total, count = sum(len(data) for _, data in content), len(content)
+    return f"{total} bytes in {count} range{'s' * (count != 1)}"

@@ -9,11 +9,11 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import guest_of
+from wcet_probe.analyzer.assumptions import assumed_data
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.initial_data import (
     _cut,
     _unwritten,
-    assumed_data,
     image_data,
     with_initial_data,
     within_visits,
