@@ -7,6 +7,8 @@ Words: assumption (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.domains.strided_interval import StridedInterval
 from wcet_probe.analyzer.facts.language import Facts
@@ -16,8 +18,10 @@ from wcet_probe.analyzer.facts.memory import (
     used_words,
     word_assumptions,
 )
+from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.loops.abstract_execution import rests_on_stack_alignment
 from wcet_probe.analyzer.pcode.status_registers import PROCESS_STACK
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.properties.dead_ends import dead_end_assumptions
 from wcet_probe.analyzer.values.properties.stack_stores import may_leave_frames
 from wcet_probe.analyzer.values.result import Values
@@ -46,6 +50,18 @@ MAIN_STACK = Assumption(
     "no run can check it: the emulator runs calls on the main stack; it is the integrator's",
 )
 """That who writes PSP does not write the stack pointer in use."""
+STACK_STORES = Assumption(
+    "stack-stores",
+    "a store through a pointer that is derived from the stack pointer hits no static data",
+    "no run looks at it; it is the developer's",
+)
+"""That what is derived from the stack pointer stays in the stack."""
+STACK_ALIGNED = Assumption(
+    "stack-alignment",
+    f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks",
+    _OWN_STACK,
+)
+"""That its lowest bits are known."""
 
 
 def assumptions(
@@ -61,6 +77,39 @@ def assumptions(
         lines: of the data cache; None where there is none.
 
     *Soundness:* an assumption is left out only where nothing of ``values`` and ``lines`` rests on it.
+    """
+    assumed = of_machine(target)
+    accesses = [access for found in values.accesses.values() for access in found]
+    far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
+    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
+        assumed.append(STACK_SEPARATION)
+    if may_leave_frames(values):
+        assumed.append(STACK_STORES)
+    assumed += _of_saved(values)
+    if lines and lines.assumed:
+        places = ", ".join(image.place(address) for address in sorted(lines.assumed))
+        text = f"no data access crosses a cache line at {places}"
+        assumed.append(Assumption("alignment", text, "every emulated run"))
+    if target.dcache:
+        assumed += memory_assumptions(facts)
+    else:
+        assumed += alignment_assumptions(facts) if target.unaligned else ()
+        assumed += word_assumptions(used_words(facts, has_cache=False))
+    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
+    is_asked = tells_stack_alignment(values.terms) or rests_on_stack_alignment(values)
+    if ((target.dcache or target.unaligned) and on_stack) or is_asked:
+        assumed.append(STACK_ALIGNED)
+    assumed += of_process_stack(values.graph.points[index].block for index in values.states)
+    assumed += dead_end_assumptions(image, values)
+    if values.unchecked_returns:
+        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
+    return assumed
+
+
+def of_machine(target: Target) -> list[Assumption]:
+    """What every proof takes for granted of the core.
+
+    *Soundness:* as of `assumptions`.
     """
     assumed = [
         Assumption(
@@ -78,37 +127,6 @@ def assumptions(
     if any(cache and cache.replacement is Replacement.FIFO for cache in (target.icache, target.dcache)):
         text = "a first-in first-out cache has a counter for each set: what other sets fill moves no victim"
         assumed.append(Assumption("fifo-replacement", text, _SAME_CACHES))
-    accesses = [access for found in values.accesses.values() for access in found]
-    far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
-    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
-        assumed.append(STACK_SEPARATION)
-    if may_leave_frames(values):
-        assumed.append(
-            Assumption(
-                "stack-stores",
-                "a store through a pointer that is derived from the stack pointer hits no static data",
-                "no run looks at it; it is the developer's",
-            )
-        )
-    assumed += _of_saved(values)
-    if lines and lines.assumed:
-        places = ", ".join(image.place(address) for address in sorted(lines.assumed))
-        text = f"no data access crosses a cache line at {places}"
-        assumed.append(Assumption("alignment", text, "every emulated run"))
-    if target.dcache:
-        assumed += memory_assumptions(facts)
-    else:
-        assumed += alignment_assumptions(facts) if target.unaligned else ()
-        assumed += word_assumptions(used_words(facts, has_cache=False))
-    on_stack = any(access.base is not Base.NUMBER for found in values.accesses.values() for access in found)
-    is_asked = tells_stack_alignment(values.terms) or rests_on_stack_alignment(values)
-    if ((target.dcache or target.unaligned) and on_stack) or is_asked:
-        text = f"the stack pointer is a multiple of {STACK_ALIGNMENT_BYTES} at entry, as the calling convention asks"
-        assumed.append(Assumption("stack-alignment", text, _OWN_STACK))
-    assumed += _of_process_stack(values)
-    assumed += dead_end_assumptions(image, values)
-    if values.unchecked_returns:
-        assumed.append(Assumption("return-address", "functions return to their callers", _REPEATED))
     return assumed
 
 
@@ -140,10 +158,12 @@ def _of_saved(values: Values) -> list[Assumption]:
     return [Assumption("saved-registers", text, "every emulated run holds each store against it")]
 
 
-def _of_process_stack(values: Values) -> list[Assumption]:
-    """What is assumed of the stack in use, where an instruction that can be reached writes PSP."""
-    blocks = {values.graph.points[index].block.address: values.graph.points[index].block for index in values.states}
-    ops = (op for block in blocks.values() for one in block.instructions for op in one.ops)
+def of_process_stack(blocks: Iterable[Block]) -> list[Assumption]:
+    """What is assumed of the stack in use, where an instruction of ``blocks`` writes PSP.
+
+    *Soundness:* they are all that can be reached.
+    """
+    ops = (op for block in blocks for one in block.instructions for op in one.ops)
     return [MAIN_STACK] if any(op.user_op == PROCESS_STACK for op in ops) else []
 
 
@@ -152,3 +172,20 @@ def _is_known(address: StridedInterval, image: Image) -> bool:
     return address.is_constant and any(
         one.address <= address.value < one.address + one.size_bytes for one in image.segments
     )
+
+
+def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
+    """What is assumed of memory at entry."""
+    if request.initial is None or not request.initial.at_entry:
+        return ()
+    kept, entry = request.initial.content, request.initial.at_entry
+    constant = "which" if kept == entry else f"of which {_bytes(kept)} are what"
+    proved = f", {constant} the call is proved not to write" if kept else ""
+    apart = "the call's stack is in none of them"
+    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}; {apart}"
+    return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
+
+
+def _bytes(content: tuple[tuple[int, bytes], ...]) -> str:
+    total, count = sum(len(data) for _, data in content), len(content)
+    return f"{total} bytes in {count} range{'s' * (count != 1)}"

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache, partial
 
-from wcet_probe.analyzer.assumptions import assumptions, stack_place
+from wcet_probe.analyzer.assumptions import assumed_data, assumptions, stack_place
 from wcet_probe.analyzer.call_summaries import (
     CallCost,
     CallSummaries,
@@ -42,7 +42,7 @@ from wcet_probe.analyzer.followed_caches import followed
 from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.icache.fetches import FetchMisses, fetch_misses
-from wcet_probe.analyzer.initial_data import assumed_data, proved_with_initial_data, with_initial_data, within_visits
+from wcet_probe.analyzer.initial_data import proved_with_initial_data, with_initial_data, within_visits
 from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.kept_lines import Kept, kept_of, without_misses

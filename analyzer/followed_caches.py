@@ -109,7 +109,7 @@ def run_waits(
         if [one.address for one in block] != [one.address for one in steps]:
             return False
         if code is not None:
-            _fetch(code, block)
+            code.fetch(block)
         if data is not None and is_told:
             is_told = _access(data, steps, expected.get(index, {}), stack_pointer)
         return code is not None or is_told
@@ -122,14 +122,6 @@ def run_waits(
     )
 
 
-def _fetch(cache: RunCache, block: Sequence[LiftedInstruction]) -> None:
-    """Fetch the instructions of a block."""
-    line_bytes = cache.config.line_bytes
-    for one in block:
-        for line in range(one.address // line_bytes, (one.address + one.size_bytes - 1) // line_bytes + 1):
-            cache.touch(line, is_store=False)
-
-
 def _access(cache: RunCache, steps: Sequence[Step], expected: Mapping[int, int], stack_pointer: int | None) -> bool:
     """Make the accesses of ``steps``; whether all are known, and of each instruction as many as ``expected``, or none.
 
@@ -140,14 +132,14 @@ def _access(cache: RunCache, steps: Sequence[Step], expected: Mapping[int, int],
         if step.accesses and len(step.accesses) != expected.get(step.address, 0):
             return False
         for is_store, place, size_bytes in step.accesses:
-            line = _line_of(place, size_bytes, stack_pointer, cache.config.line_bytes)
+            line = line_of(place, size_bytes, stack_pointer, cache.config.line_bytes)
             if line is None:
                 return False
             cache.touch(line, is_store=is_store)
     return True
 
 
-def _line_of(place: int | tuple[int] | None, size_bytes: int, stack_pointer: int | None, line_bytes: int) -> int | None:
+def line_of(place: int | tuple[int] | None, size_bytes: int, stack_pointer: int | None, line_bytes: int) -> int | None:
     """The number of the line of an access; None where it is not known, or the access is not aligned by its size."""
     if isinstance(place, tuple):
         place = None if stack_pointer is None else (stack_pointer + place[0]) % _WORD
@@ -182,6 +174,13 @@ class RunCache:
     def is_large(self) -> bool:
         """Whether the lines of one instruction are in different sets."""
         return self.config.sets >= _LEAST_SETS
+
+    def fetch(self, block: Sequence[LiftedInstruction]) -> None:
+        """Fetch the instructions of a block."""
+        line_bytes = self.config.line_bytes
+        for one in block:
+            for line in range(one.address // line_bytes, (one.address + one.size_bytes - 1) // line_bytes + 1):
+                self.touch(line, is_store=False)
 
     def touch(self, line: int, *, is_store: bool) -> None:
         """One access to a line.

@@ -1,6 +1,7 @@
 """Memory that is known at entry: what the call does not write of it is as constant as read-only memory, for that long.
 
-What it writes is known until then: the function is followed from its entry (`loops.abstract_execution`).
+What it writes is known until then: the function is followed from its entry, on the code alone (`entry_run_bound`), and
+where that tells nothing, on its values (`loops.abstract_execution`).
 
 Words: assumption, stack separation (docs/explanation/glossary.md).
 
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from wcet_probe.analyzer.entry_run_bound import entry_run_bound
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
@@ -27,7 +29,7 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Segment
-from wcet_probe.model.proof import INITIAL_DATA, Assumption, Bound, IdleFact
+from wcet_probe.model.proof import INITIAL_DATA, Bound, IdleFact
 
 Content = tuple[tuple[int, bytes], ...]
 """Addresses and what is there, in order, without overlaps."""
@@ -49,10 +51,16 @@ _MOST_VISITS = 80_000
 """Blocks that are executed to find what follows from memory at entry: a minute, where all calls are expanded."""
 
 
+_FEW_VISITS = 2_000
+"""The same where a bound is known already, and only more would be said of loops and calls: two seconds or so."""
+
+
 def within_visits(
-    prepare: Callable[[BoundRequest, RememberedValues | None], Prepared], most: int = _MOST_VISITS
+    prepare: Callable[[BoundRequest, RememberedValues | None], Prepared], most: int | None = None
 ) -> Callable[[BoundRequest], Prepared]:
     """``prepare``, of questions with initial data all together for ``most`` blocks; what it is given counts them.
+
+    Where ``most`` is not told, it is as many as the first question's initial data allow.
 
     The function that is returned raises AnalysisError where that is not enough, besides what ``prepare`` raises.
     """
@@ -63,6 +71,8 @@ def within_visits(
         if request.initial is None:
             return prepare(request, None)
         own = remember(request.image, request.target)
+        if left is None:
+            left = _FEW_VISITS if request.initial.is_followed else _MOST_VISITS
         own.left = left
         try:
             return prepare(request, own)
@@ -158,6 +168,10 @@ def proved_with_initial_data(
     """
     if request.initial is None:
         return prove(request)
+    told = apart_from_stack(request.image, request.initial, request.stack_pointer)
+    run = entry_run_bound(replace(request, initial=told))
+    if run is not None:
+        return _beside(run, lambda few: prove(replace(request, initial=few)), request.initial)
     try:
         found = prove(request)
     except AnalysisError as error:
@@ -171,21 +185,19 @@ def proved_with_initial_data(
     return replace(found, idle_facts=(IdleFact(INITIAL_DATA, why), *found.idle_facts))
 
 
-def assumed_data(request: BoundRequest) -> tuple[Assumption, ...]:
-    """What is assumed of memory at entry."""
-    if request.initial is None or not request.initial.at_entry:
-        return ()
-    kept, entry = request.initial.content, request.initial.at_entry
-    constant = "which" if kept == entry else f"of which {_bytes(kept)} are what"
-    proved = f", {constant} the call is proved not to write" if kept else ""
-    apart = "the call's stack is in none of them"
-    text = f"memory holds at entry what {request.initial.source}: {_bytes(entry)}{proved}; {apart}"
-    return (Assumption("initial-data", text, "every call of the function that is run compares them"),)
+def _beside(run: Bound, prove: Callable[[InitialData], Bound], initial: InitialData) -> Bound:
+    """What ``prove`` soon tells besides the bound of the ``run`` that is known: of loops and calls by themselves.
 
+    It is that of the run where that is less, or nothing is soon told.
 
-def _bytes(content: Content) -> str:
-    total, count = sum(len(data) for _, data in content), len(content)
-    return f"{total} bytes in {count} range{'s' * (count != 1)}"
+    *Soundness:* both hold.
+    """
+    try:
+        found = prove(replace(initial, is_followed=True))
+    except AnalysisError:
+        return run
+    is_more = found.instructions > run.instructions or found.cycles > run.cycles
+    return run if is_more or found.by_type else found
 
 
 def _knowing(request: BoundRequest, known: Content) -> BoundRequest:

@@ -43,11 +43,13 @@ class InitialData:
         content: what is constant for the whole call, by address in order, without overlaps.
         source: in words where that is from.
         entry: all that is known of where the call begins, what it writes included; None where that is ``content``.
+        is_followed: whether the bound of the run that it decides is known already, and less is worth while.
     """
 
     content: tuple[tuple[int, bytes], ...]
     source: str
     entry: tuple[tuple[int, bytes], ...] | None = None
+    is_followed: bool = False
 
     @property
     def at_entry(self) -> tuple[tuple[int, bytes], ...]:

@@ -52,7 +52,7 @@ def follow_run(values: Values, execution: ConstantExecution, take: Callable[[int
     """
     if not is_followed(values) or values.arriving.get(0):
         return False
-    noted = _Noted(execution)
+    noted = NotedExecution(execution)
     state = noted.at_entry([values.states[0]])
     index = 0
     while index != EXIT:
@@ -69,7 +69,7 @@ def follow_run(values: Values, execution: ConstantExecution, take: Callable[[int
     return True
 
 
-class _Noted(ConstantExecution):
+class NotedExecution(ConstantExecution):
     """An execution that tells which instructions are executed, and where they load and store.
 
     Attributes:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import guest_of
+from wcet_probe.analyzer.assumptions import assumed_data
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.facts.language import Facts
@@ -16,7 +17,6 @@ from wcet_probe.analyzer.initial_data import (
     _cut,
     _unwritten,
     apart_from_stack,
-    assumed_data,
     image_data,
     with_initial_data,
     within_visits,

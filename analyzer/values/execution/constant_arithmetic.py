@@ -1,5 +1,7 @@
 """What operations make of values that are known in part: numbers, offsets from the stack pointer, bits of a byte.
 
+Of the address that the analysed function returns to nothing is known but that it is that one.
+
 Words: constant propagation (docs/explanation/glossary.md).
 
 *Soundness:* what is told holds of every number that the operands stand for; None where nothing does. Of the lowest bits
@@ -19,9 +21,13 @@ _BYTE = 0xFF
 _ALIGNMENTS = frozenset(1 << bits for bits in range(STACK_ALIGNMENT_BYTES.bit_length()))
 _ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
 
-Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int]
-"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; or a
-signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1."""
+Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int]
+"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; a
+signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1; or
+`LINK`."""
+LINK = (0, 0, 0, 0)
+"""Where the analysed function's caller waits; the lowest bits, which tell the state of the core, may be cleared."""
+_STATE_BITS = 3
 
 
 def is_address(value: Value | None) -> TypeGuard[int | tuple[int]]:
@@ -60,6 +66,9 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
         return function(*values)
     if opcode == "COPY":
         return values[0]
+    if opcode == "INT_AND" and LINK in values:
+        (mask,) = [one for one in values if one != LINK] or [None]
+        return LINK if isinstance(mask, int) and mask | _STATE_BITS == _WORD - 1 else 0 if mask == 0 else None
     places = [_place(one) for one in values]
     if None not in places and (found := _of_places(opcode, places)) is not None:  # type: ignore[arg-type]
         return found
@@ -68,7 +77,7 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
 
 def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
     """Whether what `computed` tells of an operation that it knows rests on the stack pointer being a multiple of 8."""
-    return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) != 2 for one in values)
+    return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) in {1, 3} for one in values)
 
 
 _SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
@@ -79,7 +88,7 @@ _Place = tuple[int, int]
 def _place(value: Value | None) -> _Place | None:
     if value is None or isinstance(value, int):
         return None if value is None else (0, value)
-    return None if len(value) == 2 else (1 if len(value) == 1 else -1, value[0])
+    return None if len(value) in {2, 4} else (1 if len(value) == 1 else -1, value[0])
 
 
 def _value(times: int, number: int) -> Value | None:

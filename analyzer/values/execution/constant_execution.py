@@ -27,6 +27,7 @@ from wcet_probe.analyzer.values.execution import known_bytes
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.execution.call_effects import Effect, Summarised
 from wcet_probe.analyzer.values.execution.constant_arithmetic import (
+    LINK,
     Value,
     bits_known,
     computed,
@@ -176,6 +177,18 @@ class ConstantExecution:
         *Soundness:* what it holds is assumed (``initial-data``).
         """
         return self.at(states)._replace(pages={"static": self._pages.copy(), "stack": {}})
+
+    def entered(self) -> Constants:
+        """The constants where the analysed function is entered, of which nothing else was analysed.
+
+        *Soundness:* the stack pointer is what offsets are measured from, and the link register holds where the caller
+        waits, as calls do it; what memory holds is assumed (``initial-data``).
+        """
+        found = Constants({}, {}, {"static": self._pages.copy(), "stack": {}})
+        for name, value in ((self._lifter.isa.stack_pointer, (0,)), ("lr", LINK)):
+            one = self._lifter.registers[name]
+            self._set(found, Location("register", one.offset, one.size_bytes), value)
+        return found
 
     def without_memory(self) -> ConstantExecution:
         """The same where nothing is known of what writable memory holds."""

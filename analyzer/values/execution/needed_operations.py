@@ -54,10 +54,22 @@ def needed_operations(graph: Supergraph, lifter: Lifter) -> Mapping[int, Needed]
 
     *Soundness:* as said of the module.
     """
+    return _liveness(lifter).needed(graph)
+
+
+def needed_of_block(instructions: tuple[LiftedInstruction, ...], lifter: Lifter) -> Needed:
+    """What is needed of one block where every flag may be read behind it.
+
+    *Soundness:* as said of the module.
+    """
+    return _liveness(lifter).of_block(instructions)
+
+
+def _liveness(lifter: Lifter) -> _Liveness:
     known = _found.get(lifter)
     if known is None:
         known = _found[lifter] = _Liveness(lifter)
-    return known.needed(graph)
+    return known
 
 
 class _Liveness:
@@ -88,6 +100,10 @@ class _Liveness:
 
         behind = least(order, Bits(len(self._bits)), {EXIT: 0}, before, along)
         return {index: self._block(points[index].block.instructions, behind[index])[1] for index in own}
+
+    def of_block(self, instructions: tuple[LiftedInstruction, ...]) -> Needed:
+        """What is needed of a block behind which every flag is live."""
+        return self._block(instructions, self._every)[1]
 
     def _block(self, instructions: tuple[LiftedInstruction, ...], live: int) -> tuple[int, Needed]:
         """The flags that are live before a block where ``live`` are behind it, and what is needed of it."""

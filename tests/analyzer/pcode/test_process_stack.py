@@ -106,3 +106,9 @@ def test_the_checker_wants_the_assumption(tmp_path, monkeypatch, capsys):
     reseal(found, tmp_path / "found.json")
     assert main(["verify", "found.json", "--image", "guest.elf"]) == ExitCode.FAILURE
     assert "main-stack is used and not listed" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("entry", ["moved", "twice"])
+def test_the_assumption_is_listed_where_memory_at_entry_is_known(entry, tmp_path, monkeypatch, capsys):
+    found = _bound(tmp_path, monkeypatch, capsys, entry, "--initial-data")
+    assert {"initial-data", "main-stack"} <= {one["id"] for one in found["bound"]["assumptions"]}

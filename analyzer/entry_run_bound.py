@@ -1,0 +1,362 @@
+"""The bound of the one run that memory at entry decides, where it is followed on the code alone.
+
+Each passage of control is taken as often as in the run, so the flow problem of its blocks has one solution. Recursion
+and calls cost no more than what is executed: no call has blocks of its own. What caches cost is told access by access.
+
+Words: bound, flow problem, must analysis (docs/explanation/glossary.md).
+
+*Soundness:* all executions that begin with this memory are that run (`loops.entry_run`), so none takes a passage more
+often. Blocks cost their worst, an access that may miss misses (`followed_caches.RunCache`), an unaligned one costs what
+the target's table says of its address. Where one of these is not known, nothing is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import gcd
+
+from wcet_probe.analyzer.assumptions import (
+    STACK_ALIGNED,
+    STACK_SEPARATION,
+    STACK_STORES,
+    assumed_data,
+    of_machine,
+    of_process_stack,
+    stack_place,
+)
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.followed_caches import RunCache, line_of
+from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.analyzer.ipet.certificate import certificate
+from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, taken_cycles
+from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
+from wcet_probe.analyzer.ipet.flow_system import (
+    AuxiliaryVariable,
+    Constraint,
+    FlowEdge,
+    FlowNode,
+    FlowProblem,
+    Solution,
+    flow_system,
+    solve,
+)
+from wcet_probe.analyzer.loops.entry_run import EntryRun, Passage, entry_run
+from wcet_probe.analyzer.loops.followed_run import Place, Step
+from wcet_probe.analyzer.pcode.lift import image_lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
+from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
+from wcet_probe.build.image import require_symbol
+from wcet_probe.errors import AnalysisError
+from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import AccessKind, Instruction
+from wcet_probe.model.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock
+from wcet_probe.model.unaligned_access import unaligned_cycles
+
+MOST_INSTRUCTIONS = 3_000_000
+"""Most instructions that are followed: some 30 CPU seconds."""
+_WORD = 1 << 32
+
+
+def entry_run_bound(request: BoundRequest) -> Bound | None:
+    """The bound of ``request`` where memory at entry decides each step and what it costs; else None.
+
+    Facts are not looked at: where there are any, nothing is told.
+
+    Raises:
+        UsageError: there is no such function.
+
+    *Soundness:* as said of the module.
+    """
+    target, image = request.target, request.image
+    if request.initial is None or request.facts != Facts() or target.unified_cache or target.memory.regions:
+        return None
+    lifter = image_lifter(target.pcode_language, target.isa, image.segments)
+    execution = ConstantExecution(Memory(image), lifter, request.initial.at_entry)
+    costs = cost_table(request.instructions, request.costs)
+    seen = _Seen(request, costs)
+    run = entry_run(image, lifter, execution, require_symbol(image, request.entry), seen.take, MOST_INSTRUCTIONS)
+    if run is None or not seen.is_told():
+        return None
+    try:
+        check_chargeable(run.blocks.values(), costs, image)
+        return _bound(request, run, seen, costs)
+    except AnalysisError:  # of an instruction that cannot be charged the values' analysis tells more
+        return None
+
+
+@dataclass(slots=True)
+class _Range:
+    """Where the accesses of an instruction went, all of one size, by numbers or all by the stack pointer."""
+
+    on_stack: bool
+    size_bytes: int
+    low: int
+    high: int
+    stride: int = 0
+
+    def add(self, offset: int) -> None:
+        self.stride = gcd(self.stride, offset - self.low)
+        self.low, self.high = min(self.low, offset), max(self.high, offset)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the accesses of the run are and cost."""
+
+    request: BoundRequest
+    costs: Costs
+    code: RunCache | None = None
+    data: RunCache | None = None
+    ranges: dict[tuple[int, bool], _Range | None] = field(default_factory=dict)
+    waiting_cycles: int = 0
+    is_far: bool = False
+    lowest: int = 0
+    _expected: dict[int, int] = field(default_factory=dict)
+    _writable: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        target, image = self.request.target, self.request.image
+        self.code = RunCache(target.icache) if target.icache else None
+        self.data = RunCache(target.dcache) if target.dcache else None
+        self._writable = [
+            (one.address, one.address + one.size_bytes) for one in image.segments if one.writable and not one.executable
+        ]
+
+    def is_told(self) -> bool:
+        """Whether the order of an instruction's accesses to its lines is of no matter."""
+        return all(one is None or one.is_large for one in (self.code, self.data))
+
+    def take(self, block: Sequence[LiftedInstruction], steps: Sequence[Step]) -> bool:
+        """Note what was executed of a block; whether what it costs is known.
+
+        *Soundness:* of an instruction that is executed all accesses take place, or, where it is predicated, none.
+        """
+        if [one.address for one in block] != [one.address for one in steps]:
+            return False
+        if self.code is not None:
+            self.code.fetch(block)
+        return all(self._step(step) for step in steps if step.accesses)
+
+    def _step(self, step: Step) -> bool:
+        expected = self._expected.get(step.address)
+        if expected is None:
+            known = self.costs.get(step.address)
+            expected = self._expected[step.address] = -1 if known is None else _accesses(known[0])
+        return len(step.accesses) == expected and all(
+            self._access(step.address, is_store, place, size) for is_store, place, size in step.accesses
+        )
+
+    def _access(self, instruction: int, is_store: bool, place: Place, size_bytes: int) -> bool:  # noqa: FBT001
+        if place is None:
+            return False
+        on_stack, offset = (True, place[0]) if isinstance(place, tuple) else (False, place)
+        if is_store and not self._may_be_stored_to(on_stack, offset, size_bytes):
+            return False
+        self._note((instruction, is_store), on_stack, offset, size_bytes)
+        target = self.request.target
+        if self.data is not None:
+            line = line_of(place, size_bytes, self.request.stack_pointer, self.data.config.line_bytes)
+            if line is None:
+                return False
+            self.data.touch(line, is_store=is_store)
+            return True
+        longer = 0
+        if target.unaligned:
+            modulus = STACK_ALIGNMENT_BYTES if on_stack else _WORD
+            timing_class = self.costs[instruction][0].timing_class
+            longer = unaligned_cycles(target.unaligned, timing_class, size_bytes, modulus, offset % modulus).most
+        self.waiting_cycles += longer + (1 + longer) * target.memory.single_cycles
+        return True
+
+    def _may_be_stored_to(self, on_stack: bool, offset: int, size_bytes: int) -> bool:  # noqa: FBT001
+        """Whether nothing of the image but data is stored to; a store that is to none of it is ``is_far``."""
+        if on_stack:
+            return True
+        inside = any(low <= offset and offset + size_bytes <= high for low, high in self._writable)
+        if not inside:
+            self.is_far = True
+            parts = self.request.image.segments
+            return not any(one.address < offset + size_bytes and offset < one.address + one.size_bytes for one in parts)
+        return True
+
+    def _note(self, key: tuple[int, bool], on_stack: bool, offset: int, size_bytes: int) -> None:  # noqa: FBT001
+        if key not in self.ranges:
+            self.ranges[key] = _Range(on_stack, size_bytes, offset, offset)
+            return
+        known = self.ranges[key]
+        if known is None:
+            return
+        if (known.on_stack, known.size_bytes) != (on_stack, size_bytes):
+            self.ranges[key] = None
+        elif not known.low == known.high == offset:
+            known.add(offset)
+
+    def accesses(self) -> Iterator[AccessRange]:
+        """The ranges that runs are held against; none of an instruction whose accesses have no common one."""
+        line_bytes = self.data.config.line_bytes if self.data else 0
+        for (instruction, is_store), one in sorted(self.ranges.items()):
+            if one is None:
+                continue
+            base, steps = "stack" if one.on_stack else "number", (one.high - one.low) // one.stride if one.stride else 0
+            place = ("stack" if one.on_stack else "static") if line_bytes else "any"
+            shape = base, one.low % _WORD, one.stride, steps, one.size_bytes, place
+            yield AccessRange(instruction, (), is_store, *shape)
+
+    def events(self) -> tuple[tuple[str, int, int], ...]:
+        """Names, numbers and costs of what takes place besides."""
+        target, found = self.request.target, list[tuple[str, int, int]]()
+        if self.code is not None:
+            found += self.code.events("fetches", target)
+        if self.data is not None:
+            found += self.data.events("data", target)
+        elif self.waiting_cycles:
+            found.append(("followed:waiting", self.waiting_cycles, 1))
+        return tuple(found)
+
+
+def _accesses(instruction: Instruction) -> int:
+    """How many accesses it makes."""
+    return sum(one.count * (2 if one.kind is AccessKind.LOAD_STORE else 1) for one in instruction.accesses)
+
+
+def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> Bound:
+    names = {at: _name(request.image, at) for at in run.blocks}
+    problems = {unit: _problem(request, run, names, costs, unit, seen.events()) for unit in UNITS}
+    solved = {unit: solve(flow_system(problem)) for unit, problem in problems.items()}
+    besides = sum(count * cost for _, count, cost in seen.events())
+    data = request.target.dcache
+    return Bound(
+        entry=request.entry,
+        parameters={},
+        instructions=solved["instructions"].certified,
+        cycles=solved["cycles"].certified,
+        blocks=len(run.blocks),
+        loops=(),
+        assumptions=tuple(_assumptions(request, run, seen)),
+        worst_path=tuple(_path(request.image, run, costs, "instructions")),
+        points=tuple((at, ()) for at in run.blocks),
+        accesses=tuple(seen.accesses()),
+        registers=(),
+        loop_claims=(),
+        flow_claims=(),
+        certify=cache(lambda: _certificates(problems, solved)),
+        worst_path_cycles=tuple(_path(request.image, run, costs, "cycles")),
+        unattributed_cycles=besides,
+        graph=_graph(request.image, run),
+        initial_data=request.initial.at_entry if request.initial else (),
+        stack_pointer=request.stack_pointer if data is not None else None,
+    )
+
+
+def _certificates(problems: Mapping[Unit, FlowProblem], solved: Mapping[Unit, Solution]) -> tuple[str, ...]:
+    return tuple(certificate(problems[unit], solved[unit]) for unit in UNITS)
+
+
+def _name(image: Image, address: int) -> str:
+    function = image.function_at(address)
+    return f"{function.name}+{address - function.address:#x}" if function else f"{address:#x}"
+
+
+def _problem(  # noqa: PLR0917  what a flow problem is made of
+    request: BoundRequest,
+    run: EntryRun,
+    names: Mapping[int, str],
+    costs: Costs,
+    unit: Unit,
+    events: Iterable[tuple[str, int, int]],
+) -> FlowProblem:
+    """The flow problem: each edge is taken as often as in the run."""
+    edges, limits, exits = [], [], {}
+    for passage, count in run.passages.items():
+        extra = _passing(run, passage, costs, unit)
+        if passage.target == EXIT:
+            exits[names[passage.source]] = extra
+            continue
+        name = f"{names[passage.source]}>{names[passage.target]}:{passage.kind}"
+        edges.append(FlowEdge(name, names[passage.source], names[passage.target], extra))
+        limits.append(Constraint(f"followed:{name}", {name: 1}, "<=", count))
+    own = tuple(events) if unit == "cycles" else ()
+    entry = next(iter(run.blocks))
+    return FlowProblem(
+        image_sha256=request.image.sha256,
+        entry_function=request.entry,
+        target=request.target.name,
+        unit=unit,
+        nodes=tuple(FlowNode(names[at], at, _cost(block, costs, unit)) for at, block in run.blocks.items()),
+        edges=tuple(sorted(edges, key=lambda edge: edge.name)),
+        entry=names[entry],
+        exits=tuple(exits),
+        auxiliaries=tuple(AuxiliaryVariable(name, cost) for name, _, cost in own),
+        exit_costs=exits,
+        constraints=(*limits, *(Constraint(f"most:{name}", {name: 1}, "<=", count) for name, count, _ in own)),
+    )
+
+
+def _cost(block: Block, costs: Costs, unit: Unit) -> int:
+    return len(block.instructions) if unit == "instructions" else block_cycles(block, costs)
+
+
+def _passing(run: EntryRun, passage: Passage, costs: Costs, unit: Unit) -> int:
+    return 0 if unit == "instructions" else taken_cycles(run.blocks[passage.source], passage.kind, costs)
+
+
+def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[PathBlock]:
+    """The blocks of the run, with what leaving them costs."""
+    leaving = dict.fromkeys(run.blocks, 0)
+    for passage, count in run.passages.items():
+        leaving[passage.source] += count * _passing(run, passage, costs, unit)
+    counts = run.executions()
+    for at, block in sorted(run.blocks.items()):
+        function = image.function_at(at)
+        yield PathBlock(
+            function=function.name if function else "",
+            context=(),
+            address=at,
+            end_address=block.end_address,
+            location=image.location(at),
+            instructions=len(block.instructions),
+            executions=counts[at],
+            cost=counts[at] * _cost(block, costs, unit) + leaving[at],
+        )
+
+
+def _graph(image: Image, run: EntryRun) -> FlowGraph:
+    counts = run.executions()
+    of = {at: function.name if (function := image.function_at(at)) else "" for at in run.blocks}
+    return FlowGraph(
+        tuple(GraphBlock(of[at], at, block.end_address, counts[at]) for at, block in sorted(run.blocks.items())),
+        tuple(
+            GraphEdge(one.source, one.target, one.kind, of[one.source], of[one.target], count)
+            for one, count in run.passages.items()
+            if one.target != EXIT
+        ),
+    )
+
+
+def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[Assumption]:
+    """What the bound rests on.
+
+    *Soundness:* a store by the stack pointer is taken to be to the stack, and one to what is in no object of the image
+    to miss it.
+    """
+    target = request.target
+    yield from of_machine(target)
+    if seen.is_far:
+        yield STACK_SEPARATION
+    if any(one is None or (one.on_stack and is_store) for (_, is_store), one in seen.ranges.items()):
+        yield STACK_STORES
+    yield from of_process_stack(run.blocks.values())
+    on_stack = any(one is None or one.on_stack for one in seen.ranges.values())
+    if run.tells_alignment or ((target.dcache or target.unaligned) and on_stack):
+        yield STACK_ALIGNED
+    if request.initial is not None:  # nothing is said of what stays constant
+        yield from assumed_data(
+            replace(request, initial=replace(request.initial, content=(), entry=request.initial.at_entry))
+        )
+    yield from stack_place(request.stack_pointer if target.dcache is not None else None)

@@ -1,0 +1,199 @@
+"""The one run of a function that memory at entry decides, followed through its calls on the code alone.
+
+`followed_run` follows what the value analysis found, in which each call has its own blocks, so that a recursion of
+unknown depth, or too many calls, have no end there. Here control goes where each instruction leads: a call puts its
+return address into a register and the callee jumps back to it, however deep. Nothing has to be known before.
+
+Words: abstract execution, basic block (docs/explanation/glossary.md).
+
+*Soundness:* as said of `values.constant_execution`: a state stands for all executions that begin with this memory.
+Where each way out of each block is the only one that is open, all executions take it. What is not decided, or is not
+followed for certain (a return elsewhere than behind the call, code of no function), is told as no run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from wcet_probe.analyzer.graph.cfg import Block, Outflow, instruction_at, outflow_at
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.analyzer.loops.followed_run import NotedExecution, Step
+from wcet_probe.analyzer.pcode.lift import Lifter
+from wcet_probe.analyzer.pcode.operations import LiftedInstruction
+from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Leaving
+from wcet_probe.analyzer.values.execution.needed_operations import Needed, needed_of_block
+from wcet_probe.errors import AnalysisError, DecodeError
+from wcet_probe.model.image import Image, Symbol
+
+_LONGEST_BLOCK = 10_000
+"""Most instructions of a block that is followed."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Passage:
+    """Control goes from a block to another, or to ``EXIT``; its ``kind`` is fall, jump, call or return."""
+
+    source: int
+    target: int
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRun:
+    """What is executed: blocks by address, and how often control goes from one to another; entered is the first one."""
+
+    blocks: Mapping[int, Block]
+    passages: Mapping[Passage, int]
+    instructions: int
+    tells_alignment: bool
+
+    def executions(self) -> Mapping[int, int]:
+        """How often each block is executed."""
+        found = Counter({next(iter(self.blocks)): 1})
+        for passage, count in self.passages.items():
+            if passage.target != EXIT:
+                found[passage.target] += count
+        return found
+
+
+class _UndecidedError(Exception):
+    """It is not known for certain what is executed next."""
+
+
+def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
+    image: Image,
+    lifter: Lifter,
+    execution: ConstantExecution,
+    entry: Symbol,
+    take: Callable[[Sequence[LiftedInstruction], Sequence[Step]], bool],
+    most: int,
+) -> EntryRun | None:
+    """The run of ``entry``; None where it is not decided, or is longer than ``most`` instructions.
+
+    Args:
+        image: the binary.
+        lifter: of it.
+        execution: of its code, from what memory holds at entry.
+        entry: the analysed function.
+        take: of each block and what was executed of it, in order, whether to go on.
+        most: instructions that are followed.
+
+    *Soundness:* as said of the module.
+    """
+    following = _Following(image, lifter, execution, most)
+    with suppress(_UndecidedError, AnalysisError, DecodeError):
+        return following.run(entry, take)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Code from an address up to the next instruction that may lead elsewhere, its last one."""
+
+    instructions: tuple[LiftedInstruction, ...]
+    needed: Needed
+    last: Outflow
+
+    @property
+    def end_address(self) -> int:
+        """First address behind it."""
+        return self.instructions[-1].address + self.instructions[-1].size_bytes
+
+
+class _Following:
+    def __init__(self, image: Image, lifter: Lifter, execution: ConstantExecution, most: int) -> None:
+        self._image, self._lifter, self._noted, self._left = image, lifter, NotedExecution(execution), most
+        self._parts: dict[int, _Part] = {}
+        self._passages: Counter[tuple[int, int, str]] = Counter()
+        self._returning: list[int] = []
+
+    def run(self, entry: Symbol, take: Callable[[Sequence[LiftedInstruction], Sequence[Step]], bool]) -> EntryRun:
+        noted, parts, passages = self._noted, self._parts, self._passages
+        most, address, state = self._left, entry.address, self._noted.entered()
+        while address != EXIT:
+            part = parts.get(address) or self._part(address)
+            self._left -= len(part.instructions)
+            if self._left < 0:
+                raise _UndecidedError
+            noted.steps = []
+            leaving = noted.block(part.instructions, state, (), part.needed)
+            if len(leaving) != 1 or noted.is_forked or not take(part.instructions, noted.steps):
+                raise _UndecidedError
+            target, kind = self._target(part, leaving[0])
+            passages[address, target, kind] += 1
+            address, state = target, leaving[0].state
+        return self._found(entry, most - self._left)
+
+    def _part(self, address: int) -> _Part:
+        instructions: list[LiftedInstruction] = []
+        at = address
+        while True:
+            instruction, flow = instruction_at(self._lifter, at), outflow_at(self._lifter, at)
+            instructions.append(instruction)
+            at += instruction.size_bytes
+            if not flow.goes_on:
+                break
+            if len(instructions) == _LONGEST_BLOCK:
+                raise _UndecidedError
+        if any(self._image.function_at(one.address) is None for one in instructions):
+            raise _UndecidedError
+        own = tuple(instructions)
+        part = self._parts[address] = _Part(own, needed_of_block(own, self._lifter), flow)
+        return part
+
+    def _target(self, part: _Part, way: Leaving) -> tuple[int, str]:
+        """Where control goes, and how."""
+        waiting, behind = self._returning, part.end_address
+        if way.is_indirect and way.target == LINK:
+            if waiting or way.way != "jump":
+                raise _UndecidedError
+            return EXIT, "return"
+        target = way.target if way.is_indirect else way.address
+        if not isinstance(target, int):
+            raise _UndecidedError
+        target = target & ~1 if way.is_indirect else target
+        if way.way == "call":
+            waiting.append(behind)
+            return target, "call"
+        if way.is_indirect and (part.last.returns or (waiting and waiting[-1] == target)):
+            if not waiting or waiting.pop() != target:
+                raise _UndecidedError
+            return target, "return"
+        return target, way.way
+
+    def _found(self, entry: Symbol, instructions: int) -> EntryRun:
+        """What was followed, code that several blocks end with being a block of its own."""
+        ends = self._ends(entry)
+        starts = sorted(ends)
+        blocks = {at: self._block(at, ends[at]) for at in (entry.address, *starts)}
+        passages: Counter[Passage] = Counter()
+        for (source, target, kind), count in self._passages.items():
+            at = source
+            while ends[at] != self._parts[source].end_address:
+                passages[Passage(at, ends[at], "fall")] += count
+                at = ends[at]
+            passages[Passage(at, target, kind)] += count
+        return EntryRun(blocks, dict(sorted(passages.items())), instructions, self._noted.tells_alignment)
+
+    def _ends(self, entry: Symbol) -> dict[int, int]:
+        """Where each block ends: where another one begins, or its code leads elsewhere.
+
+        *Soundness:* a block that begins within another one, but not where one of its instructions does, is no run.
+        """
+        ends: dict[int, int] = {}
+        starts = self._parts.keys() | {entry.address}
+        for at, part in self._parts.items():
+            inside = {one.address for one in part.instructions}
+            within = [one for one in starts if at < one < part.end_address]
+            if not inside.issuperset(within):
+                raise _UndecidedError
+            ends[at] = min(within, default=part.end_address)
+        return ends
+
+    def _block(self, at: int, end: int) -> Block:
+        own = tuple(one for one in self._parts[at].instructions if one.address < end)
+        return Block(at, own)

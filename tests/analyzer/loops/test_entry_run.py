@@ -1,0 +1,148 @@
+"""A run that is followed on the code alone is that of the emulator, through recursion; what is not decided is none."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from tests.analyzer.recursive_programs import source
+from tests.support import guest_of
+from wcet_probe.analyzer.graph.supergraph import EXIT
+from wcet_probe.analyzer.initial_data import image_data
+from wcet_probe.analyzer.loops.entry_run import entry_run
+from wcet_probe.analyzer.pcode.lift import image_lifter
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.model.scenario import InitialCache
+
+TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
+SOURCE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; volatile u out;
+u calls = 2; u *where = words; u (*chosen)(u);
+__attribute__((noinline)) void sort(u *a, int low, int high) {
+  if (low >= high) return;
+  int i = low; u pivot = a[high];
+  for (int j = low; j < high; j++) if (a[j] < pivot) { u t = a[i]; a[i] = a[j]; a[j] = t; i++; }
+  u t = a[i]; a[i] = a[high]; a[high] = t;
+  sort(a, low, i - 1); sort(a, i + 1, high);
+}
+__attribute__((noinline)) u ackermann(u m, u n) {
+  out = n;
+  return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
+}
+void sorted(void) { sort(words, 0, 11); }
+u nested(void) { return ackermann(calls, 3); }
+u given(u n) { return ackermann(n & 1, 1); }
+u stray(u *p) { *p = 5; return ackermann(calls, 1); }
+u pointed(void) { return chosen ? chosen(3) : 0; }
+void endless(void) { for (;;) out = 1; }
+"""
+
+
+def followed(guest, entry, most=200_000, take=lambda *_: True):
+    image, target = guest.image, guest.target
+    lifter = image_lifter(target.pcode_language, target.isa, image.segments)
+    execution = ConstantExecution(Memory(image), lifter, image_data(image))
+    return entry_run(image, lifter, execution, image.symbols[entry], take, most)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("entry", ["sorted", "nested"])
+def test_recursion_is_followed_to_its_end_instruction_by_instruction(target, entry):
+    guest = guest_of(SOURCE, load_target(target), ".c", "-O1")
+    steps = []
+    run = followed(guest, entry, take=lambda _, own: steps.extend(own) or True)
+    with guest.machine() as machine:
+        emulated = machine.measure(entry, (), InitialCache.COLD)
+    assert run.instructions == len(steps) == emulated.instructions
+    accesses = [one for step in steps for one in step.accesses]
+    assert sum(not is_store for is_store, *_ in accesses) == emulated.loads
+    assert sum(is_store for is_store, *_ in accesses) == emulated.stores
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_blocks_cost_and_how_control_passes_is_what_was_executed(target):
+    guest = guest_of(SOURCE, load_target(target), ".c", "-O2")
+    steps = []
+    run = followed(guest, "sorted", take=lambda _, own: steps.extend(own) or True)
+    starts = set(run.blocks)
+    counts = run.executions()
+    assert Counter(step.address for step in steps if step.address in starts) == counts
+    assert sum(len(run.blocks[at].instructions) * count for at, count in counts.items()) == len(steps)
+    # Blocks share no code, and from each comes as much as goes to it.
+    held = [one.address for block in run.blocks.values() for one in block.instructions]
+    assert len(held) == len(set(held))
+    for at in run.blocks:
+        assert sum(count for one, count in run.passages.items() if one.source == at) == counts[at]
+    ends = {block.last_address: at for at, block in run.blocks.items()}
+    passed = Counter((ends[a.address], b.address) for a, b in pairwise(steps) if a.address in ends)
+    told = Counter()
+    for one, count in run.passages.items():
+        told[one.source, one.target] += count
+    assert told == passed + Counter({(ends[steps[-1].address], EXIT): 1})
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ("given", "an argument decides"),
+        ("stray", "a store of unknown address may hit what decides"),
+        ("endless", "it has no end"),
+    ],
+)
+def test_what_is_not_decided_is_no_run(target, entry, why):
+    guest = guest_of(SOURCE, load_target(target), ".c", "-O1")
+    assert followed(guest, entry, most=5_000) is None, why
+
+
+def test_a_run_is_left_where_the_limit_or_the_taker_says():
+    guest = guest_of(SOURCE, load_target("cortex-m4"), ".c", "-O1")
+    length = followed(guest, "sorted").instructions
+    assert followed(guest, "sorted", most=length).instructions == length
+    assert followed(guest, "sorted", most=length - 1) is None
+    assert followed(guest, "sorted", take=lambda *_: False) is None
+
+
+def test_a_return_that_is_not_to_behind_the_call_is_no_run():
+    text = """.syntax unified
+.thumb
+.globl f
+.thumb_func
+.type f, %function
+f: push {r4, lr}
+  bl g
+  movs r0, #1
+later: movs r0, #2
+  pop {r4, pc}
+.size f, .-f
+.thumb_func
+.type g, %function
+g: adds r4, r4, #0
+  ADJUST
+  bx lr
+.size g, .-g
+"""
+    target = load_target("cortex-m4")
+    assert followed(guest_of(text.replace("ADJUST", "nop"), target, ".s"), "f").instructions == 8
+    assert followed(guest_of(text.replace("ADJUST", "add lr, lr, #2"), target, ".s"), "f") is None
+    # It is one of the caller's, which is where g was called with.
+    own = text.replace("bl g", "nop").replace("movs r0, #1", "b g")
+    assert followed(guest_of(own.replace("ADJUST", "nop"), target, ".s"), "f").instructions == 6
+    assert followed(guest_of(own.replace("ADJUST", "mov lr, r0"), target, ".s"), "f") is None
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_recursion_is_followed_as_it_runs(target, seed):
+    decided = 0
+    for number in range(3):
+        guest = guest_of(source((seed, number)), load_target(target), ".c", ["-O1", "-O2", "-Os"][number])
+        run = followed(guest, "f")
+        if run is None:
+            continue
+        decided += 1
+        with guest.machine() as machine:
+            assert run.instructions == machine.measure("f", (), InitialCache.COLD).instructions
+    assert decided

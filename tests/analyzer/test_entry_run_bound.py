@@ -1,0 +1,167 @@
+"""The bound of a run that is followed on the code alone: no run takes longer, and what it rests on is listed."""
+
+import json
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.analyzer.recursive_programs import source
+from tests.support import guest_of
+from wcet_probe.analyzer import entry_run_bound as module
+from wcet_probe.analyzer.entry_run_bound import entry_run_bound
+from wcet_probe.analyzer.facts.language import Facts
+from wcet_probe.analyzer.initial_data import image_data
+from wcet_probe.analyzer.request import BoundRequest, InitialData
+from wcet_probe.answer.witness.victims import victim_choices
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.certificate.kernel.verify import check_certificate
+from wcet_probe.cli import main
+from wcet_probe.errors import ExitCode
+from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Replacement
+
+TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
+
+
+def asked(guest, entry="f", **others):
+    question = guest.image, guest.target, guest.instructions, guest.costs, entry
+    initial = InitialData(image_data(guest.image), "the file says")
+    return BoundRequest(*question, **{"facts": Facts(), "sources": {}, "parameters": {}, "initial": initial, **others})
+
+
+def small(target, random):
+    """``target`` with small caches of any policy, where it has some."""
+    if target.icache is None:
+        return target
+    shape = {"sets": 16, "ways": random.choice([1, 2, 4]), "replacement": random.choice(list(Replacement))}
+    writes = {"write_allocate": random.random() < 0.5, "write_back": random.random() < 0.8}
+    return replace(target, icache=replace(target.icache, **shape), dcache=replace(target.dcache, **shape, **writes))
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(4))
+def test_no_run_of_random_recursion_takes_longer_and_the_certificate_proves_it(target, seed):
+    told = 0
+    for number in range(3):
+        random = Random(f"entry run bound {target} {seed} {number}")
+        guest = guest_of(
+            source((seed, number)), small(load_target(target), random), ".c", ["-O1", "-O2", "-Os"][number]
+        )
+        with guest.machine() as machine:
+            pointer = machine.entry_registers(())[guest.target.isa.stack_pointer]
+            bound = entry_run_bound(asked(guest, stack_pointer=pointer))
+            if bound is None:
+                continue
+            told += 1
+            memory = machine.memory.snapshot()
+            for victims in victim_choices(guest.target)[:3]:
+                for content in (InitialCache.DIRTY, InitialCache.COLD):
+                    machine.memory.restore(memory)
+                    run = machine.measure("f", (), content, victims=victims)
+                    assert run.instructions == bound.instructions
+                    assert run.cycles <= bound.cycles
+            checked = [check_certificate(text) for text in bound.certificates]
+            assert [one.bound for one in checked] == [bound.instructions, bound.cycles]
+            # That each passage is taken so often nobody but the analysis says.
+            assert any(name.startswith("followed:") for name in checked[0].given)
+    assert told
+
+
+LEFT_ALONE = """typedef unsigned u; u words[4] = {1, 2, 3, 4};
+u f(u n) { u s = 0; for (u i = 0; i < 4; i++) s += words[i]; return s; }
+"""
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"initial": None}, {"facts": Facts(file="facts.toml")}],
+    ids=["no memory", "facts"],
+)
+def test_nothing_is_told_without_memory_or_beside_facts(others):
+    guest = guest_of(LEFT_ALONE, load_target("cortex-m4"), ".c", "-O1")
+    assert entry_run_bound(asked(guest)) is not None
+    assert entry_run_bound(asked(guest, **others)) is None
+
+
+def test_nothing_is_told_of_caches_whose_order_of_lines_matters_or_that_are_not_known():
+    target = load_target("arm926ej-s")
+    few = replace(target, dcache=replace(target.dcache, sets=8))
+    assert entry_run_bound(asked(guest_of(LEFT_ALONE, few, ".c", "-O1"))) is None
+    assert entry_run_bound(asked(guest_of(LEFT_ALONE, load_target("cortex-m7"), ".c", "-O1"))) is None
+    pushing = LEFT_ALONE.replace("return s;", "volatile u kept = s; return kept;")
+    guest = guest_of(pushing, target, ".c", "-O1")
+    assert entry_run_bound(asked(guest)) is None  # nobody says which lines the stack has
+    assert entry_run_bound(asked(guest, stack_pointer=0x2010_0000)) is not None
+
+
+def test_what_is_longer_than_is_followed_is_not_told(monkeypatch):
+    guest = guest_of(LEFT_ALONE, load_target("cortex-m4"), ".c", "-O1")
+    length = entry_run_bound(asked(guest)).instructions
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", length - 1)
+    assert entry_run_bound(asked(guest)) is None
+
+
+def test_a_store_to_read_only_memory_or_code_is_no_run():
+    text = "typedef unsigned u; const u fixed[2] = {1, 2}; u f(void) { *(volatile u *)(TARGET) = 3; return fixed[1]; }"
+    for place, is_told in (("fixed", False), ("(u)f & ~3", False), ("0x40000000", True)):
+        guest = guest_of(text.replace("TARGET", place), load_target("cortex-m4"), ".c")
+        bound = entry_run_bound(asked(guest))
+        assert (bound is not None) == is_told, place
+    assert "stack-separation" in {one.id for one in bound.assumptions}
+
+
+UNALIGNED = """typedef unsigned u; struct __attribute__((packed)) { char kind; u time; unsigned short h; } one[3];
+__attribute__((noinline)) u sum(u n) { return n ? one[n & 1].time + one[n & 1].h + sum(n - 1) : 0; } u count = 6;
+u f(void) { volatile u *p = &one[1].time; *p = count; return 2 * sum(count) + 1; }
+"""
+
+
+def test_what_is_unaligned_is_charged_by_its_address():
+    guest = guest_of(UNALIGNED, load_target("cortex-m4"), ".c", "-O1")
+    bound = entry_run_bound(asked(guest))
+    with guest.machine() as machine:
+        run = machine.measure("f", (), InitialCache.COLD)
+    assert run.instructions == bound.instructions
+    assert run.cycles <= bound.cycles <= 1.1 * run.cycles
+    assert entry_run_bound(asked(guest_of(UNALIGNED, load_target("mpc603e"), ".c"), stack_pointer=0x1000)) is None
+
+
+FIRMWARE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; u is_done;
+__attribute__((noinline)) void sort(u *a, int low, int high) {
+  if (low >= high) return;
+  int i = low; u pivot = a[high];
+  for (int j = low; j < high; j++) if (a[j] < pivot) { u t = a[i]; a[i] = a[j]; a[j] = t; i++; }
+  u t = a[i]; a[i] = a[high]; a[high] = t;
+  sort(a, low, i - 1); sort(a, i + 1, high);
+}
+void f(void) { sort(words, 0, 11); is_done = 1; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_recursion_of_a_program_whose_memory_is_known_is_exact_and_runs_check_what_it_says(
+    target, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.elf").write_bytes(guest_of(FIRMWARE, load_target(target), ".c", "-O1").image.elf)
+    options = ["bound", "a.elf", "--entry", "f", "--target", target, "-q", "--json", "--initial-data"]
+    options += [] if target == "cortex-m4" else ["--stack-pointer", "STACK"]
+    if target != "cortex-m4":
+        with guest_of(FIRMWARE, load_target(target), ".c", "-O1").machine() as machine:
+            options[-1] = hex(machine.entry_registers(())[load_target(target).isa.stack_pointer])
+    assert main([*options, "--run", "f()"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["observed"]["instructions"] == document["bound"]["instructions"]
+    (told,) = [one for one in document["bound"]["assumptions"] if one["id"] == "initial-data"]
+    assert told["executions"] == 1
+    (tmp_path / "bound.json").write_text(json.dumps(document))
+    assert main(["verify", "bound.json"]) == ExitCode.CHECKED_IN_PART
+    capsys.readouterr()
+    # What is sorted is sorted otherwise.
+    assert main([*options, "--run", "f(); f()"]) == 5
+    assert "words+" in capsys.readouterr().err
+    # The checker follows no run, and takes no graph whose functions are of all their callers.
+    assert main(["verify", "bound.json", "--image", "a.elf"]) not in {0, ExitCode.CHECKED_IN_PART}
+    assert "not verified" in capsys.readouterr().err
