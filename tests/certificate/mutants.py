@@ -402,7 +402,7 @@ def verdict_of(document, binary, seed):
             return name, "no less"
         ids = {one["id"] for one in mutant["bound"]["assumptions"]}
         is_needed = name != "less_assumed" or not needed(document, binary) <= ids
-        return name, _verdict(mutant, binary) or ("less" if is_needed else "no less")
+        return name, outcome(mutant, binary) or ("less" if is_needed else "no less")
 
     def change(problem, derivations, followed):
         return OPERATORS[name](random.Random(seed + 1), problem, derivations, followed)
@@ -418,12 +418,12 @@ def verdict_of(document, binary, seed):
     for loop in mutant["bound"]["loops"]:
         found = re.search(rf"^loop {re.escape(loop['name'])} (\d+)", text, re.MULTILINE)
         loop["max"] = int(found[1]) + 1 if found else loop["max"]
-    verdict = _verdict(sealed(mutant), binary)
+    verdict = outcome(sealed(mutant), binary)
     less = any(mutant["bound"][unit] < document["bound"][unit] for unit in ("instructions", "cycles"))
     return name, verdict or ("less" if less else "no less")
 
 
-def _verdict(mutant, binary):
+def outcome(mutant, binary):
     """``refused``, ``not checked``, or None."""
     with mock.patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
         try:

@@ -37,6 +37,7 @@ SPECIMENS = (
     ("quick-fit", "mpc603e", "malloc"),
     ("half-fit", "cortex-m4", "malloc"),
     ("tlsf", "mpc603e", "free"),
+    ("buddy-binary", "mpc603e", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 IDLE = {("tlsf", "mpc603e", "free"): "fact tlsf/facts.toml:9"}
