@@ -40,7 +40,10 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One program: ``verdict`` or why there is none; counts are of one call, None where there is none."""
+    """One program: ``verdict`` or why there is none; counts are of one call, None where there is none.
+
+    ``assumed`` are those of `ASSUMABLE` that the bound rests on, with a comma between.
+    """
 
     name: str
     verdict: str
@@ -52,6 +55,7 @@ class Row:
     cpu_seconds: float = 0.0
     memory_mib: int = 0
     why: str = ""
+    assumed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +177,8 @@ def _row(question: Question) -> Row:
     if (observed or 0) > bound.instructions or (cycles or 0) > bound.cycles:
         verdict = "UNSOUND"
     counts = bound.instructions, observed, bound.cycles, cycles, bound.blocks
-    return Row(name, verdict, *counts, *used, why)
+    assumed = ",".join(one.id for one in bound.assumptions if one.id in ASSUMABLE)
+    return Row(name, verdict, *counts, *used, why, assumed)
 
 
 def _cpu() -> float:

@@ -5,9 +5,10 @@ FOLDER is a checkout of the suite (Falk et al., "TACLeBench: A benchmark collect
 time research", WCET 2016; it is not part of this project). A program is a folder with C sources below ``app``,
 ``kernel``, ``sequential`` or ``test``; its analysed function is ``NAME_main``, its input what ``NAME_init`` leaves.
 
-Soft-float and division routines are those of `bench.routines`. With
-``--page`` the table replaces what stands in that file between ``<!-- table: TARGET COMPILER LEVEL -->`` and
-``<!-- end -->``. ELF files are made below ``build/suite``; no path of the machine is in them.
+Soft-float and division routines are those of `bench.routines`. With ``--keep`` the rows go into
+``bench/taclebench.csv``, of which `bench.suite_tables` makes the tables of the page; with ``--page`` the table replaces
+what stands in that file between ``<!-- table: TARGET COMPILER LEVEL -->`` and ``<!-- end -->``. ELF files are made
+below ``build/suite``; no path of the machine is in them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
 from bench.routines import CompileError, call, routines
+from bench.suite_rows import Build, keep, kept_of
 from wcet_probe.answer.firmware.firmware import ASSUMABLE
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
@@ -87,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--initial-data", action="store_true", help="bounds for the memory that NAME_init leaves")
     parser.add_argument("--stack-pointer", action="store_true", help="bounds for the stack pointer of the run")
     parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
+    parser.add_argument("--keep", metavar="DATE", help="write rows into bench/taclebench.csv, as of code of this date")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
     parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
     parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
@@ -113,7 +116,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(text)
     if options.page:
         put_table(options.page, name, text)
+    if options.keep:
+        of = Build(target.name, Path(options.cc).name, options.level, _told(options))
+        keep([kept_of(of, row, options.keep) for row in rows])
     return int(any(row.verdict == "UNSOUND" for row in rows))
+
+
+def _told(options: argparse.Namespace) -> str:
+    """What bounds are told of memory at entry."""
+    told = {"memory": options.initial_data, "stack pointer": options.stack_pointer}
+    return " and ".join(name for name, is_told in told.items() if is_told)
 
 
 def _known(file: Path | None) -> dict[str, Row]:

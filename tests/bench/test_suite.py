@@ -6,7 +6,7 @@ import pytest
 
 from bench import suite
 from bench.programs import Question, Row, ask, table
-from tests.support import image_of
+from tests.support import assembler, image_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
 
@@ -73,3 +73,19 @@ int sum_main(void) { return total; }
     # What the tests' process, of which the program's is a copy, took at most is counted as memory.
     row = ask(Question(elf, "sum_main", "sum_init", "cortex-m4", (), 60, 1 << 14))
     assert (row.verdict, row.observed, row.why) == ("BOUNDED", row.bound, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [((), ("UNBOUNDED", "")), (("saved-registers",), ("BOUNDED", "saved-registers"))]
+)
+def test_a_row_tells_what_was_assumed_for_its_bound(tmp_path, asked, told):
+    leave = "mov sp, r7\n pop {r7, pc}"
+    bodies = {
+        "f": f"push {{r7, lr}}\n sub sp, #8\n add r7, sp, #0\n bl g\n adds r7, #8\n {leave}",
+        "g": "push {r7, lr}\n sub sp, #16\n add r7, sp, #0\n adds r2, r7, r0\n strb r3, [r2]\n"
+        f"adds r7, #16\n {leave}",
+    }
+    target, elf = load_target("cortex-m4"), tmp_path / "f.elf"
+    elf.write_bytes(image_of(assembler(bodies, target), target).elf)
+    row = ask(Question(elf, "f", "f_init", "cortex-m4", (), 60, 1 << 14, assume=asked))
+    assert (row.verdict, row.assumed) == told
