@@ -8,9 +8,9 @@ Checked in the Markdown files of ``DOCUMENTS``:
 * ``make`` targets, in backticks and in blocks;
 * options in backticks (``--heap``, or inside a ``wcet-probe`` command): some command's ``--help`` lists them;
 * ``wcet-probe`` commands, and examples that are made, in ``sh`` and ``console`` blocks: they are run, in a folder of
-  each document whose entries are links to the repository's, and end with the exit status that a trailing ``# exit N`` states, or else 0. In a
-  ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text and, alone on a line, for
-  any lines. A block marked ``no-run`` is only read.
+  each document whose entries are links to the repository's, and end with the exit status that a trailing ``# exit N``
+  states, or else 0. In a ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text
+  and, alone on a line, for any lines. A block marked ``no-run`` is only read.
 """
 
 from __future__ import annotations
