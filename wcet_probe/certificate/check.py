@@ -21,6 +21,7 @@ from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.flow.counters import most_executions
+from wcet_probe.certificate.flow.differences import most_by_difference
 from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.flow.walk import Covered
@@ -29,6 +30,7 @@ from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, dec
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import (
     Graph,
+    LoopRecord,
     Records,
     demand,
     factors_of,
@@ -292,8 +294,7 @@ class _Check:
             loop = derived[0].get(f"loop:{name}")
             demand(loop is not None and name in where, f"the loop {name} has no derivation")
             if loop is not None and loop["origin"] == "proved":
-                found = most_executions(covered, record)
-                if found is None or found > most:
+                if not any(found is not None and found <= most for found in _counts(covered, record)):
                     open_loops[name] = record.header, most
                     continue
                 shown += 1
@@ -423,6 +424,11 @@ class _Check:
 def used_constraints(records: Records) -> set[str]:
     """The names of the constraints that the bound rests on: those with a multiplier."""
     return {name for name, _ in records["dual"]}
+
+
+def _counts(covered: Covered, loop: LoopRecord) -> Iterator[int | None]:
+    yield most_executions(covered, loop)
+    yield most_by_difference(covered, loop)
 
 
 def not_followed(section: Json, image: Image) -> str:

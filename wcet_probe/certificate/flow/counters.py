@@ -44,7 +44,7 @@ def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
         if value.is_plain and not value.is_constant and (_is_limited(value) or _is_limited(limits[place]))
     }
     while counters:
-        ends = _ends(covered, loop, counters)
+        ends = ends_of_rounds(covered, loop, counters)
         if not ends:
             return None if ends is None else 1
         counts: list[int | None] = []
@@ -55,19 +55,21 @@ def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
         if any(count is not None for count in counts):
             return min(count for count in counts if count is not None)
         # A step that no round changes is a number of its range rather than a base that nothing can be added to.
-        changed = {p: one for p, one in counters.items() if any(state.read(p) != _base(p, one) for state in ends)}
+        changed = {p: one for p, one in counters.items() if any(state.read(p) != base_of(p, one) for state in ends)}
         counters = changed if len(changed) < len(counters) else {}
     return None
 
 
-def _ends(covered: Covered, loop: LoopRecord, counters: Mapping[Place, Value]) -> list[State] | None:
+def ends_of_rounds(covered: Covered, loop: LoopRecord, counters: Mapping[Place, Value]) -> list[State] | None:
     """What holds where a round ends, with what ``counters`` held where it began as bases; None where nobody knows."""
     inside, machine = natural_loop(loop.header, loop.back, covered.arriving), covered.machine()
     bases = {
         node: {place: value for place, value in covered.invariants[node].items() if value.base == "stack"}
         for node in inside
     }
-    start = State({**covered.invariants[loop.header], **{place: _base(place, one) for place, one in counters.items()}})
+    start = State(
+        {**covered.invariants[loop.header], **{place: base_of(place, one) for place, one in counters.items()}}
+    )
     found = follow(covered, machine, loop.header, start, inside, bases, stop=loop.header)
     if machine.found_escape > covered.coverage.escapes:
         return None
@@ -78,7 +80,7 @@ def _is_limited(value: Value) -> bool:
     return value.is_plain and value not in {ANY, TOP}
 
 
-def _base(place: Place, value: Value) -> Value:
+def base_of(place: Place, value: Value) -> Value:
     """What stands for what ``place`` held where a round began: ``value``."""
     return Value(f"{TAINTED if value.may_be_stack else '@'}{place}", 0, 0, 0)
 
@@ -103,7 +105,7 @@ def _executions(place: Place, at_header: Value, initial: Value, going_back: Valu
         ends: what holds where a round ends.
     """
     values = [state.read(place) for state in ends]
-    name = _base(place, at_header).base
+    name = base_of(place, at_header).base
     if all(value.base == name for value in values):
         least, most = min(value.low for value in values), max(value.high for value in values)
         # On the back edges it may be in a range that it does not begin in: then the header is executed once before.
