@@ -144,7 +144,7 @@ class _Watching(ModuleMachine):
 
     def __init__(self, code: Code, node: str, arrived: Arrived, uses: _Uses) -> None:
         super().__init__(code.image, {}, lambda *_: None)
-        self.held: dict[object, Words] = dict(arrived.words)
+        self.held = dict[object, Words](arrived.words.items())
         self._node, self._uses, self._no_links = node, uses, set[object](arrived.numbers)
 
     def load(self, address: Value, size_bytes: int, state: State, *, is_signed: bool = False) -> tuple[Value, object]:
