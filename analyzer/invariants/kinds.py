@@ -81,13 +81,14 @@ def word(parts: Iterable[Part]) -> Word:
     """The words of ``parts``."""
     found: dict[tuple[Kind, bool], Part] = {}
     for one in parts:
-        key = one.kind, one.is_loaded
-        if one.residues and one.least <= one.most:
-            other = found.get(key, one)
-            found[key] = Part(
-                *key, one.residues | other.residues, min(one.least, other.least), max(one.most, other.most)
-            )
-    return tuple(found[key] for key in sorted(found))
+        kind, is_loaded, residues, least, most = one
+        if residues and least <= most:
+            key = kind, is_loaded
+            other = found.get(key)
+            if other is not None and other != one:
+                one = Part(*key, residues | other.residues, min(least, other.least), max(most, other.most))  # noqa: PLW2901
+            found[key] = one
+    return tuple(found.values()) if len(found) < 2 else tuple(found[key] for key in sorted(found))
 
 
 def joined(one: Word, other: Word) -> Word:

@@ -10,6 +10,7 @@ way that was taken (`ways_taken`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -53,6 +54,26 @@ _BITWISE = frozenset({"INT_AND", "INT_OR", "INT_XOR"})
 _EVERY = 0, (1 << WORD_BITS) - 1
 
 
+class _Limits(NamedTuple):
+    """What a state tells of a term.
+
+    Attributes:
+        is_nothing: whether there is no such value.
+        constant: the value, if there is one only.
+        residues: of the values, as a mask.
+        low: the least value.
+        high: the greatest value.
+        has_zero: whether it may be 0.
+    """
+
+    is_nothing: bool = False
+    constant: int | None = None
+    residues: int = 0
+    low: int = 0
+    high: int = 0
+    has_zero: bool = False
+
+
 class Words:
     """Evaluates terms in states.
 
@@ -72,7 +93,7 @@ class Words:
     ) -> None:
         self._kind_of, self._lookup, self._situations = kind_of, lookup, situations
         self._ways_taken = taken
-        self._taken: dict[int, Conditions] = {}  # by state that was asked for
+        self._taken: dict[int, tuple[State, Conditions]] = {}  # by state that was asked for, which it keeps alive
         self._conditions_taken: Conditions = {}
         self._situation = NOWHERE
         self._is_learnt = False  # whether values rest on what symbols may be, which are null or numbers
@@ -80,15 +101,20 @@ class Words:
         self._values: dict[tuple[int, Term, tuple[tuple[Term, StridedInterval], ...]], StridedInterval] = {}
         self._memo: dict[tuple[int, Term], Word] = {}
         self._conditions: dict[tuple[Term, Term, int], StridedInterval] = {}
-        self._sides: list[State] = []  # kept alive, as the memo knows them by their identity
+        self._possible: dict[tuple[Term, int, Term], tuple[int, int]] = {}  # residues that were asked for, and possible
+        # States that are kept, so that what is remembered of them by their identity stays theirs.
+        self._told_to: dict[tuple[int, tuple[tuple[Term, StridedInterval], ...]], State] = {}
+        self._sides: dict[tuple[int, Term, bool], State | None] = {}
+        self._asked: tuple[State, ...] = ()  # and learnt
+        self._limits: dict[tuple[int, Term], _Limits] = {}
 
     def of(self, state: State, term: Term, situation: Situation) -> Word:
         """What ``term`` may be in ``state``, which holds in ``situation``."""
         learnt, self._told = self._learnt(state, term)
-        self._memo, self._sides, self._situation, self._is_learnt = {}, [state, learnt], situation, learnt is not state
+        self._memo, self._asked, self._situation, self._is_learnt = {}, (state, learnt), situation, learnt is not state
         if id(state) not in self._taken:
-            self._taken[id(state)] = self._ways_taken(state)
-        self._conditions_taken = self._taken[id(state)]
+            self._taken[id(state)] = state, self._ways_taken(state)
+        _, self._conditions_taken = self._taken[id(state)]
         return self._of(learnt, term, 0)
 
     def value(self, state: State, term: Term) -> StridedInterval:
@@ -106,21 +132,32 @@ class Words:
                 number = strided.between(WORD_BITS, *ends, 1)
                 if not strided.leq(state.value(symbol), number):
                     told[symbol] = number
-        return _with(state, told), told
+        return self._with(state, told), told
+
+    def _with(self, state: State, told: Mapping[Term, StridedInterval]) -> State:
+        """``state``, where symbols are among the numbers that are ``told``; the same state for the same question."""
+        if not told:
+            return state
+        key = id(state), tuple(told.items())
+        if key not in self._told_to:
+            learnt = self._told_to[key] = state.copy()
+            for symbol, number in told.items():
+                learn(learnt, symbol, number)
+        return self._told_to[key]
 
     def _value(self, state: State, term: Term) -> StridedInterval:
         """What ``term`` may be; remembered of the state that was asked for, which outlives the question.
 
         *Soundness:* what is told of other symbols than its own may be left out.
         """
-        asked, learnt = self._sides[:2]
+        asked, learnt = self._asked
         if state is not asked and state is not learnt:
             return self._situations.value(self._situation, state, term)
         symbols = state.terms.symbols(term)
         told = {one: number for one, number in self._told.items() if one in symbols} if state is learnt else {}
         key = id(asked), term, tuple(told.items())
         if key not in self._values:
-            self._values[key] = self._situations.value(self._situation, _with(asked, told), term)
+            self._values[key] = self._situations.value(self._situation, self._with(asked, told), term)
         return self._values[key] if state is asked else strided.meet(self._values[key], state.value(term))
 
     def constant(self, value: int) -> Word:
@@ -173,10 +210,23 @@ class Words:
             possible |= part.residues
         for term, value in (*self._conditions_taken.items(), *state.known.items()):
             if value.is_constant and term != symbol and symbol in state.terms.symbols(term):
-                possible = sum(
-                    1 << one for one in members(possible) if not self._is_ruled_out(state, term, value, symbol, one)
-                )
+                possible = self._not_ruled_out(state, term, value, symbol, possible)
         return word(part._replace(residues=part.residues & possible) for part in found)
+
+    def _not_ruled_out(
+        self, state: State, condition: Term, value: StridedInterval, symbol: Term, residues: int
+    ) -> int:  # fmt: skip
+        """Those of the ``residues`` of ``symbol`` with which ``condition`` may be the constant ``value``.
+
+        *Soundness:* it is asked of terms alone, which are the same in each state.
+        """
+        key = condition, value.low, symbol
+        asked, possible = self._possible.get(key, (0, 0))
+        if residues & ~asked:
+            new = members(residues & ~asked)
+            possible |= sum(1 << one for one in new if not self._is_ruled_out(state, condition, value, symbol, one))
+            self._possible[key] = asked | residues, possible
+        return residues & possible
 
     def _is_ruled_out(self, state: State, condition: Term, value: StridedInterval, symbol: Term, one: int) -> bool:
         """Whether ``condition`` is not ``value`` where ``symbol`` has the residue ``one``."""
@@ -193,11 +243,18 @@ class Words:
         condition, *chosen = state.terms.operands(term)
         found: Word = ()
         for one, holds in zip(chosen, (True, False), strict=True):
-            side = state.copy()
-            if assume(side, condition, holds):
-                self._sides.append(side)
+            side = self._side(state, condition, holds=holds)
+            if side is not None:
                 found = joined(found, self._of(side, one, depth + 1))
         return found
+
+    def _side(self, state: State, condition: Term, *, holds: bool) -> State | None:
+        """``state`` where ``condition`` holds, or does not; None where that cannot be."""
+        key = id(state), condition, holds
+        if key not in self._sides:
+            side = state.copy()
+            self._sides[key] = side if assume(side, condition, holds) else None
+        return self._sides[key]
 
     def _operation(self, state: State, term: Term, depth: int) -> Word:
         node, operands = state.terms[term], state.terms.operands(term)
@@ -241,27 +298,32 @@ class Words:
 
     def _narrowed(self, state: State, term: Term, found: Word) -> Word:
         """``found`` without what the state knows that ``term`` is not."""
-        bits = state.terms[term].bits
         if state.base(term) is not Base.NUMBER:
             return found
-        value = self._value(state, term)
-        if value.is_bottom:
+        key = id(state), term
+        limits = self._limits.get(key)
+        if limits is None:
+            limits = self._limits[key] = self._limits_of(state, term)
+        if limits.is_nothing:
             return ()
-        if value.is_constant and not self._is_learnt:
-            return self.constant(value.value) if found else ()
+        if limits.constant is not None and not self._is_learnt:
+            return self.constant(limits.constant) if found else ()
+        return word(
+            _within(part, limits.residues, limits.low, limits.high)
+            for part in found
+            if part.kind is not Kind.NULL or limits.has_zero
+        )
+
+    def _limits_of(self, state: State, term: Term) -> _Limits:
+        bits, value = state.terms[term].bits, self._value(state, term)
+        if value.is_bottom:
+            return _Limits(is_nothing=True)
         residues = residues_of(value)
         if bits == WORD_BITS:
             residues &= residues_of(remainder(state, term, _RESIDUE_BITS))
         low, high = value.unsigned_range() if bits <= WORD_BITS else _EVERY
-        return word(_within(part, residues, low, high) for part in found if part.kind is not Kind.NULL or 0 in value)
-
-
-def _with(state: State, told: Mapping[Term, StridedInterval]) -> State:
-    """``state``, where symbols are among the numbers that are ``told``."""
-    learnt = state.copy() if told else state
-    for symbol, number in told.items():
-        learn(learnt, symbol, number)
-    return learnt
+        constant = value.value if value.is_constant else None
+        return _Limits(constant=constant, residues=residues, low=low, high=high, has_zero=0 in value)
 
 
 def _within(part: Part, residues: int, low: int, high: int) -> Part:

@@ -6,6 +6,7 @@ The schemas are of draft 7 (JSON Schema Validation, draft-handrews-json-schema-v
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,6 +120,8 @@ def _shortened(message: str) -> str:
 _MOST_SHOWN = 300
 _LONGEST_TEXT = 20_000
 """Characters of a text other than a certificate: lines are broken in time that grows with the square."""
+_CERTIFICATES = re.compile(r"bound\.certificates$|operations\[[0-9]+\]\.certificate$")
+"""Of a bound, and of each operation of a module certificate."""
 
 
 @cache
@@ -149,7 +152,7 @@ def _unreadable(value: object, path: str) -> Iterator[str]:
         for key, item in value.items():
             if len(key) > _LONGEST_TEXT:
                 yield f"a key of {path} is longer than {_LONGEST_TEXT} characters"
-            if not f"{path}.{key}".endswith("bound.certificates"):
+            if not _CERTIFICATES.search(f"{path}.{key}"):
                 yield from _unreadable(item, f"{path}.{key}")
     elif isinstance(value, list):
         for index, item in enumerate(value):

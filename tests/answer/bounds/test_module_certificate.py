@@ -19,8 +19,8 @@ HEAP_BYTES = 5000
 
 @pytest.fixture(scope="module")
 def operations():
-    """Of quick-fit, whose stores are not followed, as its run of a class may be a number as well."""
-    program = load_program(load_allocator("quick-fit"), load_target("mpc603e"), "zig", images_dir())
+    """Of buddy-binary, whose stores are not followed, as its base may be a link as well."""
+    program = load_program(load_allocator("buddy-binary"), load_target("mpc603e"), "zig", images_dir())
     found = []
     for role in ROLES:
         problem = module._problem(program, prepare(operation_request(program, role, HEAP_BYTES)))

@@ -9,7 +9,7 @@ the allocator's memory and the nodes of its operations, whose graphs are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,7 @@ from wcet_probe.certificate.modules.module import (
     Operation,
     accesses_of,
     cell_of,
+    counted_in,
     entry_words,
     holds_at,
     initial_words,
@@ -157,8 +158,14 @@ class _Growing(ModuleMachine):
 
     behind_nothing: Word = ()
 
-    def __init__(self, image: Image, cells: Mapping[str, Word], stored: Callable[[str, Word, int], None]) -> None:
-        super().__init__(image, cells, stored)
+    def __init__(
+        self,
+        image: Image,
+        cells: Mapping[str, Word],
+        stored: Callable[[str, Word, int], None],
+        counted: Collection[int] = (),
+    ) -> None:
+        super().__init__(image, cells, stored, counted)
         self.lost = list[int]()
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
@@ -182,20 +189,41 @@ class _Seeing(ModuleMachine):
         return super()._of_static(low, high, known, size_bytes)
 
 
+class _Cells(dict[str, Word]):
+    """Cells that note by which nodes they are read.
+
+    Attributes:
+        reader: the node that reads them.
+        readers: of each cell.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(dict.fromkeys(names, ()))
+        self.reader, self.readers = ("", ""), dict[str, set[tuple[str, str]]]()
+
+    def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  (as of any map)
+        """What a cell may hold."""
+        self.readers.setdefault(name, set()).add(self.reader)
+        return super().get(name, default)
+
+
 @dataclass(slots=True)
 class _Search:
-    """A fixpoint over all operations."""
+    """A fixpoint over all operations: a node is executed again where what it begins with or reads has grown."""
 
     image: Image
     code: Code
     operations: list[Operation]
     covered: list[Coverage] = field(default_factory=list)
-    cells: dict[str, Word] = field(default_factory=dict)
+    cells: _Cells = field(default_factory=lambda: _Cells(()))
     block: Word = ()
     words: dict[tuple[str, str], dict[Place, Word]] = field(default_factory=dict)
     followed: list[Followed] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
-    _is_changed: bool = False
+    _nodes: list[tuple[Operation, Coverage, str]] = field(default_factory=list)
+    _counted: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    _waiting: set[tuple[str, str]] = field(default_factory=set)
+    _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
 
     def run(self) -> None:
         """Find what holds.
@@ -209,7 +237,11 @@ class _Search:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
+            for node, addresses in counted_in(self.code, one, coverage.taken).items():
+                self._counted[one.role, node] = addresses
+        for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
+                self._nodes.append((one, coverage, node))
                 for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
                     pass
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
@@ -228,38 +260,45 @@ class _Search:
         return AnalysisError(f"where the store at {place} goes is not known to the checker's rules.")
 
     def _iterate(self, cells: list[str]) -> None:
-        self.cells, self.block, self.words = dict.fromkeys(cells, ()), (), {}
+        self.cells, self.block, self.words = _Cells(cells), (), {}
+        self._waiting, self._seen = set(), {}
         for address, parts in initial_words(self.image):
             name = cell_of(self.cells, address)
             self._store(name, new(parts, is_loaded=False), address)
-        self._is_changed = True
-        while self._is_changed:
-            self._is_changed, self.followed, self.unknown = False, [], []
-            for one, coverage in zip(self.operations, self.covered, strict=True):
-                entry = entry_words(one.role, self.image, self.block)
-                self._arrive(one.role, one.graph.entry, entry)
-                for node in reached_nodes(one.graph, coverage.taken):
-                    if (one.role, node) in self.words:
-                        self._execute(one, node, coverage)
+        for one in self.operations:
+            self._begin(one)
+        while self._waiting:
+            for one, coverage, node in self._nodes:
+                if (one.role, node) in self._waiting:
+                    self._waiting.remove((one.role, node))
+                    self._execute(one, node, coverage)
+        self.followed = [each for followed, _ in self._seen.values() for each in followed]
+        self.unknown = [each for _, unknown in self._seen.values() for each in unknown]
+
+    def _begin(self, one: Operation) -> None:
+        self._arrive(one.role, one.graph.entry, entry_words(one.role, self.image, self.block))
 
     def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
-        machine = _Growing(self.image, self.cells, self._store)
-        for target, state in ways_of(self.code, machine, one, self.words[one.role, node], node, coverage.taken):
+        key = one.role, node
+        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
+        self.cells.reader = key
+        for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage.taken):
             if target is not None:
                 self._arrive(one.role, target, self._held(machine, state))
             elif one.role == "malloc":
                 block = word((*self.block, *returned(machine, state)))
-                self._is_changed |= block != self.block
-                self.block = block
-        self.followed += machine.followed
-        self.unknown += machine.unknown
+                if block != self.block:
+                    self.block = block
+                    for other in self.operations:
+                        self._begin(other)
+        self._seen[key] = machine.followed, machine.unknown
         if machine.lost:
             raise self._lost(machine.lost[0])
 
     def _held(self, machine: ModuleMachine, state: State) -> dict[Place, Word]:
         places = {*self.code.isa.REGISTERS, *state.values, *state.names, *state.kinds}
         own = [one for one in places if isinstance(one, str) or (isinstance(one, int) and abs(one) < STATIC // 2)]
-        found = {place: machine.word_in(state, place) for place in own}
+        found = {place: word(machine.word_in(state, place)) for place in own}
         return {place: parts for place, parts in found.items() if parts != ANYTHING}
 
     def _arrive(self, role: str, node: str, held: Mapping[Place, Word]) -> None:
@@ -269,13 +308,15 @@ class _Search:
             grown = {place: word((*parts, *held[place])) for place, parts in before.items() if place in held}
             grown = {place: parts for place, parts in grown.items() if parts != ANYTHING}
         if grown != before:
-            self.words[role, node], self._is_changed = grown, True
+            self.words[role, node] = grown
+            self._waiting.add((role, node))
 
     def _store(self, cell: str, stored: Word, address: int) -> None:  # noqa: ARG002  (as the machine tells it)
-        before = self.cells.get(cell, ANYTHING)
+        before = self.cells[cell] if cell in self.cells else ANYTHING  # noqa: SIM401  (`get` notes it as read)
         grown = word((*before, *stored))
         if grown != before:
-            self.cells[cell], self._is_changed = grown, True
+            self.cells[cell] = grown
+            self._waiting |= self.cells.readers.get(cell, set())
 
 
 def _document(

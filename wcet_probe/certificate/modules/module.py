@@ -23,6 +23,7 @@ from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, code_of
 from wcet_probe.certificate.kernel.loops import value_of
 from wcet_probe.certificate.kernel.records import Graph, Records, demand, graph_of, place_of, read_records
 from wcet_probe.certificate.kernel.shapes import reached_nodes
+from wcet_probe.certificate.modules.counted_words import counted_words
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.values.kinds import (
@@ -105,6 +106,16 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
         return {first: word(part._replace(kind=f"{GIVEN}+0") if part.kind == ARENA else part for part in block)}
     argument = (Part(ARENA, False, ALL),) if role == "init" else _UNKNOWN_NUMBER
     return {first: argument, second: _UNKNOWN_NUMBER}
+
+
+def counted_in(code: Code, operation: Operation, taken: Iterable[str]) -> Mapping[str, frozenset[int]]:
+    """The instructions that load what ``operation`` counts in, by node; ``taken`` are the edges that are taken.
+
+    Raises:
+        VerificationError: a node is not executed.
+    """
+    block = registers(code.image)[0] if operation.role == "malloc" else None
+    return counted_words(code, operation.graph, operation.said, taken, block)
 
 
 def returned(machine: ModuleMachine, state: State) -> Word:
@@ -312,8 +323,9 @@ class _Module:
         for place, parts in said.items():
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
+        counted = counted_in(self._code, operation, coverage.taken)
         for node in reached_nodes(graph, coverage.taken):
-            machine = ModuleMachine(self._image, self._cells, self._store)
+            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
             for target, state in ways_of(
                 self._code, machine, operation, operation.words.get(node, {}), node, coverage.taken
             ):

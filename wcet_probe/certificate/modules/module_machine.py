@@ -50,6 +50,7 @@ from wcet_probe.certificate.values.kinds import (
     masked,
     multiples,
     new,
+    numbers_of,
     scaled,
     shifted,
     word,
@@ -66,8 +67,7 @@ _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
 _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
 """A computation whose last operand is shifted by a register."""
-_AROUND = 1 << 16
-"""So near to the image a constant is taken for an address in it: compilers add to it what is subtracted later."""
+_AROUND = 1 << 16  # so near to the image a constant is taken for an address in it: compilers subtract from it later
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 _NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
@@ -137,13 +137,17 @@ class ModuleMachine(Machine):
     """What is loaded by an address that is made of nothing that could be one."""
 
     def __init__(
-        self, image: Image, cells: Mapping[str, Word], stored: Callable[[str, Word, int], None]
-    ) -> None:  # fmt: skip
-        """``cells`` tell what the allocator's memory holds; of a cell that is not told nothing is known."""
+        self,
+        image: Image,
+        cells: Mapping[str, Word],
+        stored: Callable[[str, Word, int], None],
+        counted: Collection[int] = (),
+    ) -> None:
+        """``cells`` tell what memory holds, of others nothing is known; ``counted`` are loads of `counted_words`."""
         super().__init__(image)
         self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
         self.aligned = dict[Accessed, int]()
-        self._cells = cells
+        self._cells, self._counted = cells, counted
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
         self._instruction: Instruction | None = None
@@ -263,7 +267,9 @@ class ModuleMachine(Machine):
         if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
         each = [(part, one) for one in reached for name in one.cells for part in self._cells.get(name, ANYTHING)]
-        return word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
+        found = word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
+        is_counted = self._instruction is not None and self._instruction.address in self._counted
+        return numbers_of(found) if is_counted else found
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""

@@ -153,6 +153,11 @@ def followed(address: Word) -> Word:
     )
 
 
+def numbers_of(loaded: Word) -> Word:
+    """``loaded`` where it is counted in: *words-keep-their-kind* says that it was stored as a number."""
+    return tuple(part for part in loaded if part.is_number or part.kind == UNKNOWN or not part.is_loaded)
+
+
 # --------------------------------------------------------------------------------------------------------- computations
 
 
