@@ -194,6 +194,10 @@ class ConstantExecution:
         """The same where nothing is known of what writable memory holds."""
         return ConstantExecution(self._memory, self._lifter) if self._pages else self
 
+    def overlapping(self, location: Location) -> Sequence[Location]:
+        """The places that share a byte with ``location``, itself among them; the list grows."""
+        return self._overlaps.add(location)
+
     @property
     def knows_memory(self) -> bool:
         """Whether something is known of what writable memory holds at entry."""
@@ -249,11 +253,11 @@ class ConstantExecution:
             told = instruction.address, accesses
             self._all_straight(prepared.straight, state, told)
             if prepared.branch is None:
-                _forget_registers(prepared.temporaries, state)
+                forget_registers(prepared.temporaries, state)
                 continue
             leaving = self._leaving(prepared, prepared.branch, state, told)
             for way in leaving:
-                _forget_registers(prepared.temporaries, way.state)
+                forget_registers(prepared.temporaries, way.state)
             falling = [way.state for way in leaving if way.way == "fall"]
             found += [way for way in leaving if way.way != "fall"]
             if not falling:
@@ -266,7 +270,7 @@ class ConstantExecution:
             found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
         dead = needed.dead if needed else ()
         for way in found:
-            _forget_registers(dead, way.state)
+            forget_registers(dead, way.state)
         return found
 
     # ------------------------------------------------------------------------------------------------- instructions
@@ -482,7 +486,8 @@ def _of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
     return lambda one, _: function(one)
 
 
-def _forget_registers(locations: Iterable[Location], state: Constants) -> None:
+def forget_registers(locations: Iterable[Location], state: Constants) -> None:
+    """Hold nothing of ``locations`` any more."""
     for location in locations:
         state.registers.pop(location, None)
 
@@ -499,6 +504,8 @@ def _forget(state: Constants, space: str, low: int, high: int) -> None:
 
 
 def _forget_cells(memory: dict[_Cell, tuple[int, Value]], space: str, low: int, high: int) -> None:
+    if not memory:
+        return
     if high - low < _WIDEST_BYTES * 2:
         for offset in range(low - _WIDEST_BYTES + 1, high + 1):
             held = memory.get((space, offset))
