@@ -82,7 +82,8 @@ def entry_run_bound(request: BoundRequest) -> Bound | None:
     execution = ConstantExecution(Memory(image), lifter, request.initial.at_entry)
     costs = cost_table(request.instructions, request.costs)
     seen = _Seen(request, costs)
-    run = entry_run(image, lifter, execution, require_symbol(image, request.entry), seen.take, MOST_INSTRUCTIONS)
+    entry = require_symbol(image, request.entry)
+    run = entry_run(image, lifter, execution, entry, seen.take, MOST_INSTRUCTIONS, request.stack_pointer)
     if run is None or not seen.is_told():
         return None
     try:
@@ -248,7 +249,6 @@ def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> B
     problems = {unit: _problem(request, run, names, costs, unit, seen.events()) for unit in UNITS}
     solved = {unit: solve(flow_system(problem)) for unit, problem in problems.items()}
     besides = sum(count * cost for _, count, cost in seen.events())
-    data = request.target.dcache
     return Bound(
         entry=request.entry,
         parameters={},
@@ -268,7 +268,7 @@ def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> B
         unattributed_cycles=besides,
         graph=_graph(request.image, run),
         initial_data=request.initial.at_entry if request.initial else (),
-        stack_pointer=request.stack_pointer if data is not None else None,
+        stack_pointer=_stack_pointer(request, run),
     )
 
 
@@ -376,4 +376,9 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
         yield from assumed_data(
             replace(request, initial=replace(request.initial, content=(), entry=request.initial.at_entry))
         )
-    yield from stack_place(request.stack_pointer if target.dcache is not None else None)
+    yield from stack_place(_stack_pointer(request, run))
+
+
+def _stack_pointer(request: BoundRequest, run: EntryRun) -> int | None:
+    """Its value at entry where that is assumed, and something rests on it."""
+    return request.stack_pointer if request.target.dcache is not None or run.tells_stack_pointer else None

@@ -44,12 +44,16 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """What is executed: blocks by address, and how often control goes from one to another; entered is the first one."""
+    """What is executed: blocks by address, and how often control goes from one to another; entered is the first one.
+
+    It may rest on the stack's alignment, or on where it is.
+    """
 
     blocks: Mapping[int, Block]
     passages: Mapping[Passage, int]
     instructions: int
     tells_alignment: bool
+    tells_stack_pointer: bool = False
 
     def executions(self) -> Mapping[int, int]:
         """How often each block is executed."""
@@ -89,6 +93,7 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
     entry: Symbol,
     take: Take,
     most: int,
+    stack_pointer: int | None = None,
 ) -> EntryRun | None:
     """The run of ``entry``; None where it is not decided, or is longer than ``most`` instructions.
 
@@ -99,18 +104,19 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
         entry: the analysed function.
         take: of each block, in order, and the accesses of this execution, whether to go on.
         most: instructions that are followed.
+        stack_pointer: at entry, if it is known.
 
     *Soundness:* as said of the module.
     """
-    following = _Following(image, lifter, execution, most)
+    following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most)
     with suppress(_UndecidedError, AnalysisError, DecodeError):
         return following.run(entry, take)
     return None
 
 
 class _Following:
-    def __init__(self, image: Image, lifter: Lifter, execution: ConstantExecution, most: int) -> None:
-        self._image, self._lifter, self._execution, self._left = image, lifter, CompiledExecution(execution), most
+    def __init__(self, image: Image, lifter: Lifter, execution: CompiledExecution, most: int) -> None:
+        self._image, self._lifter, self._execution, self._left = image, lifter, execution, most
         self._parts: dict[int, Part] = {}
         self._passages: Counter[tuple[int, int, str]] = Counter()
         self._returning: list[int] = []
@@ -182,7 +188,8 @@ class _Following:
                 passages[Passage(at, ends[at], "fall")] += count
                 at = ends[at]
             passages[Passage(at, target, kind)] += count
-        return EntryRun(blocks, dict(sorted(passages.items())), instructions, self._execution.tells_alignment)
+        told = self._execution.tells_alignment, self._execution.tells_stack_pointer
+        return EntryRun(blocks, dict(sorted(passages.items())), instructions, *told)
 
     def _ends(self, entry: Symbol) -> dict[int, int]:
         """Where each block ends: where another one begins, or its code leads elsewhere.

@@ -67,13 +67,15 @@ class CompiledExecution(ConstantExecution):
     Attributes:
         accesses: since they were last taken away.
         is_forked: whether a condition in an instruction was not known.
+        tells_stack_pointer: whether something that was executed rests on where the stack is.
     """
 
-    def __init__(self, execution: ConstantExecution) -> None:
+    def __init__(self, execution: ConstantExecution, stack_pointer: int | None = None) -> None:
         vars(self).update(vars(execution))
         self._prepared, self.tells_alignment = {}, False
         self.accesses: list[Accessed] = []
-        self.is_forked = False
+        self.is_forked = self.tells_stack_pointer = False
+        self._stack_pointer = stack_pointer
         self._at = 0
 
     def compiled(self, instructions: Sequence[LiftedInstruction], needed: Needed) -> CompiledBlock:
@@ -155,6 +157,20 @@ class CompiledExecution(ConstantExecution):
                 return ((first[0] + sign * second + _HALF) % _WORD - _HALF,)
         return self._result(one, values)
 
+    def _result(self, one: Any, values: Sequence[Value | None]) -> Value | None:  # noqa: ANN401
+        """As of the class above; an address in the stack is compared as the number that it is, where that is known.
+
+        *Soundness:* only flags are made of it, so that no number is an address in the stack.
+        """
+        found = super()._result(one, values)
+        if found is not None or self._stack_pointer is None or one.op.opcode not in _COMPARISONS:
+            return found
+        numbers = [_number(value, self._stack_pointer) for value in values]
+        if one.function is None or None in numbers:
+            return None
+        self.tells_stack_pointer = True
+        return one.function(*numbers)
+
     def plain_load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
         """What memory holds, untold."""
         return super()._load(state, address, size_bytes)
@@ -184,6 +200,28 @@ def _may_access(op: PcodeOp) -> bool:
     return op.opcode in {"LOAD", "STORE"} or any(one.space == "ram" for one in places if op.opcode not in _AWAY)
 
 
+def _number(value: Value | None, stack_pointer: int) -> int | None:
+    """The number that ``value`` is."""
+    if value is None or isinstance(value, int):
+        return value
+    if len(value) == 1:
+        return (stack_pointer + value[0]) % _WORD
+    return (value[0] - stack_pointer) % _WORD if len(value) == 3 else None
+
+
+_COMPARISONS = frozenset(
+    {
+        "INT_EQUAL",
+        "INT_NOTEQUAL",
+        "INT_LESS",
+        "INT_LESSEQUAL",
+        "INT_SLESS",
+        "INT_SLESSEQUAL",
+        "INT_CARRY",
+        "INT_SCARRY",
+        "INT_SBORROW",
+    }
+)
 _SIGNS = {"INT_ADD": 1, "INT_SUB": -1}
 _WORD, _HALF = 1 << 32, 1 << 31
 _DECIDING: dict[str, int | None] = {
