@@ -20,6 +20,8 @@ from wcet_probe.analyzer.values.execution.constant_execution import (
     ConstantExecution,
     Constants,
     Leaving,
+    PreparedInstruction,
+    PreparedOp,
     forget_registers,
 )
 from wcet_probe.analyzer.values.execution.needed_operations import Needed
@@ -27,8 +29,8 @@ from wcet_probe.analyzer.values.symbolic.locations import Location
 
 Accessed = tuple[int, bool, Value | None, int]
 """A data access that was executed: address of the instruction, whether it stores, where, and how many bytes."""
-Straight = Callable[[Constants, list[Accessed]], None]
-"""Executes instructions that are no branches, and tells their accesses."""
+Straight = Callable[[Constants, list[Accessed]], Value | None]
+"""Executes instructions that are no branches, tells their accesses, and returns what decides the branch behind them."""
 
 
 class Ending(NamedTuple):
@@ -41,7 +43,7 @@ class Ending(NamedTuple):
         following: address of the next instruction.
     """
 
-    function: Callable[[Constants, list[Accessed]], Value | None]
+    function: Straight
     opcode: str
     address: int | None
     following: int
@@ -55,7 +57,7 @@ class CompiledBlock(NamedTuple):
         is_varied: whether it may make other accesses at another time, as predicated instructions do.
     """
 
-    parts: tuple[Straight | Any, ...]
+    parts: tuple[Straight | Ending | PreparedInstruction, ...]
     following: int
     dead: tuple[Location, ...]
     is_varied: bool
@@ -80,8 +82,8 @@ class CompiledExecution(ConstantExecution):
 
     def compiled(self, instructions: Sequence[LiftedInstruction], needed: Needed) -> CompiledBlock:
         """What executes a block."""
-        parts: list[Straight | Any] = []
-        straight: list[tuple[int, Sequence[Any]]] = []
+        parts: list[Straight | Ending | PreparedInstruction] = []
+        straight: list[tuple[int, Sequence[PreparedOp]]] = []
         is_varied = False
         for number, instruction in enumerate(instructions):
             prepared = self._of(instruction, needed.operations[number])
@@ -97,7 +99,9 @@ class CompiledExecution(ConstantExecution):
         last = instructions[-1]
         return CompiledBlock(tuple(parts), last.address + last.size_bytes, needed.dead, is_varied)
 
-    def _ending(self, prepared: Any, straight: Sequence[tuple[int, Sequence[Any]]]) -> Ending | None:  # noqa: ANN401
+    def _ending(
+        self, prepared: PreparedInstruction, straight: Sequence[tuple[int, Sequence[PreparedOp]]]
+    ) -> Ending | None:
         """The end of a block, where a branch is the last operation of the instruction that is ``prepared``."""
         instruction, ops = prepared.instruction, prepared.ops
         one = ops[-1]
@@ -128,15 +132,15 @@ class CompiledExecution(ConstantExecution):
         *Soundness:* as of `ConstantExecution.block`.
         """
         for part in block.parts:
-            if type(part) is Ending:
+            if isinstance(part, Ending):
                 ended = self._ended(part, state)
                 forget_registers(block.dead, state)
                 return ended
-            if not isinstance(part, tuple):
+            if not isinstance(part, PreparedInstruction):
                 part(state, self.accesses)
                 continue
             self._at = part.instruction.address
-            leaving = self._leaving(part, part.branch, state, (self._at, ()))
+            leaving = self._leaving(part, part.branch or 0, state, (self._at, ()))
             if len(leaving) != 1 or self.is_forked:
                 return None
             (way,) = leaving
@@ -148,7 +152,7 @@ class CompiledExecution(ConstantExecution):
         forget_registers(block.dead, state)
         return Leaving("fall", block.following, False, None, state)
 
-    def result(self, one: Any, values: Sequence[Value | None]) -> Value | None:  # noqa: ANN401  an operation
+    def result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """As of the class above, of what is not two numbers; most of it are addresses in the stack."""
         sign = _SIGNS.get(one.op.opcode)
         if sign is not None and one.plain is not None:
@@ -157,7 +161,7 @@ class CompiledExecution(ConstantExecution):
                 return ((first[0] + sign * second + _HALF) % _WORD - _HALF,)
         return self._result(one, values)
 
-    def _result(self, one: Any, values: Sequence[Value | None]) -> Value | None:  # noqa: ANN401
+    def _result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """As of the class above; an address in the stack is compared as the number that it is, where that is known.
 
         *Soundness:* only flags are made of it, so that no number is an address in the stack.
@@ -165,11 +169,11 @@ class CompiledExecution(ConstantExecution):
         found = super()._result(one, values)
         if found is not None or self._stack_pointer is None or one.op.opcode not in _COMPARISONS:
             return found
-        numbers = [_number(value, self._stack_pointer) for value in values]
-        if one.function is None or None in numbers:
+        numbers = [number for value in values if (number := _number(value, self._stack_pointer)) is not None]
+        if one.function is None or len(numbers) != len(values):
             return None
         self.tells_stack_pointer = True
-        return one.function(*numbers)
+        return int(one.function(*numbers))
 
     def plain_load(self, state: Constants, address: Value | None, size_bytes: int) -> Value | None:
         """What memory holds, untold."""
@@ -273,9 +277,9 @@ def formula_of(op: PcodeOp) -> str | None:
 
 def _function(
     execution: CompiledExecution,
-    straight: Sequence[tuple[int, Sequence[Any]]],
+    straight: Sequence[tuple[int, Sequence[PreparedOp]]],
     kept: Sequence[Location],
-    branch: Any = None,  # noqa: ANN401  an operation
+    branch: PreparedOp | None = None,
     number: int | None = None,
 ) -> Straight:
     """The function of instructions; the temporaries of the last one that are ``kept`` are held behind it.
@@ -287,7 +291,7 @@ def _function(
         writer.begin(address)
         for one in ops:
             writer.operation(one)
-    return writer.function(kept, writer.operand(branch, number) if number is not None else "None")
+    return writer.function(kept, "None" if branch is None or number is None else writer.operand(branch, number))
 
 
 class _Writer:
@@ -309,7 +313,7 @@ class _Writer:
             del self._names[place]
             self._written.pop(place, None)
 
-    def operation(self, one: Any) -> None:  # noqa: ANN401  an operation as it is prepared
+    def operation(self, one: PreparedOp) -> None:
         """One operation."""
         op: PcodeOp = one.op
         if op.opcode == "STORE":
@@ -323,7 +327,7 @@ class _Writer:
         elif op.output.space == "ram":
             self._store(str(op.output.offset), name, op.output.size_bytes)
 
-    def _value(self, one: Any, op: PcodeOp) -> str:  # noqa: ANN401
+    def _value(self, one: PreparedOp, op: PcodeOp) -> str:
         """The name of a new variable that holds the result."""
         operands = [self.operand(one, number) for number in range(len(op.inputs))]
         if op.opcode == "COPY" and one.function is not None and not operands[0].isdigit():
@@ -348,7 +352,7 @@ class _Writer:
             self._lines.append(f"{name} = ({formula}) if {checks} else {asked}" if checks else f"{name} = {formula}")
         return name
 
-    def operand(self, one: Any, number: int) -> str:  # noqa: ANN401
+    def operand(self, one: PreparedOp, number: int) -> str:
         """The name of what an operation is given."""
         operand = one.inputs[number]
         if isinstance(operand, int):
@@ -415,4 +419,5 @@ class _Writer:
         head = "def function(state, accesses):\n registers, told = state.registers, accesses.append\n"
         text = f"{head} get, pop = registers.get, registers.pop\n{body} return {returned}\n"
         exec(text, self._known)  # noqa: S102  of the lines above
-        return self._known["function"]
+        found: Straight = self._known["function"]
+        return found
