@@ -12,6 +12,7 @@ the target's table says of its address. Where one of these is not known, nothing
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -43,11 +44,11 @@ from wcet_probe.analyzer.ipet.flow_system import (
     flow_system,
     solve,
 )
-from wcet_probe.analyzer.loops.entry_run import EntryRun, Passage, entry_run
-from wcet_probe.analyzer.loops.followed_run import Place, Step
+from wcet_probe.analyzer.loops.entry_run import EntryRun, Part, Passage, entry_run
 from wcet_probe.analyzer.pcode.lift import image_lifter
-from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.values.execution.compiled_blocks import Accessed
+from wcet_probe.analyzer.values.execution.constant_arithmetic import Value, is_address
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -58,9 +59,11 @@ from wcet_probe.model.instruction import AccessKind, Instruction
 from wcet_probe.model.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock
 from wcet_probe.model.unaligned_access import unaligned_cycles
 
-MOST_INSTRUCTIONS = 3_000_000
+MOST_INSTRUCTIONS = 6_000_000
 """Most instructions that are followed: some 30 CPU seconds."""
 _WORD = 1 << 32
+_ALWAYS = 14
+"""The condition of an instruction that is executed in any case."""
 
 
 def entry_run_bound(request: BoundRequest) -> Bound | None:
@@ -80,7 +83,8 @@ def entry_run_bound(request: BoundRequest) -> Bound | None:
     execution = ConstantExecution(Memory(image), lifter, request.initial.at_entry)
     costs = cost_table(request.instructions, request.costs)
     seen = _Seen(request, costs)
-    run = entry_run(image, lifter, execution, require_symbol(image, request.entry), seen.take, MOST_INSTRUCTIONS)
+    entry = require_symbol(image, request.entry)
+    run = entry_run(image, lifter, execution, entry, seen.take, MOST_INSTRUCTIONS, request.stack_pointer)
     if run is None or not seen.is_told():
         return None
     try:
@@ -116,8 +120,8 @@ class _Seen:
     ranges: dict[tuple[int, bool], _Range | None] = field(default_factory=dict)
     waiting_cycles: int = 0
     is_far: bool = False
-    lowest: int = 0
-    _expected: dict[int, int] = field(default_factory=dict)
+    _lines: dict[int, Sequence[int]] = field(default_factory=dict)
+    _told: set[int] = field(default_factory=set)
     _writable: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -132,28 +136,44 @@ class _Seen:
         """Whether the order of an instruction's accesses to its lines is of no matter."""
         return all(one is None or one.is_large for one in (self.code, self.data))
 
-    def take(self, block: Sequence[LiftedInstruction], steps: Sequence[Step]) -> bool:
+    def take(self, part: Part, accesses: Sequence[Accessed]) -> bool:
         """Note what was executed of a block; whether what it costs is known.
 
-        *Soundness:* of an instruction that is executed all accesses take place, or, where it is predicated, none.
+        *Soundness:* of an instruction that is executed all accesses take place, or, where it is predicated, none. Those
+        of other instructions are the same each time. What is fetched again at once changes nothing in a cache.
         """
-        if [one.address for one in block] != [one.address for one in steps]:
-            return False
         if self.code is not None:
-            self.code.fetch(block)
-        return all(self._step(step) for step in steps if step.accesses)
+            lines = self._lines.get(part.instructions[0].address) or self._of(part)
+            for line in lines:
+                self.code.touch(line, is_store=False)
+        is_known = not part.compiled.is_varied and part.instructions[0].address in self._told
+        if not is_known and not self._are_all(part, accesses):
+            return False
+        return all(self._access(*one) for one in accesses)
 
-    def _step(self, step: Step) -> bool:
-        expected = self._expected.get(step.address)
-        if expected is None:
-            known = self.costs.get(step.address)
-            expected = self._expected[step.address] = -1 if known is None else _accesses(known[0])
-        return len(step.accesses) == expected and all(
-            self._access(step.address, is_store, place, size) for is_store, place, size in step.accesses
-        )
+    def _of(self, part: Part) -> Sequence[int]:
+        """The lines of the code of a block."""
+        assert self.code is not None  # noqa: S101  by the caller
+        line_bytes, own = self.code.config.line_bytes, part.instructions
+        first, last = own[0].address // line_bytes, (part.end_address - 1) // line_bytes
+        found = self._lines[own[0].address] = range(first, last + 1)
+        return found
 
-    def _access(self, instruction: int, is_store: bool, place: Place, size_bytes: int) -> bool:  # noqa: FBT001
-        if place is None:
+    def _are_all(self, part: Part, accesses: Sequence[Accessed]) -> bool:
+        """Whether of each instruction as many accesses took place as it makes, or of a predicated one none."""
+        made = Counter(address for address, *_ in accesses)
+        for one in part.instructions:
+            known = self.costs.get(one.address)
+            if known is None:
+                return False
+            may_be_skipped = known[0].in_it_block or known[0].condition != _ALWAYS
+            if made[one.address] != _accesses(known[0]) and not (may_be_skipped and not made[one.address]):
+                return False
+        self._told.add(part.instructions[0].address)
+        return True
+
+    def _access(self, instruction: int, is_store: bool, place: Value | None, size_bytes: int) -> bool:  # noqa: FBT001
+        if not is_address(place):
             return False
         on_stack, offset = (True, place[0]) if isinstance(place, tuple) else (False, place)
         if is_store and not self._may_be_stored_to(on_stack, offset, size_bytes):
@@ -230,7 +250,6 @@ def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> B
     problems = {unit: _problem(request, run, names, costs, unit, seen.events()) for unit in UNITS}
     solved = {unit: solve(flow_system(problem)) for unit, problem in problems.items()}
     besides = sum(count * cost for _, count, cost in seen.events())
-    data = request.target.dcache
     return Bound(
         entry=request.entry,
         parameters={},
@@ -250,7 +269,7 @@ def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> B
         unattributed_cycles=besides,
         graph=_graph(request.image, run),
         initial_data=request.initial.at_entry if request.initial else (),
-        stack_pointer=request.stack_pointer if data is not None else None,
+        stack_pointer=_stack_pointer(request, run),
     )
 
 
@@ -359,4 +378,9 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
         yield from assumed_data(
             replace(request, initial=replace(request.initial, content=(), entry=request.initial.at_entry))
         )
-    yield from stack_place(request.stack_pointer if target.dcache is not None else None)
+    yield from stack_place(_stack_pointer(request, run))
+
+
+def _stack_pointer(request: BoundRequest, run: EntryRun) -> int | None:
+    """Its value at entry where that is assumed, and something rests on it."""
+    return request.stack_pointer if request.target.dcache is not None or run.tells_stack_pointer else None

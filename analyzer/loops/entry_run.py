@@ -20,12 +20,12 @@ from dataclasses import dataclass
 
 from wcet_probe.analyzer.graph.cfg import Block, Outflow, instruction_at, outflow_at
 from wcet_probe.analyzer.graph.supergraph import EXIT
-from wcet_probe.analyzer.loops.followed_run import NotedExecution, Step
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
+from wcet_probe.analyzer.values.execution.compiled_blocks import Accessed, CompiledBlock, CompiledExecution
 from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Leaving
-from wcet_probe.analyzer.values.execution.needed_operations import Needed, needed_of_block
+from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
 from wcet_probe.errors import AnalysisError, DecodeError
 from wcet_probe.model.image import Image, Symbol
 
@@ -44,12 +44,16 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class EntryRun:
-    """What is executed: blocks by address, and how often control goes from one to another; entered is the first one."""
+    """What is executed: blocks by address, and how often control goes from one to another; entered is the first one.
+
+    It may rest on the stack's alignment, or on where it is.
+    """
 
     blocks: Mapping[int, Block]
     passages: Mapping[Passage, int]
     instructions: int
     tells_alignment: bool
+    tells_stack_pointer: bool = False
 
     def executions(self) -> Mapping[int, int]:
         """How often each block is executed."""
@@ -58,6 +62,24 @@ class EntryRun:
             if passage.target != EXIT:
                 found[passage.target] += count
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Code from an address up to the next instruction that may lead elsewhere, which is the ``last``."""
+
+    instructions: tuple[LiftedInstruction, ...]
+    compiled: CompiledBlock
+    last: Outflow
+
+    @property
+    def end_address(self) -> int:
+        """First address behind it."""
+        return self.instructions[-1].address + self.instructions[-1].size_bytes
+
+
+Take = Callable[[Part, Sequence[Accessed]], bool]
+"""Told of each block that is executed and its accesses; whether to go on."""
 
 
 class _UndecidedError(Exception):
@@ -69,8 +91,9 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
     lifter: Lifter,
     execution: ConstantExecution,
     entry: Symbol,
-    take: Callable[[Sequence[LiftedInstruction], Sequence[Step]], bool],
+    take: Take,
     most: int,
+    stack_pointer: int | None = None,
 ) -> EntryRun | None:
     """The run of ``entry``; None where it is not decided, or is longer than ``most`` instructions.
 
@@ -79,56 +102,43 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
         lifter: of it.
         execution: of its code, from what memory holds at entry.
         entry: the analysed function.
-        take: of each block and what was executed of it, in order, whether to go on.
+        take: of each block, in order, and the accesses of this execution, whether to go on.
         most: instructions that are followed.
+        stack_pointer: at entry, if it is known.
 
     *Soundness:* as said of the module.
     """
-    following = _Following(image, lifter, execution, most)
+    following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most)
     with suppress(_UndecidedError, AnalysisError, DecodeError):
         return following.run(entry, take)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Code from an address up to the next instruction that may lead elsewhere, its last one."""
-
-    instructions: tuple[LiftedInstruction, ...]
-    needed: Needed
-    last: Outflow
-
-    @property
-    def end_address(self) -> int:
-        """First address behind it."""
-        return self.instructions[-1].address + self.instructions[-1].size_bytes
-
-
 class _Following:
-    def __init__(self, image: Image, lifter: Lifter, execution: ConstantExecution, most: int) -> None:
-        self._image, self._lifter, self._noted, self._left = image, lifter, NotedExecution(execution), most
-        self._parts: dict[int, _Part] = {}
+    def __init__(self, image: Image, lifter: Lifter, execution: CompiledExecution, most: int) -> None:
+        self._image, self._lifter, self._execution, self._left = image, lifter, execution, most
+        self._parts: dict[int, Part] = {}
         self._passages: Counter[tuple[int, int, str]] = Counter()
         self._returning: list[int] = []
 
-    def run(self, entry: Symbol, take: Callable[[Sequence[LiftedInstruction], Sequence[Step]], bool]) -> EntryRun:
-        noted, parts, passages = self._noted, self._parts, self._passages
-        most, address, state = self._left, entry.address, self._noted.entered()
+    def run(self, entry: Symbol, take: Take) -> EntryRun:
+        execution, parts, passages = self._execution, self._parts, self._passages
+        most, address, state = self._left, entry.address, self._execution.entered()
         while address != EXIT:
             part = parts.get(address) or self._part(address)
             self._left -= len(part.instructions)
             if self._left < 0:
                 raise _UndecidedError
-            noted.steps = []
-            leaving = noted.block(part.instructions, state, (), part.needed)
-            if len(leaving) != 1 or noted.is_forked or not take(part.instructions, noted.steps):
+            execution.accesses = []
+            way = execution.execute(part.compiled, state)
+            if way is None or not take(part, execution.accesses):
                 raise _UndecidedError
-            target, kind = self._target(part, leaving[0])
+            target, kind = self._target(part, way)
             passages[address, target, kind] += 1
-            address, state = target, leaving[0].state
+            address, state = target, way.state
         return self._found(entry, most - self._left)
 
-    def _part(self, address: int) -> _Part:
+    def _part(self, address: int) -> Part:
         instructions: list[LiftedInstruction] = []
         at = address
         while True:
@@ -142,10 +152,11 @@ class _Following:
         if any(self._image.function_at(one.address) is None for one in instructions):
             raise _UndecidedError
         own = tuple(instructions)
-        part = self._parts[address] = _Part(own, needed_of_block(own, self._lifter), flow)
+        needed = needed_of_block(own, self._lifter)
+        part = self._parts[address] = Part(own, self._execution.compiled(own, needed), flow)
         return part
 
-    def _target(self, part: _Part, way: Leaving) -> tuple[int, str]:
+    def _target(self, part: Part, way: Leaving) -> tuple[int, str]:
         """Where control goes, and how."""
         waiting, behind = self._returning, part.end_address
         if way.is_indirect and way.target == LINK:
@@ -177,7 +188,8 @@ class _Following:
                 passages[Passage(at, ends[at], "fall")] += count
                 at = ends[at]
             passages[Passage(at, target, kind)] += count
-        return EntryRun(blocks, dict(sorted(passages.items())), instructions, self._noted.tells_alignment)
+        told = self._execution.tells_alignment, self._execution.tells_stack_pointer
+        return EntryRun(blocks, dict(sorted(passages.items())), instructions, *told)
 
     def _ends(self, entry: Symbol) -> dict[int, int]:
         """Where each block ends: where another one begins, or its code leads elsewhere.

@@ -128,6 +128,34 @@ def test_what_is_unaligned_is_charged_by_its_address():
     assert entry_run_bound(asked(guest_of(UNALIGNED, load_target("mpc603e"), ".c"), stack_pointer=0x1000)) is None
 
 
+LISTED = """typedef unsigned u; struct list { struct list *next; u number; }; u count = 5;
+__attribute__((noinline)) u length(volatile struct list *own) {
+  u n = 0;
+  for (; own != 0; own = own->next) n++;
+  return n;
+}
+__attribute__((noinline)) u nested(u n, struct list *next) {
+  struct list own = {next, n};
+  return n ? nested(n - 1, &own) + own.number : length(&own);
+}
+u f(void) { return nested(count, 0); }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_addresses_of_the_stack_are_compared_where_it_is_known_where_that_is(target):
+    guest = guest_of(LISTED, load_target(target), ".c", "-O1")
+    assert entry_run_bound(asked(guest)) is None
+    with guest.machine() as machine:
+        pointer = machine.entry_registers(())[guest.target.isa.stack_pointer]
+        run = machine.measure("f", (), InitialCache.COLD)
+    bound = entry_run_bound(asked(guest, stack_pointer=pointer))
+    assert bound.instructions == run.instructions
+    assert run.cycles <= bound.cycles
+    assert bound.stack_pointer == pointer
+    assert "stack-pointer" in {one.id for one in bound.assumptions}
+
+
 FIRMWARE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; u is_done;
 __attribute__((noinline)) void sort(u *a, int low, int high) {
   if (low >= high) return;

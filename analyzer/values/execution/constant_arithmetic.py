@@ -66,6 +66,8 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
         return function(*values)
     if opcode == "COPY":
         return values[0]
+    if opcode in _SAME and values[0] == values[-1] and values[0] is not None and len(values[0]) != 2:  # type: ignore[arg-type]
+        return values[0]
     if opcode == "INT_AND" and LINK in values:
         (mask,) = [one for one in values if one != LINK] or [None]
         return LINK if isinstance(mask, int) and mask | _STATE_BITS == _WORD - 1 else 0 if mask == 0 else None
@@ -80,6 +82,8 @@ def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
     return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) in {1, 3} for one in values)
 
 
+_SAME = frozenset({"INT_AND", "INT_OR"})
+"""Operations that make of a value and itself that value, as PowerPC copies a register."""
 _SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
 _Place = tuple[int, int]
 """How often the stack pointer at entry counts, once, not at all or less than that, and the number that is added."""

@@ -87,7 +87,7 @@ class Leaving(NamedTuple):
     state: Constants
 
 
-class _Op(NamedTuple):
+class PreparedOp(NamedTuple):
     """An operation as it is executed: operands are locations, numbers, or None for what is never known.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Op(NamedTuple):
     operands: tuple[Any, Any]
 
 
-class _Prepared(NamedTuple):
+class PreparedInstruction(NamedTuple):
     """What is told of an instruction without a state, where so many of its operations are needed.
 
     Attributes:
@@ -118,8 +118,8 @@ class _Prepared(NamedTuple):
     """
 
     instruction: LiftedInstruction
-    ops: tuple[_Op | None, ...]
-    straight: tuple[_Op, ...]
+    ops: tuple[PreparedOp | None, ...]
+    straight: tuple[PreparedOp, ...]
     branch: int | None
     temporaries: tuple[Location, ...]
 
@@ -142,7 +142,7 @@ class ConstantExecution:
 
     def __init__(self, memory: Memory, lifter: Lifter, content: Iterable[tuple[int, bytes]] = ()) -> None:
         self._memory, self._lifter, self._pages = memory, lifter, pages_of(content)
-        self._prepared: dict[tuple[int, tuple[int, ...] | None], _Prepared] = {}
+        self._prepared: dict[tuple[int, tuple[int, ...] | None], PreparedInstruction] = {}
         self._results: dict[int, tuple[Effect, tuple[tuple[Location, Value | None], ...]]] = {}
         self._overlaps = Overlaps()
         self.tells_alignment = False
@@ -193,6 +193,10 @@ class ConstantExecution:
     def without_memory(self) -> ConstantExecution:
         """The same where nothing is known of what writable memory holds."""
         return ConstantExecution(self._memory, self._lifter) if self._pages else self
+
+    def overlapping(self, location: Location) -> Sequence[Location]:
+        """The places that share a byte with ``location``, itself among them; the list grows."""
+        return self._overlaps.add(location)
 
     @property
     def knows_memory(self) -> bool:
@@ -249,11 +253,11 @@ class ConstantExecution:
             told = instruction.address, accesses
             self._all_straight(prepared.straight, state, told)
             if prepared.branch is None:
-                _forget_registers(prepared.temporaries, state)
+                forget_registers(prepared.temporaries, state)
                 continue
             leaving = self._leaving(prepared, prepared.branch, state, told)
             for way in leaving:
-                _forget_registers(prepared.temporaries, way.state)
+                forget_registers(prepared.temporaries, way.state)
             falling = [way.state for way in leaving if way.way == "fall"]
             found += [way for way in leaving if way.way != "fall"]
             if not falling:
@@ -266,12 +270,12 @@ class ConstantExecution:
             found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
         dead = needed.dead if needed else ()
         for way in found:
-            _forget_registers(dead, way.state)
+            forget_registers(dead, way.state)
         return found
 
     # ------------------------------------------------------------------------------------------------- instructions
 
-    def _of(self, instruction: LiftedInstruction, needed: tuple[int, ...] | None) -> _Prepared:
+    def _of(self, instruction: LiftedInstruction, needed: tuple[int, ...] | None) -> PreparedInstruction:
         key = instruction.address, needed
         known = self._prepared.get(key)
         if known is None or known.instruction is not instruction:
@@ -281,10 +285,10 @@ class ConstantExecution:
             straight = tuple(one for one in ops[:branch] if one is not None)
             outputs = (one.output for one in ops if one is not None)
             temporaries = dict.fromkeys(place for place in outputs if place is not None and place.space == "unique")
-            known = self._prepared[key] = _Prepared(instruction, ops, straight, branch, tuple(temporaries))
+            known = self._prepared[key] = PreparedInstruction(instruction, ops, straight, branch, tuple(temporaries))
         return known
 
-    def _op(self, op: PcodeOp) -> _Op:
+    def _op(self, op: PcodeOp) -> PreparedOp:
         function = None
         if op.output is not None and not op.opcode.startswith("FLOAT_"):
             sizes = tuple(one.size_bytes for one in op.inputs)
@@ -294,10 +298,10 @@ class ConstantExecution:
         inputs = tuple(map(self._operand, op.inputs))
         is_partial = op.opcode in MAY_BE_UNDEFINED
         if function is None or is_partial or location is None or None in inputs or len(inputs) not in {1, 2}:
-            return _Op(op, function, inputs, location, (), None, (None, None))
+            return PreparedOp(op, function, inputs, location, (), None, (None, None))
         plain = function if len(inputs) == 2 else _of_first(function)
         operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
-        return _Op(op, function, inputs, location, self._overlaps.add(location), plain, operands)
+        return PreparedOp(op, function, inputs, location, self._overlaps.add(location), plain, operands)
 
     def _operand(self, varnode: Varnode) -> _Operand:
         if varnode.space == "const":
@@ -311,7 +315,7 @@ class ConstantExecution:
         self._overlaps.add(location)
         return location
 
-    def _leaving(self, prepared: _Prepared, first: int, state: Constants, told: _Told) -> list[Leaving]:
+    def _leaving(self, prepared: PreparedInstruction, first: int, state: Constants, told: _Told) -> list[Leaving]:
         """How control leaves an instruction from its ``first`` branch on; behind it it may go its own ways inside."""
         instruction, ops = prepared.instruction, prepared.ops
         following, count = instruction.address + instruction.size_bytes, len(ops)
@@ -337,7 +341,7 @@ class ConstantExecution:
             left.append(Leaving("fall", following, False, None, pending[count]))
         return left
 
-    def _steps(self, one: _Op, current: Constants, told: _Told) -> list[tuple[Varnode | Leaving, Constants]]:
+    def _steps(self, one: PreparedOp, current: Constants, told: _Told) -> list[tuple[Varnode | Leaving, Constants]]:
         """Where control goes behind an operation: out of the instruction, or to a place as of a branch."""
         op, ahead = one.op, Varnode("const", 1, 4)
         match op.opcode:
@@ -358,7 +362,7 @@ class ConstantExecution:
         self._straight(one, current, told)
         return [(ahead, current)]
 
-    def _all_straight(self, ops: Sequence[_Op], state: Constants, told: _Told) -> None:
+    def _all_straight(self, ops: Sequence[PreparedOp], state: Constants, told: _Told) -> None:
         """Execute operations that are no branches; those on known numbers, which most are, without a call for each."""
         registers = state.registers
         get = registers.get
@@ -382,7 +386,7 @@ class ConstantExecution:
             if value is not None:
                 registers[one.output] = value  # type: ignore[index]
 
-    def _result(self, one: _Op, values: Sequence[Value | None]) -> Value | None:
+    def _result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """What an operation makes of ``values``, none where it is no function of integers."""
         if one.function is None:
             return None
@@ -396,7 +400,7 @@ class ConstantExecution:
             value = bits_known(one.op.opcode, values)
         return value
 
-    def _straight(self, one: _Op, state: Constants, told: _Told) -> None:
+    def _straight(self, one: PreparedOp, state: Constants, told: _Told) -> None:
         op = one.op
         if op.opcode == "STORE":
             address, value = self._read(one, 0, state), self._read(one, 1, state)
@@ -413,7 +417,7 @@ class ConstantExecution:
         elif op.output.space == "ram":
             self._store(state, op.output.offset, value, op.output.size_bytes, told)
 
-    def _read(self, one: _Op, number: int, state: Constants) -> Value | None:
+    def _read(self, one: PreparedOp, number: int, state: Constants) -> Value | None:
         operand = one.inputs[number]
         if type(operand) is int:
             return operand
@@ -482,7 +486,8 @@ def _of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
     return lambda one, _: function(one)
 
 
-def _forget_registers(locations: Iterable[Location], state: Constants) -> None:
+def forget_registers(locations: Iterable[Location], state: Constants) -> None:
+    """Hold nothing of ``locations`` any more."""
     for location in locations:
         state.registers.pop(location, None)
 
@@ -499,6 +504,8 @@ def _forget(state: Constants, space: str, low: int, high: int) -> None:
 
 
 def _forget_cells(memory: dict[_Cell, tuple[int, Value]], space: str, low: int, high: int) -> None:
+    if not memory:
+        return
     if high - low < _WIDEST_BYTES * 2:
         for offset in range(low - _WIDEST_BYTES + 1, high + 1):
             held = memory.get((space, offset))

@@ -46,40 +46,51 @@ def followed(guest, entry, most=200_000, take=lambda *_: True):
     return entry_run(image, lifter, execution, image.symbols[entry], take, most)
 
 
+class Taker:
+    """Notes what it is told: addresses of instructions, and accesses."""
+
+    def __init__(self):
+        self.path, self.accesses = [], []
+
+    def __call__(self, part, accesses):
+        self.path += [one.address for one in part.instructions]
+        self.accesses += accesses
+        return True
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["sorted", "nested"])
 def test_recursion_is_followed_to_its_end_instruction_by_instruction(target, entry):
     guest = guest_of(SOURCE, load_target(target), ".c", "-O1")
-    steps = []
-    run = followed(guest, entry, take=lambda _, own: steps.extend(own) or True)
+    seen = Taker()
+    run = followed(guest, entry, take=seen)
     with guest.machine() as machine:
         emulated = machine.measure(entry, (), InitialCache.COLD)
-    assert run.instructions == len(steps) == emulated.instructions
-    accesses = [one for step in steps for one in step.accesses]
-    assert sum(not is_store for is_store, *_ in accesses) == emulated.loads
-    assert sum(is_store for is_store, *_ in accesses) == emulated.stores
+    assert run.instructions == len(seen.path) == emulated.instructions
+    assert sum(not is_store for _, is_store, *_ in seen.accesses) == emulated.loads
+    assert sum(is_store for _, is_store, *_ in seen.accesses) == emulated.stores
+    assert {address for address, *_ in seen.accesses} <= set(seen.path)
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_blocks_cost_and_how_control_passes_is_what_was_executed(target):
     guest = guest_of(SOURCE, load_target(target), ".c", "-O2")
-    steps = []
-    run = followed(guest, "sorted", take=lambda _, own: steps.extend(own) or True)
-    starts = set(run.blocks)
-    counts = run.executions()
-    assert Counter(step.address for step in steps if step.address in starts) == counts
-    assert sum(len(run.blocks[at].instructions) * count for at, count in counts.items()) == len(steps)
-    # Blocks share no code, and from each comes as much as goes to it.
+    seen = Taker()
+    run = followed(guest, "sorted", take=seen)
+    path, starts, counts = seen.path, set(run.blocks), run.executions()
+    assert Counter(one for one in path if one in starts) == counts
+    assert sum(len(run.blocks[at].instructions) * count for at, count in counts.items()) == len(path)
+    # Blocks share no code, and as often as one is executed control leaves it.
     held = [one.address for block in run.blocks.values() for one in block.instructions]
     assert len(held) == len(set(held))
     for at in run.blocks:
         assert sum(count for one, count in run.passages.items() if one.source == at) == counts[at]
     ends = {block.last_address: at for at, block in run.blocks.items()}
-    passed = Counter((ends[a.address], b.address) for a, b in pairwise(steps) if a.address in ends)
+    passed = Counter((ends[before], after) for before, after in pairwise(path) if before in ends)
     told = Counter()
     for one, count in run.passages.items():
         told[one.source, one.target] += count
-    assert told == passed + Counter({(ends[steps[-1].address], EXIT): 1})
+    assert told == passed + Counter({(ends[path[-1]], EXIT): 1})
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.execution.constant_arithmetic import bits_known, computed, is_address
+from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK, bits_known, computed, is_address
 
 STACK = 0xFFFF_FF00
 """Where the stack pointer is at entry, so that sums go round."""
@@ -29,7 +29,8 @@ def test_known_bits_are_those_of_every_result(opcode):
 
 
 @pytest.mark.parametrize(
-    "opcode", ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_MULT", "INT_LEFT"]
+    "opcode",
+    ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_OR", "INT_MULT", "INT_LEFT"],
 )
 def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
     def concrete(value):
@@ -85,3 +86,26 @@ def test_what_is_copied_is_kept_and_single_bits_are_no_address():
     assert computed("INT_SUB", operation("INT_SUB", (1, 1), 1), ((0xF0, 0x50), (0xF0, 0x50))) is None
     assert not any(map(is_address, [(0xF0, 0x50), (4, 0, -1), None]))
     assert all(map(is_address, [(-4,), 4]))
+
+
+def test_of_the_address_that_is_returned_to_only_the_lowest_bits_may_be_cleared():
+    for opcode, other, expected in [
+        ("INT_AND", 0xFFFF_FFFE, LINK),
+        ("INT_AND", 0xFFFF_FFFC, LINK),
+        ("INT_AND", 0xFFFF_FFF8, None),
+        ("INT_AND", 1, None),
+        ("INT_AND", 0, 0),
+        ("INT_AND", LINK, LINK),
+        ("INT_OR", LINK, LINK),
+        ("INT_OR", 1, None),
+        ("INT_ADD", 2, None),
+        ("INT_SUB", LINK, None),
+        ("INT_EQUAL", 0, None),
+        ("INT_AND", (-8,), None),
+        ("INT_ADD", (-8,), None),
+    ]:
+        for pair in ((LINK, other), (other, LINK)):
+            assert computed(opcode, operation(opcode, (4, 4), 4), pair) == expected, (opcode, other)
+    assert not is_address(LINK)
+    # Of a byte of which some bits are known the others may differ.
+    assert computed("INT_OR", operation("INT_OR", (1, 1), 1), ((3, 1), (3, 1))) is None

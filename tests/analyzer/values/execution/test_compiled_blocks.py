@@ -1,0 +1,104 @@
+"""A block that is written as a function leaves what `constant_execution` leaves, from any state."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analyzer.recursive_programs import source
+from tests.support import guest_of
+from wcet_probe.analyzer.graph.cfg import instruction_at, outflow_at
+from wcet_probe.analyzer.initial_data import image_data
+from wcet_probe.analyzer.pcode.lift import image_lifter
+from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
+from wcet_probe.analyzer.pcode.semantics import operation
+from wcet_probe.analyzer.values.execution.compiled_blocks import _FORMULAS, CompiledExecution, formula_of
+from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.catalog.lookup import load_target
+
+TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
+
+
+@pytest.mark.parametrize("opcode", sorted(_FORMULAS))
+@given(data=st.data())
+def test_formulas_compute_what_the_operations_mean(opcode, data):
+    is_flag = opcode.startswith("BOOL")
+    size = 1 if is_flag else data.draw(st.sampled_from([1, 2, 4, 8]))
+    is_wide = opcode in {"INT_ADD", "INT_SUB", "INT_AND", "INT_OR", "INT_XOR", "INT_ZEXT"}
+    out = data.draw(st.sampled_from([one for one in (1, 2, 4, 8) if one >= size])) if is_wide else 1
+    count = 1 if opcode in {"INT_ZEXT", "BOOL_NEGATE"} else 2
+    edges = [0, 1, (1 << 8 * size) - 1, 1 << 8 * size - 1, (1 << 8 * size - 1) - 1]
+    number = st.integers(0, 1) if is_flag else st.sampled_from(edges) | st.integers(0, (1 << 8 * size) - 1)
+    values = [data.draw(number) for _ in range(count)]
+    inputs = tuple(Varnode("register", 8 * place, size) for place in range(count))
+    formula = formula_of(PcodeOp(opcode, Varnode("register", 64, out), inputs))
+    found = eval(formula.format(a="a", b="b"), {"a": values[0], "b": values[-1]})  # noqa: S307  of the table
+    assert found == operation(opcode, (size,) * count, out)(*values)
+
+
+def blocks_of(guest, lifter):
+    """The code of each function from each start that control may come to."""
+    for function in guest.image.functions:
+        at, own = function.address, []
+        while at < function.address + function.size_bytes:
+            instruction, flow = instruction_at(lifter, at), outflow_at(lifter, at)
+            own.append(instruction)
+            at += instruction.size_bytes
+            if not flow.goes_on:
+                yield tuple(own)
+                own = []
+
+
+def any_value(random, size_bytes, data):
+    """Something that a register may hold: most are numbers, some addresses, flags are 0 or 1."""
+    if size_bytes == 1:
+        return random.choice([0, 1])
+    if size_bytes != 4:
+        return random.choice([None, random.randrange(1 << 8 * size_bytes)])
+    numbers = random.randrange(1 << 32), random.randrange(64), data + random.randrange(64)
+    return random.choice([*numbers, (-4 * random.randrange(16),), LINK, None])
+
+
+def content(state):
+    return state.registers, state.memory, state.pages
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_random_blocks_leave_what_is_left_without_it(target, seed):
+    random = Random(f"compiled blocks {target} {seed}")
+    guest = guest_of(source(("blocks", seed)), load_target(target), ".c", ["-O1", "-O2", "-Os"][seed])
+    image = guest.image
+    lifter = image_lifter(guest.target.pcode_language, guest.target.isa, image.segments)
+    plain = ConstantExecution(Memory(image), lifter, image_data(image))
+    compiled = CompiledExecution(plain)
+    places = sorted({Location("register", one.offset, one.size_bytes) for one in lifter.registers.values()})
+    data, compared = image_data(image)[0][0], 0
+    for own in blocks_of(guest, lifter):
+        needed = needed_of_block(own, lifter)
+        block = compiled.compiled(own, needed)
+        for _ in range(6):
+            state = plain.entered()
+            for place in random.sample(places, len(places) // 2):
+                value = any_value(random, place.size_bytes, data)
+                for other in plain.overlapping(place):
+                    state.registers.pop(other, None)
+                if value is not None:
+                    state.registers[place] = value
+            leaving = plain.block(own, state.copy(), (), needed)
+            compiled.is_forked, compiled.accesses = False, []
+            found = compiled.execute(block, state)
+            if found is None:
+                continue
+            compared += 1
+            (way,) = leaving
+            assert found[:4] == way[:4]
+            for one, other in zip(content(found.state), content(way.state), strict=True):
+                assert {at: held for at, held in one.items() if other.get(at) != held} == {}
+                assert other.keys() == one.keys()
+    assert compared > 30
