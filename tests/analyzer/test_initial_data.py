@@ -335,3 +335,28 @@ def test_without_an_object_around_the_stack_all_that_is_known_there_is_left_out(
     for pointer, left in ((DATA + 9, told.content[:1]), (DATA + 12, told.content[:1]), (DATA + 8, told.content)):
         assert apart_from_stack(image, told, pointer).at_entry == left
     assert apart_from_stack(image, told, None) is told
+
+
+BY_A_BIT = """typedef unsigned u; u rounds = 3, others = 4; volatile u out;
+static inline void set(u address, u bit) { *(volatile u *)(0x22000000 + (address - 0x20000000) * 32 + 4 * bit) = 1; }
+u f(void) {
+  set((u)&rounds, 4);
+  for (u i = 0; i < (rounds & 31); i++) out++;
+  return others;
+}
+u g(u x) { if (x) set((u)&rounds, x & 3); for (u i = 0; i < (rounds & 31); i++) out++; return others; }
+u h(void) { *(volatile u *)0x42000000 = 1; for (u i = 0; i < (rounds & 31); i++) out++; return others; }
+"""
+"""Bit 4 of the word is set by a store to the alias of that bit: 19 rounds. No emulator here has such memory."""
+
+
+@pytest.mark.parametrize(("entry", "most"), [("f", range(19, 40)), ("g", range(15, 40)), ("h", range(3, 5))])
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_store_to_a_bit_of_a_word_changes_it(entry, most, knows):
+    """Proved 3 rounds."""
+    guest = guest_of(BY_A_BIT, load_target("cortex-m4"), ".c", "-O1")
+    question = (guest.image, guest.target, guest.instructions, guest.costs, entry)
+    initial = InitialData(image_data(guest.image), "the file says") if knows else None
+    bound = prove(BoundRequest(*question, Facts(), {}, {}, initial=initial))
+    (loop,) = bound.loops
+    assert loop.max in (most if knows else range(31, 40))

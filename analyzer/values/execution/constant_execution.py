@@ -452,7 +452,8 @@ class ConstantExecution:
     def _store(
         self, state: Constants, address: Value | None, value: Value | None, size_bytes: int, told: _Told
     ) -> None:
-        if is_address(address):
+        is_bit = isinstance(address, int) and self._memory.changes_a_bit(address, address + size_bytes - 1)
+        if is_address(address) and not is_bit:
             space, offset = cell = _cell(address)
             is_owned = space == "stack" or self._memory.is_static(offset)
             if state.pages and type(value) is int and is_owned:

@@ -232,7 +232,7 @@ class InstructionRun:
 
     def _tell(self, state: State, pointer: Term, size_bytes: int, index: int, *, is_store: bool) -> None:
         if self._accesses:
-            base, offset = state.base(pointer), state.value(pointer)
+            base, offset = self._changed(state, pointer, size_bytes, is_store=is_store)
             lasting = pointer if self._is_lasting(pointer, index) else None
             is_certain, is_leaving = self.prepared.is_certain(index), self.prepared.is_leaving(index)
             form = self._terms.linear(pointer)
@@ -245,6 +245,15 @@ class InstructionRun:
             through = pointed_by(state, pointer) if is_store and base is Base.ANY else None
             told = is_certain, is_leaving, has_stack_part
             self._accesses(Access(*place, lasting, form.constant, parts, *told, through=through))
+
+    def _changed(self, state: State, pointer: Term, size_bytes: int, *, is_store: bool) -> tuple[Base, StridedInterval]:
+        """Where an access goes, and what else of memory a store may change."""
+        base, offset = state.base(pointer), state.value(pointer)
+        if is_store and base is Base.NUMBER and not offset.is_bottom:
+            low, high = offset.unsigned_range()
+            if self._memory.changes_a_bit(low, high + size_bytes - 1):
+                return base, strided.top(offset.bits)
+        return base, offset
 
     def _tell_transfer(self, state: State, pointer: Term, value: Term | None, size_bytes: int, index: int) -> None:
         if self._transfers:
@@ -338,7 +347,7 @@ class InstructionRun:
     def _store(self, state: State, pointer: Term, value: Term, size_bytes: int, index: int) -> None:
         self._tell(state, pointer, size_bytes, index, is_store=True)
         self._tell_transfer(state, pointer, value, size_bytes, index)
-        base, offset = state.base(pointer), state.value(pointer)
+        base, offset = self._changed(state, pointer, size_bytes, is_store=True)
         if state.base(value) is not Base.NUMBER or state.has_low_part(value):
             self._memory.stack_escapes |= base is not Base.STACK
             self._memory.holds_stack |= base is Base.STACK

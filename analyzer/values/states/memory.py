@@ -14,9 +14,13 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.model.image import Image
+from wcet_probe.model.target import Isa
 
 MOST_READ = 1024
 """Most addresses of read-only memory that one load is followed to."""
+_BIT_BANDS = ((0x2200_0000, 0x2000_0000), (0x4200_0000, 0x4000_0000))
+"""Where aliases begin, and where the memory that they stand for does."""
+_LAST, _ALIAS_OF_A_BYTE = 0x1FF_FFFF, 32
 
 
 @dataclass(slots=True)
@@ -49,6 +53,21 @@ class Memory:
     def is_static(self, address: int) -> bool:
         """Whether the image owns the memory there; what else is there may be a device."""
         return any(s.address <= address < s.address + s.size_bytes for s in self.image.segments)
+
+    def changes_a_bit(self, low: int, high: int) -> bool:
+        """Whether a store from ``low`` on, to ``high`` at most, may change a bit of the image that lies elsewhere.
+
+        *Soundness:* each word of an alias stands for one bit (bit-banding: Cortex-M4 TRM, ARM DDI 0439, section 3.7).
+        That a core is one that has none is not told from others here.
+        """
+        for alias, band in _BIT_BANDS if self.image.isa is Isa.THUMB else ():
+            at = max(low, alias), min(high, alias + _LAST)
+            first, last = (band + (address - alias) // _ALIAS_OF_A_BYTE for address in at)
+            for one in self.image.segments:
+                begin, end = max(first, one.address), min(last, one.address + one.size_bytes - 1)
+                if begin <= end and not (low <= begin and end <= high):
+                    return True
+        return False
 
     def constant(self, address: int, size_bytes: int) -> int | None:
         """The content of read-only memory."""

@@ -13,6 +13,7 @@ from wcet_probe.analyzer.values.states.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.terms import Terms
 from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
 
 TABLE = 0x9000
 OFFSETS = (12, 4, 40, 4)
@@ -22,7 +23,11 @@ def setting(offsets=OFFSETS):
     terms = Terms()
     data = b"".join(one.to_bytes(2, "little") for one in offsets)
     segment = Segment(TABLE, data, len(data), writable=False, executable=False)
-    return terms, State(terms, big_endian=False), Memory(SimpleNamespace(segments=(segment,), big_endian=False))
+    return (
+        terms,
+        State(terms, big_endian=False),
+        Memory(SimpleNamespace(segments=(segment,), big_endian=False, isa=Isa.THUMB)),
+    )
 
 
 def plus(terms, one, other, opcode="INT_ADD"):

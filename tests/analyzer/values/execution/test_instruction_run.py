@@ -110,7 +110,7 @@ def check(lifter, address, seed):
     except (EmulationError, OverflowError):
         return False
     accesses = []
-    image = SimpleNamespace(segments=(), big_endian=lifter.big_endian, location=hex)
+    image = SimpleNamespace(segments=(), big_endian=lifter.big_endian, isa=lifter.isa, location=hex)
     transfer = Transfer(lifter, sample.terms, Memory(image))
     try:
         flows = transfer.block(0, (instruction,), sample.state, accesses.append)
@@ -297,7 +297,7 @@ def test_what_is_known_of_moves_of_floating_point_is_so(target, count):
     for seed, lifter, instructions in lifted_moves(of, count):
         names = [f"f{n}" for n in range(8)] if of.isa is Isa.POWERPC else [f"s{n}" for n in range(16)]
         sample = Sample(lifter, seed, names)
-        image = SimpleNamespace(segments=(), big_endian=lifter.big_endian, location=hex)
+        image = SimpleNamespace(segments=(), big_endian=lifter.big_endian, isa=lifter.isa, location=hex)
         transfer, before = Transfer(lifter, sample.terms, Memory(image)), sample.state.copy()
         flows = transfer.block(0, instructions, sample.state)
         try:

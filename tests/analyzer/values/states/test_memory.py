@@ -7,18 +7,19 @@ import pytest
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.model.image import Segment
+from wcet_probe.model.target import Isa
 
 CODE, DATA, FAR = 0x8000, 0x20000000, 0x9000
 BYTES = bytes(range(0x10, 0x30))
 
 
-def memory(*, big_endian=False):
+def memory(*, big_endian=False, isa=Isa.THUMB):
     segments = (
         Segment(CODE, BYTES, len(BYTES), writable=False, executable=True),
         Segment(DATA, b"\x01\x02\x03\x04", 64, writable=True, executable=False),
         Segment(FAR, b"\x07", 8, writable=False, executable=False),
     )
-    return Memory(SimpleNamespace(segments=segments, big_endian=big_endian))
+    return Memory(SimpleNamespace(segments=segments, big_endian=big_endian, isa=isa))
 
 
 @pytest.mark.parametrize("big_endian", [False, True])
@@ -63,3 +64,23 @@ def test_the_image_owns_what_is_in_its_segments_to_their_full_size():
     owned = [(CODE, len(BYTES)), (DATA, 64), (FAR, 8)]
     for start, size in owned:
         assert [known.is_static(start + at) for at in (-1, 0, size - 1, size)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_bit"),
+    [
+        (0x22000000, 0x22000003, True),  # bit 0 of the first byte
+        (0x22000000 + 32 * 63 + 28, 0x22000000 + 32 * 63 + 31, True),  # bit 7 of the last one
+        (0x22000000 + 32 * 64, 0x23FFFFFF, False),
+        (0x21FFFFFC, 0x21FFFFFF, False),
+        (0x21FFFFFD, 0x22000000, True),
+        (0x24000000, 0xFFFFFFFF, False),
+        (0x42000000, 0x43FFFFFF, False),  # of which the image has nothing
+        (DATA, DATA + 63, False),
+        (DATA, 0x22000000, False),  # it may change what lies there anyway
+        (DATA + 1, 0x22000000, True),
+    ],
+)
+def test_a_store_to_an_alias_may_change_a_bit_of_the_image(low, high, is_bit):
+    assert memory().changes_a_bit(low, high) is is_bit
+    assert not memory(isa=Isa.ARM).changes_a_bit(low, high)
