@@ -25,6 +25,7 @@ from wcet_probe.analyzer.facts.source_loops import (
 )
 from wcet_probe.analyzer.facts.source_parts import SourceFile, SourceFunction, SourceLoop, SourcePoint
 from wcet_probe.build.sources import included_files, renumbered_files
+from wcet_probe.certificate.facts.plain_source import DIRECTIVE, blanked
 from wcet_probe.certificate.facts.two_readings import reads_as_compiled
 from wcet_probe.errors import UsageError, unknown_name
 
@@ -169,6 +170,13 @@ _UNREAD = re.compile(r"\w(?:\\|\?\?/)[ \t]*\r?\n\w|^(?:\s|/\*(?:[^*]|\*(?!/))*\*
 """What the parser does not read: a word that goes on in the next line, a directive that begins with a digraph."""
 
 
+def _is_misread(text: str) -> bool:
+    """Whether the parser may find other words or directives: also where a comment in one has an empty line."""
+    if _UNREAD.search(text) or not reads_as_compiled(text):
+        return True
+    return any("\n\n" in directive for directive in DIRECTIVE.findall(blanked(text)))
+
+
 def index_sources(sources: Mapping[str, str]) -> SourceIndex:
     """Loops and functions of ``sources``, texts by file name; of those with a path for a name, macros only.
 
@@ -186,9 +194,7 @@ def _indexed(texts: tuple[tuple[str, str], ...]) -> SourceIndex:
     words = macro_words([text for _, text in texts])
     values = unchanging_macros([text for _, text in texts])
     leaving = leaving_macros([text for _, text in texts])
-    misread = frozenset(
-        PurePath(file).name for file, text in texts if _UNREAD.search(text) or not reads_as_compiled(text)
-    )
+    misread = frozenset(PurePath(file).name for file, text in texts if _is_misread(text))
     moved = renumbered_files(dict(texts)) | misread
     repeating = repeating_macros([text for _, text in texts])
     named = [(f"{file} (#line)" if file in moved else file, text) for file, text in texts if "/" not in file]

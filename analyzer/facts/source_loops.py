@@ -242,6 +242,8 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
             code[start:end] = re.sub(rb"/(?=[/*])", b" ", text)
             continue
         code[start:end] = re.sub(rb"[^\n]", b" ", text)
+        if b"\n" in text and text.startswith(b"/*") and _is_in_directive(code, start):
+            code[start:end] = re.sub(rb" (?=\n)", b"\\\\", code[start:end])
         line, counted = line + source.count(b"\n", counted, start), start
         if match.lastgroup == "comment" and (mark := _MARK.match(text)):
             marks.append(_Mark(mark[1].decode(), start, end, line, mark[2].decode("utf-8", "replace")))
@@ -252,6 +254,14 @@ def _blanked(source: bytes) -> tuple[bytes, list[_Mark]]:
                 if said := pattern.search(text):
                     marks.append(_Mark(kind, start, end, line, said[1].decode("utf-8", "replace").strip()))
     return bytes(code), marks
+
+
+def _is_in_directive(code: bytearray, start: int) -> bool:
+    """Whether the first of the lines that are one with that of ``start`` begins with a ``#``."""
+    begin = code.rfind(b"\n", 0, start) + 1
+    while begin > 1 and code[begin - 2] == ord("\\"):
+        begin = code.rfind(b"\n", 0, begin - 1) + 1
+    return code[begin:start].lstrip(b" \t").startswith(b"#")
 
 
 def _is_nested(node: Node) -> bool:

@@ -180,6 +180,16 @@ def test_what_is_read_as_compilers_read_it_is_counted(around):
     assert executions(text.replace("INSIDE", around.format("counted(1);")))[0] == 1
 
 
+def test_the_linkage_of_cplusplus_around_a_text_is_no_block():
+    """Of 229 files of firmware 83 have it."""
+    text = HIDDEN.replace("OUTSIDE", "").replace("INSIDE", "counted(1);")
+    begin, end = '#ifdef __cplusplus\nextern "C" {\n#endif', "#if defined(__cplusplus)\n} /* C */\n#endif"
+    assert executions(f"{begin}{text}{end}\n")[0] == 1
+    assert executions(f"{begin.replace('{', '{ int x;')}{text}{end}\n")[0] is None
+    for other in ("#ifdef OTHER", "#ifndef __cplusplus", "#if !defined(__cplusplus)"):
+        assert executions(f"{begin.replace('#ifdef __cplusplus', other)}{text}{end}\n")[0] is None
+
+
 def test_other_sources_call_it_too():
     more = "void counted(int); void more(void) { counted(1); }"
     assert executions(LOOPS, others=[("b.c", more)])[0] == 15

@@ -52,7 +52,6 @@ def test_a_loop_of_a_macro_is_seen(outside, inside):
 @pytest.mark.parametrize(
     ("outside", "inside"),
     [
-        ("", "#if 1 /* of\n all */ && 0\n#else\n while (n--)\n#endif\n p[1] = n;"),
         ("", "/* *\\\n/ while (n--) p[1] = n; /* */"),
         ("", "/* *??/\n/ while (n--) p[1] = n; /* */"),
         ("", "n = 1'0; while (n--) p[1] = n; n = 1'0;"),
@@ -101,6 +100,7 @@ def test_macros_are_read_as_compilers_read_them():
         '#define LONG(x) \\\n    f(x, "a") \\\n  + 1 /* one\n    two */\nint y;\n',
         "int a = 0x1p-3, what = a ? 1 : 2; /* what?? */\n",
         "#error don't\nint x;\n",
+        "#define A /* the\n\n\n one */ 1 \\\n /* and\n\n the */ /* other\n */ + 2\nint x; /* a\n\n b */ int y;\n",
         "\tx = y \\\n + 1;\n",
     ],
 )

@@ -25,6 +25,7 @@ from wcet_probe.certificate.facts.plain_source import (
     matching,
     statement_end,
     text_lines,
+    without_linkage,
 )
 from wcet_probe.certificate.facts.two_readings import directives, moved_files, reads_as_compiled
 from wcet_probe.certificate.kernel.loops import value_of
@@ -280,7 +281,7 @@ def _owning(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]])
 
 @lru_cache(maxsize=64)
 def _hidden(file: str, text: str, macros: tuple[frozenset[str], frozenset[str]]) -> tuple[Extent, ...]:
-    plain = DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), blanked(text))
+    plain = DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), without_linkage(blanked(text)))
     loops = [(one.first_line, one.last_line) for one in _loops(file, text)]
     found = []
     for start, end in (*_uses(plain, *macros), *_jumps_back(plain)):

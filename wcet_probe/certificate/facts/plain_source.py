@@ -7,7 +7,12 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*", re.MULTILINE)
+DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|\x1f\n+|[^\n])*", re.MULTILINE)
+"""In a text that is `blanked`: it goes on behind the comments in it, whose ends of lines are marked there."""
+_LINKAGE = re.compile(
+    r"(^[ \t]*#[ \t]*if(?:def\b|[ \t]+defined\b[ \t]*\(?)[ \t]*__cplusplus\b[ \t)]*\n)(\s*(?:extern\s*\{|\})\s*)(?=#[ \t]*endif)",
+    re.MULTILINE,
+)
 _LEXEMES = re.compile(
     r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)""", re.DOTALL
 )
@@ -16,8 +21,39 @@ _LEXEMES = re.compile(
 
 @lru_cache(maxsize=64)
 def blanked(text: str) -> str:
-    """``text`` without comments and strings, each line and column where it was."""
-    return _LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    """``text`` without comments and strings, each line and column where it was.
+
+    In a comment of a directive a blank of its own, 1F, stands before the ends of lines, which do not end that.
+    """
+    plain = [*_LEXEMES.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)]
+    for found in _LEXEMES.finditer(text):
+        if found[0].startswith("/*") and "\n" in found[0] and _is_in_directive(plain, found.start()):
+            for end in re.finditer(r"[^\n](?=\n)", found[0]):
+                plain[found.start() + end.start()] = "\x1f"
+    return "".join(plain)
+
+
+def _is_in_directive(plain: Sequence[str], offset: int) -> bool:
+    """Whether the first of the lines that are one with that of ``offset`` begins with a ``#``."""
+    while offset and (plain[offset - 1] != "\n" or (offset > 1 and plain[offset - 2] in "\\\n\x1f")):
+        if plain[offset - 1] == "\n" and plain[offset - 2] == "\n" and not _is_marked(plain, offset - 2):
+            break
+        offset -= 1
+    while offset < len(plain) and plain[offset] in " \t":
+        offset += 1
+    return offset < len(plain) and plain[offset] == "#"
+
+
+def _is_marked(plain: Sequence[str], offset: int) -> bool:
+    """Whether a mark stands before the ends of lines up to that at ``offset``."""
+    while offset and plain[offset] == "\n":
+        offset -= 1
+    return plain[offset] == "\x1f"
+
+
+def without_linkage(plain: str) -> str:
+    """What is `blanked` without the block ``extern "C"`` that C++ alone has, and the end of it, around declarations."""
+    return _LINKAGE.sub(lambda found: found[1] + re.sub(r"[^\n]", " ", found[2]), plain)
 
 
 def line_at(text: str, offset: int) -> int:

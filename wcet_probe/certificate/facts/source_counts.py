@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.facts.asserted import Asserted, Fact, hidden_loops, loop_extent
 from wcet_probe.certificate.facts.macro_texts import MacroTexts, macro_texts, repeated_spans
-from wcet_probe.certificate.facts.plain_source import DIRECTIVE, blanked, line_at, matching
+from wcet_probe.certificate.facts.plain_source import DIRECTIVE, blanked, line_at, matching, without_linkage
+from wcet_probe.certificate.facts.two_readings import directives
 from wcet_probe.certificate.kernel.loops import value_of
 
 _BLOCKS = {"", "if", "for", "while", "switch"}
@@ -28,6 +29,7 @@ _CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(.*)", re.MULTILINE)
 _NAMED = re.compile(r"[ \t]*#[ \t]*(?:\w|$)")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*(?:include\w*|import)\b[ \t]*(.*?)[ \t]*(?:/[/*].*)?$", re.MULTILINE)
+_LONGEST_WORD = 200
 _LOOP = re.compile(r"\b(for|while|do)\b")
 _SIMPLE = re.compile(r"\s*(?!(?:if|for|while|do|switch|else)\b)[^;{}:]*;(?!\s*else\b)")
 _UNREAD = re.compile(
@@ -209,16 +211,15 @@ def _closed(texts: tuple[tuple[str, str], ...], entry: str) -> Mapping[str, _Sou
 
 
 def _read(text: str, by_macros: MacroTexts) -> _Source | None:
-    plain = blanked(text)
+    plain = without_linkage(blanked(text))
     code = DIRECTIVE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), plain)
     if _UNREAD.search(plain) or _NAMING.search(text.replace("\\\n", "")) or re.search(r"[\\#]", code):
         return None
     if not _is_whole(plain, code) or not _is_nested(code):
         return None
-    found = [text[one.start() : one.end()].replace("\\\n", " ") for one in DIRECTIVE.finditer(plain)]
+    found = directives(text)
     if not all(_NAMED.match(one) for one in found):
         return None
-    directives = "\n".join(found)
     functions, offset = list[_Function](), 0
     while (start := code.find("{", offset)) >= 0:
         offset = matching(code, start, "{", "}")
@@ -226,7 +227,7 @@ def _read(text: str, by_macros: MacroTexts) -> _Source | None:
         name = word if word.isidentifier() else ""
         functions.append(_Function(name, start, offset, _loops(code, start, offset, by_macros) if name else None))
     spans = [span for one in functions for span in repeated_spans(code, one.start, one.end, by_macros.repeating)]
-    return _Source(code, directives, tuple(functions), tuple(spans))
+    return _Source(code, "\n".join(found), tuple(functions), tuple(spans))
 
 
 def _is_nested(code: str) -> bool:
@@ -286,8 +287,9 @@ def _head_word(code: str, brace: int) -> str:
     for offset in range(end - 1, -1, -1):
         depth += (code[offset] == ")") - (code[offset] == "(")
         if depth == 0:
-            word = re.search(r"(\w+|[])^]|)\s*$", code[:offset]) if offset < end - 1 else None
-            return word[1] if word else ""
+            before = code[:offset].rstrip() if offset < end - 1 else ""
+            word = re.search(r"(?:\w+|[])^])$", before[-_LONGEST_WORD:])
+            return word[0] if word else ""
     return ""
 
 
