@@ -103,8 +103,10 @@ def test_seed_out_of_range(world):
         (
             FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b"),
             1,
-            "no such file or folder (/a/b): it was removed meanwhile, or its folder is not there; make that, or choose "
-            "another cache folder with WCET_PROBE_CACHE_DIR.",
+            (
+                "no such file or folder (/a/b): it was removed meanwhile, or its folder is not there; make that, or "
+                "choose another cache folder with WCET_PROBE_CACHE_DIR."
+            ),
         ),
         *(
             (
