@@ -338,6 +338,11 @@ MISTAKES = {
         'declarations = """\n#include <unistd.h>\nstatic inline void *more(void) { return sbrk(8); }',
         "-std=gnu11",
     ),
+    "header in a folder": (
+        'declarations = """',
+        'declarations = """\n#include <lists/ring.h>',
+        "name it under headers, by its path from the manifest's folder",
+    ),
     "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
     "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "of a pool of blocks of one size: size <= 32 ?"),
     "missing file": ('["cells.c"]', '["cell.c"]', "names cell.c, which is not there"),

@@ -7,12 +7,15 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from wcet_probe.cli import app
 from wcet_probe.errors import BuildError, ContradictionError, UsageError
 
 RUN = ("toyfit", "--target", "toy-cached")
+PACKAGE = Path(app.__file__).absolute().parents[1]
 
 BAD_INPUT = [
     (("toyfti",), "unknown allocator or command 'toyfti': did you mean 'toyfit'?"),
@@ -96,6 +99,22 @@ def test_seed_out_of_range(world):
             OSError(errno.EROFS, "Read-only", "/a"),
             1,
             "Read-only (/a); check its permissions, or choose another cache folder with WCET_PROBE_CACHE_DIR.",
+        ),
+        (
+            FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b"),
+            1,
+            (
+                "no such file or folder (/a/b): it was removed meanwhile, or its folder is not there; make that, or "
+                "choose another cache folder with WCET_PROBE_CACHE_DIR."
+            ),
+        ),
+        *(
+            (
+                FileNotFoundError(errno.ENOENT, "No such file or directory", str(own / "a.c")),
+                1,
+                f"{own}/a.c is missing, which is a part of wcet-probe: the installation is broken; install it again.",
+            )
+            for own in (PACKAGE, (PACKAGE / "targets").resolve(), Path(sys.prefix))
         ),
         (
             ZeroDivisionError("by zero"),

@@ -248,6 +248,10 @@ def _call(command: list[str], here: Path) -> None:
 _UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\s`';]+)")
 
 
+_IN_FOLDER = re.compile(r"(?:'[^']*/[^']*' file not found|error: \S+/\S+: No such file)")
+"""A header that is included by a folder and a name: of folders for headers those are taken in that lie in them."""
+
+
 def _all_undefined(problems: Sequence[str]) -> str:
     """The first of the problems; where it is a symbol that nobody defines, with all of these, each once."""
     first = problems[0].strip()
@@ -262,6 +266,8 @@ def _remedy(problem: str) -> str:
     """What to do about what a compiler or linker says."""
     if "undefined symbol" in problem or "undefined reference" in problem:
         return "add the source that has it, or list it under stubs where it may do nothing and return 0"
+    if _IN_FOLDER.search(problem):
+        return "name it under headers, by its path from the manifest's folder, or leave it out by a -D under flags"
     if "file not found" in problem or "No such file" in problem:
         return "add its folder to include_dirs, or leave the header out by a -D under flags"
     if "undeclared function" in problem or "implicit declaration" in problem:

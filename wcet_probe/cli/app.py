@@ -212,5 +212,19 @@ def _usage(error: click.ClickException) -> str:
 def _system(error: OSError) -> str:
     if not error.filename:
         return f"{error.strerror or error}; check the place that the output goes to, and its free space."
+    if error.errno == errno.ENOENT:
+        return _missing(Path(os.fsdecode(error.filename)))
     remedy = "free some space" if error.errno in {errno.ENOSPC, errno.EDQUOT} else "check its permissions"
     return f"{error.strerror} ({error.filename}); {remedy}, or choose another cache folder with {CACHE_DIR_VARIABLE}."
+
+
+def _missing(file: Path) -> str:
+    """The sentence for a file that is not there: of the installation, or somebody's own."""
+    package = Path(__file__).absolute().parents[1]
+    own = {package, *(room.resolve() for room in package.iterdir() if room.is_symlink()), Path(sys.prefix)}
+    if any(file.is_relative_to(folder) for folder in own):
+        return f"{file} is missing, which is a part of wcet-probe: the installation is broken; install it again."
+    return (
+        f"no such file or folder ({file}): it was removed meanwhile, or its folder is not there; make that, or choose "
+        f"another cache folder with {CACHE_DIR_VARIABLE}."
+    )
