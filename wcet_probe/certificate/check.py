@@ -37,6 +37,7 @@ from wcet_probe.certificate.kernel.records import (
     graph_of,
     loops_of,
     read_records,
+    well_formed,
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
@@ -46,7 +47,6 @@ from wcet_probe.certificate.results.shown import check_shown
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
-from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 
@@ -89,12 +89,8 @@ def check_bound(document: Json, binary: Binary) -> Checked:
     )
     name = binary.target.name
     demand(all(one.target == name for one in bounds), f"it is about another target than {name}")
-    try:
+    with well_formed("result"):
         return _checked(document, binary, bounds)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise VerificationError(
-            f"the result lacks what a verification needs or has it malformed: {error!r}."
-        ) from error
 
 
 def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:

@@ -22,7 +22,7 @@ from functools import partial
 from wcet_probe.certificate.kernel.coverage import Code, edges_of
 from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph, Records, factors_of, loops_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
-from wcet_probe.certificate.values.numbers import Value, constant, extended
+from wcet_probe.certificate.values.numbers import WORD, Value, constant, extended
 from wcet_probe.certificate.values.state import State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa, MemoryRange
@@ -35,28 +35,7 @@ _STANDING = frozenset({
 })  # fmt: skip
 """Assumptions that a trial run meets; of a bound that rests on others, of facts above all, it would tell nothing."""
 _MOST_RUNS, _MOST_STEPS = 96, 40_000
-_WORDS = (
-    0,
-    1,
-    2,
-    3,
-    5,
-    7,
-    8,
-    9,
-    12,
-    15,
-    16,
-    31,
-    33,
-    64,
-    100,
-    255,
-    1 << 31,
-    (1 << 31) - 1,
-    (1 << 32) - 1,
-    (1 << 32) - 5,
-)
+_WORDS = (0, 1, 2, 3, 5, 7, 8, 9, 12, 15, 16, 31, 33, 64, 100, 255, 1 << 31, (1 << 31) - 1, WORD - 1, WORD - 5)
 
 _NUMBER = re.compile(r"\b(?:0x[0-9a-f]+|0|[1-9][0-9]*)\b")
 _POINTING = ((), (2, 3), (0, 1), (), (0, 1, 2, 3), (3,))

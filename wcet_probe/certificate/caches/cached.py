@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.certificate.caches.annotations import Annotations, annotations_of
@@ -237,13 +237,15 @@ def shown_limits(
     Raises:
         VerificationError: what is said to be left of one of them is not.
     """
-    is_split = any(_is_of_modified(caches, limit, needed, coverage, events) for limit in limits.values())
-    counting = Counting(caches, loops)
-    return frozenset(
-        name
-        for name, limit in limits.items()
-        if _is_true(caches, limit, annotations, needed, coverage, counting, is_split=is_split)
-    )
+    write_backs, counting = _WriteBacks(caches, annotations, needed, coverage), Counting(caches, loops)
+    is_split = any(write_backs.are_split(limit, events) for limit in limits.values())
+
+    def holds(limit: LinearConstraint) -> bool:
+        if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
+            return caches.is_limited(limit, annotations) or counting.holds(limit, annotations)
+        return write_backs.are_limited(limit, is_split=is_split)
+
+    return frozenset(name for name, limit in limits.items() if holds(limit))
 
 
 def _check_names(caches: Caches, annotations: Annotations, events: Mapping[str, int]) -> None:
@@ -266,35 +268,6 @@ def _check_names(caches: Caches, annotations: Annotations, events: Mapping[str, 
     if data is not None and data.write_back:
         fill = caches.target.memory.line_cycles(data.line_bytes)
         demand(events.get(WRITE_BACKS, -1) >= fill, f"write-backs are not charged, each {fill}")
-
-
-def _is_true(
-    caches: Caches,
-    limit: LinearConstraint,
-    annotations: Annotations,
-    needed: Mapping[str, Needed],
-    coverage: Coverage,
-    counting: Counting,
-    *,
-    is_split: bool,
-) -> bool:
-    """Whether a limit holds.
-
-    Write-backs are all counted by the dearer event, or, if they ``are split``, by the other those of lines that a store
-    modified first which is charged as a single write.
-    """
-    if limit.events.keys().isdisjoint({WRITE_BACKS, SINGLES}):
-        return caches.is_limited(limit, annotations) or counting.holds(limit, annotations)
-    is_positive = limit.constant >= 0 and all(one >= 0 for one in limit.credited.values())
-    if not is_positive:
-        return False
-    if limit.events == {SINGLES: 1}:
-        return not is_split or _counts(caches, limit, coverage, {node: one.singles for node, one in needed.items()}, 0)
-    if not _limits_write_backs(limit):
-        return False
-    if is_split and SINGLES not in limit.events and _counts_modified(caches, limit, needed, coverage):
-        return True
-    return not annotations.unchecked and _are_fills(caches, limit, annotations, needed, coverage)
 
 
 def _limits_write_backs(limit: LinearConstraint) -> bool:
@@ -327,58 +300,71 @@ def _charged_as_singles(
     return found
 
 
-def _is_of_modified(
-    caches: Caches, limit: LinearConstraint, needed: Mapping[str, Needed], coverage: Coverage, events: Mapping[str, int]
-) -> bool:
-    """Whether a limit of write-backs is that of lines that are modified, with what it needs besides."""
-    data = caches.target.dcache
-    if data is None or not _limits_write_backs(limit) or SINGLES in limit.events:
-        return False
-    dearer = caches.target.memory.line_cycles(data.line_bytes) - caches.target.memory.single_cycles
-    is_charged = events.get(SINGLES, -1) >= dearer or not any(one.singles for one in needed.values())
-    return is_charged and _counts_modified(caches, limit, needed, coverage)
+@dataclass(frozen=True, slots=True)
+class _WriteBacks:
+    """Limits of write-backs: of all, or, if they are split, of single writes and others by events of their own."""
 
+    caches: Caches
+    annotations: Annotations
+    needed: Mapping[str, Needed]
+    coverage: Coverage
 
-def _counts_modified(caches: Caches, limit: LinearConstraint, needed: Mapping[str, Needed], coverage: Coverage) -> bool:
-    """Whether a limit counts each line of the cache at the entry, and each store that may modify another one."""
-    data = caches.target.dcache
-    if data is None:
-        return False
-    return _counts(caches, limit, coverage, {node: one.modify for node, one in needed.items()}, data.sets * data.ways)
+    def are_limited(self, limit: LinearConstraint, *, is_split: bool) -> bool:
+        """Whether a limit holds.
 
-
-def _counts(caches: Caches, limit: LinearConstraint, coverage: Coverage, times: Mapping[str, int], before: int) -> bool:
-    """Whether a limit allows ``before`` and the ``times`` of each node that is executed."""
-    if limit.constant + limit.credited.get(ENTER, 0) < before + times[caches.graph.entry]:
-        return False
-    edges = (edge for edge in caches.graph.edges if edge.name in coverage.taken)
-    return all(limit.credited.get(edge.name, 0) >= times[edge.target] for edge in edges)
-
-
-def _are_fills(
-    caches: Caches, limit: LinearConstraint, annotations: Annotations, needed: Mapping[str, Needed], coverage: Coverage
-) -> bool:
-    """Whether a limit of write-backs counts each miss that fills a line of the data cache."""
-    graph = caches.graph
-    if limit.constant + limit.credited.get(ENTER, 0) < needed[graph.entry].fills:
-        return False
-    for edge in graph.edges:
-        leaving = needed[edge.source].leaving_fills if edge.name in coverage.gone else 0
-        if edge.name in coverage.taken and limit.credited.get(edge.name, 0) < needed[edge.target].fills + leaving:
+        Write-backs are all counted by the dearer event, or, if they ``are split``, by the other those of lines that a
+        store modified first which is charged as a single write.
+        """
+        if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
             return False
-    if any(limit.credited.get(f"leave:{node}", 0) < needed[node].leaving_fills for node in graph.exits):
-        return False
-    names = _data_names(caches, annotations)
-    return all(limit.events.get(name, 0) <= -1 for name in names)
+        if limit.events == {SINGLES: 1}:
+            return not is_split or self._counts(limit, {node: one.singles for node, one in self.needed.items()}, 0)
+        if not _limits_write_backs(limit):
+            return False
+        if is_split and SINGLES not in limit.events and self._counts_modified(limit):
+            return True
+        return not self.annotations.unchecked and self._are_fills(limit)
 
+    def are_split(self, limit: LinearConstraint, events: Mapping[str, int]) -> bool:
+        """Whether a limit is that of lines that are modified, with what it needs besides."""
+        data, memory = self.caches.target.dcache, self.caches.target.memory
+        if data is None or not _limits_write_backs(limit) or SINGLES in limit.events:
+            return False
+        dearer = memory.line_cycles(data.line_bytes) - memory.single_cycles
+        is_charged = events.get(SINGLES, -1) >= dearer or not any(one.singles for one in self.needed.values())
+        return is_charged and self._counts_modified(limit)
 
-def _data_names(caches: Caches, annotations: Annotations) -> Collection[str]:
-    """What counts misses of the data cache."""
-    return {
-        annotations.misses[node][step.key]
-        for side in caches.sides
-        if side.name == DATA
-        for node in annotations.misses
-        for step in side.steps[node]
-        if step.key in annotations.misses[node]
-    }
+    def _counts_modified(self, limit: LinearConstraint) -> bool:
+        """Whether a limit counts each line of the cache at the entry, and each store that may modify another one."""
+        data = self.caches.target.dcache
+        times = {node: one.modify for node, one in self.needed.items()}
+        return data is not None and self._counts(limit, times, data.sets * data.ways)
+
+    def _counts(self, limit: LinearConstraint, times: Mapping[str, int], before: int) -> bool:
+        """Whether a limit allows ``before`` and the ``times`` of each node that is executed."""
+        if limit.constant + limit.credited.get(ENTER, 0) < before + times[self.caches.graph.entry]:
+            return False
+        edges = (edge for edge in self.caches.graph.edges if edge.name in self.coverage.taken)
+        return all(limit.credited.get(edge.name, 0) >= times[edge.target] for edge in edges)
+
+    def _are_fills(self, limit: LinearConstraint) -> bool:
+        """Whether a limit counts each miss that fills a line of the data cache."""
+        graph, needed = self.caches.graph, self.needed
+        if limit.constant + limit.credited.get(ENTER, 0) < needed[graph.entry].fills:
+            return False
+        for edge in graph.edges:
+            leaving = needed[edge.source].leaving_fills if edge.name in self.coverage.gone else 0
+            least = needed[edge.target].fills + leaving
+            if edge.name in self.coverage.taken and limit.credited.get(edge.name, 0) < least:
+                return False
+        if any(limit.credited.get(f"leave:{node}", 0) < needed[node].leaving_fills for node in graph.exits):
+            return False
+        misses = self.annotations.misses
+        return all(
+            limit.events.get(misses[node][step.key], 0) <= -1
+            for side in self.caches.sides
+            if side.name == DATA
+            for node in misses
+            for step in side.steps[node]
+            if step.key in misses[node]
+        )

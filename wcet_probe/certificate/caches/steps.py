@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.certificate.machines.machine import CONDITIONAL_STORES
+from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.certificate.names.names import Address, Objects, Pointers, Traced
 from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
@@ -195,7 +196,7 @@ def _data(
     is_store: bool, asserted: Pointers,
 ) -> Step:  # fmt: skip
     lines = _lines(address, skipped, config, asserted.within(instruction.address))
-    is_predicated = instruction.in_it_block or instruction.condition != 14
+    is_predicated = may_be_skipped(instruction)
     is_conditional = is_predicated or instruction.timing_class in CONDITIONAL_STORES
     return Step(
         instruction.address,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from wcet_probe.certificate.facts.asserted import Asserted, Fact
 from wcet_probe.certificate.kernel.loops import value_of
-from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.kernel.records import demand, existing
 from wcet_probe.certificate.values.numbers import Value, number
 from wcet_probe.certificate.values.state import STATIC, Place
 from wcet_probe.model.image import Image
@@ -53,10 +53,10 @@ def _argument_place(fact: Fact, isa: Isa) -> Place:
 def _value(fact: Fact, image: Image, parameters: Mapping[str, int]) -> Value:
     if "points_to" in fact.content:
         found = _POINTEE.fullmatch(str(fact.content["points_to"]))
-        symbol = image.symbols.get(found[1]) if found else None
-        demand(symbol is not None, f"the binary has not what {fact.where} points to")
-        is_thumb = bool(symbol and symbol.is_function and image.isa is Isa.THUMB)
-        low = high = (symbol.address if symbol else 0) + int((found and found[2]) or "0", 0) + is_thumb
+        missing = f"the binary has not what {fact.where} points to"
+        name, offset = existing(found, missing).groups()
+        symbol = existing(image.symbols.get(name), missing)
+        low = high = symbol.address + int(offset or "0", 0) + (symbol.is_function and image.isa is Isa.THUMB)
     else:
         low, high = (value_of(fact.expression(key), parameters) for key in ("min", "max"))
     demand(0 <= low <= high < 1 << 32, f"the range at {fact.where} is none")

@@ -19,11 +19,19 @@ from wcet_probe.certificate.facts.asserted import (
 )
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.kernel.loops import Json
-from wcet_probe.certificate.kernel.records import Graph, demand
+from wcet_probe.certificate.kernel.records import Graph, demand, existing
 from wcet_probe.model.image import Image
 
-_COUNTED = re.compile(r", (\w+) is called at most ([0-9,]+) times by the source and its pragmas$")
-_JOINED = re.compile(r"^the rounds of the loop that it bounds are iterations of .+ allow ([0-9,]+)$")
+_IN_ALL = (
+    (
+        re.compile(r", (?P<called>\w+) is called at most (?P<most>[0-9,]+) times by the source and its pragmas$"),
+        "that each round of the loop {name} calls {called}, in all {most} times",
+    ),
+    (
+        re.compile(r"^the rounds of the loop that it bounds are iterations of .+ allow (?P<most>[0-9,]+)$"),
+        "that the rounds of the loop {name} are iterations of several loops, {most} in all",
+    ),
+)
 _DIVIDED = re.compile(r"\((.+?)( \+ 1)?\) // ([0-9]+)")
 """A count of a source loop, divided by the iterations that a round of the binary loop is."""
 
@@ -67,9 +75,9 @@ class AssertedLoops:
         if loop["origin"] == "pragma":
             self._pragma(name, loop, where, header)
             return
-        fact = self.asserted.at(str(where))
-        demand(fact is not None and fact.kind == "loop", f"no fact stands at {where}, which the loop {name} rests on")
-        assert fact is not None  # noqa: S101  (told above)
+        missing = f"no fact stands at {where}, which the loop {name} rests on"
+        fact = existing(self.asserted.at(str(where)), missing)
+        demand(fact.kind == "loop", missing)
         said = {fact.expression("max"), fact.expression("total")} - {None}
         own = self._undivided(loop, where, said)
         demand(own in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
@@ -84,23 +92,16 @@ class AssertedLoops:
         if file not in self.asserted.by_line:
             self.open.append(f"that the pragma at {where} bounds the loop {name}: no source")
             return
-        counted = _COUNTED.search(self.listed.get(f"rounds {where}", ""))
-        if counted is not None and counted[2].replace(",", "") == str(loop["expression"]):
-            # Pragmas of several loops make that number; only the result says so.
-            self.used[f"rounds {where}"] = None
-            self.open.append(f"that each round of the loop {name} calls {counted[1]}, in all {counted[2]} times")
-            return
-        joined = _JOINED.search(self.listed.get(f"rounds {where}", ""))
-        if joined is not None and joined[1].replace(",", "") == str(loop["expression"]):
-            self.used[f"rounds {where}"] = None
-            self.open.append(f"that the rounds of the loop {name} are iterations of several loops, {joined[1]} in all")
-            return
+        for pattern, words in _IN_ALL:  # pragmas of several loops make such a number; only the result says so
+            told = pattern.search(self.listed.get(f"rounds {where}", ""))
+            if told is not None and told["most"].replace(",", "") == str(loop["expression"]):
+                self.used[f"rounds {where}"] = None
+                self.open.append(words.format(name=name, **told.groupdict()))
+                return
         most = pragma_at(self.asserted, str(where))
         own = self._undivided(loop, where, {most})
         demand(most is not None and own == most, f"no pragma at {where} bounds the loop {name} so")
-        extent = loop_behind(self.asserted, file, int(line))
-        demand(extent is not None, f"no loop stands behind the pragma at {where}")
-        assert extent is not None  # noqa: S101  (told above)
+        extent = existing(loop_behind(self.asserted, file, int(line)), f"no loop stands behind the pragma at {where}")
         self._check_extent(name, f"the pragma at {where}", extent, loop, header)
 
     def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:

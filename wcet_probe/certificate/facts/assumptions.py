@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from wcet_probe.certificate.facts.asserted import Asserted
-from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.kernel.records import demand, existing
 from wcet_probe.model.target import Replacement, Target
 
 ALWAYS = ("no-interference", "timing-model")
@@ -75,9 +75,8 @@ def _is_pragma(name: str, listed: Mapping[str, str], asserted: Asserted) -> bool
 def _check_statement(name: str, statement: str, listed: Mapping[str, str], asserted: Asserted, target: Target) -> None:
     kind, _, where = name.partition(" ")
     if kind == "fact" and not _is_pragma(name, listed, asserted):
-        fact = asserted.at(where)
-        demand(fact is not None, f"there is no fact at {where}")
-        reason = str(fact.content.get("because", "")) if fact is not None else ""
+        fact = existing(asserted.at(where), f"there is no fact at {where}")
+        reason = str(fact.content.get("because", ""))
         demand(reason in statement, f"the assumption {name} has other words than its file")
     if kind == "lemma":
         lemmas = {str(fact.content.get("id")): fact for fact in asserted.of("lemma")}

@@ -32,8 +32,9 @@ from wcet_probe.certificate.flow.conditions import condition_of, edges_where_tru
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.contexts import context_of, keeps_contexts
 from wcet_probe.certificate.kernel.loops import value_of
-from wcet_probe.certificate.kernel.records import LoopRecord, demand
+from wcet_probe.certificate.kernel.records import LoopRecord, existing
 from wcet_probe.certificate.kernel.shapes import natural_loop, reached
+from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.model.image import VariableLocation
 from wcet_probe.model.instruction import Control, Instruction
 
@@ -175,7 +176,7 @@ class Sums:
     def _may_be_skipped(self, node: str, line: tuple[str, int]) -> bool:
         """Whether all code of the place in the node is executed on conditions."""
         own = [one for one in self._instructions[node] if self._line(one) == line]
-        return all(one.in_it_block or one.condition != 14 for one in own)
+        return all(map(may_be_skipped, own))
 
     def _follow_each_other(self, nodes: Sequence[str]) -> bool:
         """Whether one of the nodes leads to another without passing a loop's header."""
@@ -262,9 +263,8 @@ class Sums:
     def _terms(self, fact: Fact) -> Iterator[tuple[str, str, str, int]]:
         """The terms of a sum: what is counted, in which function, its name, and its weight."""
         for key, asserted in dict(fact.content.get("sum", {})).items():
-            term = _TERM.fullmatch(str(key))
-            demand(term is not None, f"the sum at {fact.where} holds {key!r}")
-            kind, function, name = term.groups() if term else ("", None, "")
+            term = existing(_TERM.fullmatch(str(key)), f"the sum at {fact.where} holds {key!r}")
+            kind, function, name = term.groups()
             yield kind, function or str(fact.content.get("function")), name, value_of(str(asserted), self._parameters)
 
     def _conditions(self, fact: Fact) -> Factors:

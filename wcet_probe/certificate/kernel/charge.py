@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.model.instruction import AccessKind, Control, Instruction, InstructionCost
 from wcet_probe.model.target import Target
 
@@ -53,7 +54,7 @@ def not_charged(target: Target, unit: str) -> tuple[str, ...]:
 def _cycles(instruction: Instruction, cost: InstructionCost) -> int:
     if _may_fall_through(instruction):
         return cost.skipped_cycles
-    if _is_predicated(instruction):
+    if may_be_skipped(instruction):
         return max(cost.executed_cycles, cost.skipped_cycles)
     return cost.executed_cycles
 
@@ -69,9 +70,5 @@ def _waiting(instruction: Instruction, target: Target) -> int:
     return cycles
 
 
-def _is_predicated(instruction: Instruction) -> bool:
-    return instruction.in_it_block or instruction.condition != 14
-
-
 def _may_fall_through(instruction: Instruction) -> bool:
-    return instruction.control is Control.INDIRECT and _is_predicated(instruction)
+    return instruction.control is Control.INDIRECT and may_be_skipped(instruction)

@@ -22,7 +22,7 @@ from wcet_probe.certificate.kernel.contexts import Returns, context_of
 from wcet_probe.certificate.kernel.dead_ends import never_returns
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
 from wcet_probe.certificate.kernel.flags import Flags, flags_of, lacking
-from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, invariants_of
+from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, existing, invariants_of
 from wcet_probe.certificate.kernel.return_addresses import SparingMachine, returning_to_caller
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine, Outcome
@@ -59,10 +59,7 @@ class Code:
         Raises:
             VerificationError: there is none, or one that cannot be charged.
         """
-        found = self.instructions.get(address)
-        if found is None:
-            demand(condition=False, reason=f"there is no instruction of the image at {address:#x}")
-        assert found is not None  # noqa: S101  (told above)
+        found = existing(self.instructions.get(address), f"there is no instruction of the image at {address:#x}")
         demand(not found.problem, f"{self.image.location(address)} cannot be charged: {found.problem}")
         return found
 

@@ -8,10 +8,11 @@ can be read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value
 from wcet_probe.certificate.values.state import SAVED, STATIC, Place, is_saved
@@ -91,12 +92,34 @@ LEAVE = "leave:"
 _LONG = re.compile(rf"[0-9]{{{MOST_DIGITS}}}")
 
 Records = Mapping[str, list[tuple[str, ...]]]
+T = TypeVar("T")
 
 
 def demand(condition: object, reason: str) -> None:
     """Raise VerificationError with the reason unless the condition holds."""
     if not condition:
         raise VerificationError(f"not verified: {reason}.")
+
+
+def existing(one: T | None, reason: str) -> T:
+    """``one``, which there has to be.
+
+    Raises:
+        VerificationError: there is none, for the reason.
+    """
+    if one is None:
+        raise VerificationError(f"not verified: {reason}.")
+    return one
+
+
+@contextmanager
+def well_formed(what: str) -> Iterator[None]:
+    """Turn errors of what is read from a document of anybody, which is called ``what``, into a VerificationError."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        reason = f"the {what} lacks what a verification needs or has it malformed: {error!r}."
+        raise VerificationError(reason) from error
 
 
 @lru_cache(maxsize=4)

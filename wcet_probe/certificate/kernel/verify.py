@@ -21,9 +21,16 @@ from hashlib import sha256
 from math import floor
 
 from wcet_probe.certificate.kernel.loops import Json, check_derivations, demand, derivation
-from wcet_probe.certificate.kernel.records import ONCE, factors_of, graph_of, invariants_of, loops_of, read_records
+from wcet_probe.certificate.kernel.records import (
+    ONCE,
+    factors_of,
+    graph_of,
+    invariants_of,
+    loops_of,
+    read_records,
+    well_formed,
+)
 from wcet_probe.certificate.kernel.shapes import check_loops
-from wcet_probe.errors import VerificationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +135,7 @@ def verify_result(document: Json) -> list[CheckedBound]:
     Raises:
         VerificationError: something does not check; one sentence says what.
     """
-    try:
+    with well_formed("result"):
         bound, image = document["bound"], document["image"]["sha256"]
         checked = [check_certificate(text) for text in bound["certificates"]]
         demand(bound["digest"] == bound_digest(bound), "the digest of the bound section differs")
@@ -147,10 +154,6 @@ def verify_result(document: Json) -> list[CheckedBound]:
                 # Calls that are not expanded are a number in the certificate, without the loops in them.
                 is_said = said >= found if bound.get("summarised") else said == found
                 demand(is_said, "the loops of the result are not those of the certificate")
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise VerificationError(
-            f"the result lacks what a verification needs or has it malformed: {error!r}."
-        ) from error
     return checked
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache, reduce
 from wcet_probe.certificate.machines.arm_accesses import access_memory, loaded_registers, name_held, stored_registers
 from wcet_probe.certificate.machines.arm_text import LR, MOST_TEXTS, PC, SP, immediate_of, operands_in, register_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
+from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, LINK, TOP, WORD, Value, constant
 from wcet_probe.certificate.values.state import Comparison, State, assume, computed, joined, sum_of
@@ -83,8 +84,8 @@ def entry_state() -> State:
 
 def mnemonic(instruction: Instruction) -> tuple[str, bool, str | None]:
     """The name without condition and width, whether it sets the flags, and its condition."""
-    predicated = instruction.in_it_block or instruction.condition != 14
-    return _mnemonic(instruction.text.split(" ", 1)[0], predicated, instruction.control is Control.CONDITIONAL_BRANCH)
+    branches = instruction.control is Control.CONDITIONAL_BRANCH
+    return _mnemonic(instruction.text.split(" ", 1)[0], may_be_skipped(instruction), branches)
 
 
 @lru_cache(MOST_TEXTS)

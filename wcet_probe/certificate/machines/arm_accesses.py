@@ -7,7 +7,7 @@ import re
 
 from wcet_probe.certificate.machines.arm_text import PC, SP, SPLIT, immediate_of, operands_in, register_of
 from wcet_probe.certificate.machines.machine import Machine
-from wcet_probe.certificate.machines.operands import ALIASES
+from wcet_probe.certificate.machines.operands import register_named
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, Value, constant
 from wcet_probe.certificate.values.state import State
@@ -59,7 +59,7 @@ def stored_registers(instruction: Instruction) -> frozenset[str]:
     """The registers that an instruction names in front of an address: it may store them."""
     before, bracket, _ = instruction.text.partition("[")
     words = re.findall(r"\w+", before)[1:] if bracket else []
-    return instruction.reads & {ALIASES.get(word, word) for word in words}
+    return instruction.reads & set(map(register_named, words))
 
 
 def _listed(instruction: Instruction) -> list[str]:

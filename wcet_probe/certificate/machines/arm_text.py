@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from wcet_probe.certificate.machines.operands import ALIASES
+from wcet_probe.certificate.machines.operands import register_named
 from wcet_probe.model.instruction import Instruction
 
 SP, LR, PC = "r13", "r14", "r15"
@@ -33,8 +33,7 @@ def register_of(text: str) -> str:
     Raises:
         ValueError: it names none.
     """
-    name = text.rstrip("!")
-    name = ALIASES.get(name, name)
+    name = register_named(text.rstrip("!"))
     if not re.fullmatch("r(1[0-5]|[0-9])", name):
         raise ValueError(text)
     return name

@@ -38,6 +38,16 @@ ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr":
 ALWAYS = 14
 
 
+def may_be_skipped(instruction: Instruction) -> bool:
+    """Whether an instruction of ARM or Thumb is executed on a condition."""
+    return instruction.in_it_block or instruction.condition != ALWAYS
+
+
+def register_named(text: str) -> str:
+    """The register that is called ``text``; of anything else, that."""
+    return ALIASES.get(text, text)
+
+
 class Computation(NamedTuple):
     """What an instruction computes: its name, its operands, and how the last of them is shifted, and how far."""
 
@@ -50,10 +60,9 @@ class Computation(NamedTuple):
 def computation(instruction: Instruction, place: Place) -> Computation | None:
     """What is computed, if it is on registers and constants alone."""
     found = COMPUTES.fullmatch(instruction.text)
-    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block and not instruction.accesses
-    if found is None or not is_plain or place not in instruction.writes:
+    if found is None or may_be_skipped(instruction) or instruction.accesses or place not in instruction.writes:
         return None
-    operands = [ALIASES.get(word, word) for word in found[2].replace("#", "").split(", ")]
+    operands = [register_named(word) for word in found[2].replace("#", "").split(", ")]
     if operands[0] != place:
         return None
     if operands[0] not in instruction.reads or len(operands) > 2:
@@ -69,10 +78,9 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
     if _MULTIPLIES.match(instruction.text):
         return "mul", [], None
     moves = _WRITES_BACK.search(instruction.text) if place in instruction.writes - instruction.loaded else None
-    if moves is not None and instruction.accesses and ALIASES.get(moves[1], moves[1]) == place:
-        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
-        words = [ALIASES.get(word, word) for word in (moves[1], moves[3])]
-        return ("sub" if moves[2] else "add", words, int(moves[4] or "0", 0)) if is_plain else None
+    if moves is not None and instruction.accesses and register_named(moves[1]) == place:
+        words = [register_named(word) for word in (moves[1], moves[3])]
+        return None if may_be_skipped(instruction) else ("sub" if moves[2] else "add", words, int(moves[4] or "0", 0))
     found = computation(instruction, place)
     if found is None or found.name not in {"add", "sub", "rsb", "subf", "neg", "lsl", "slwi"}:
         return None
@@ -86,10 +94,8 @@ def operands_of(instruction: Instruction, place: Place) -> tuple[str, list[str],
 def moved_if(instruction: Instruction, place: Place) -> str | None:
     """What a conditional instruction of Arm puts into ``place`` if it is executed, a register or a constant."""
     found = _MOVES.fullmatch(instruction.text)
-    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
-    return (
-        ALIASES.get(found[2], found[2]) if found and not is_plain and ALIASES.get(found[1], found[1]) == place else None
-    )
+    is_moved = found and may_be_skipped(instruction) and register_named(found[1]) == place
+    return register_named(found[2]) if found and is_moved else None
 
 
 def class_of(alignments: Mapping[str, Congruence], before: State, word: str) -> Congruence:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import count
 from typing import TypeAlias
 
-from wcet_probe.certificate.machines.operands import ALIASES
+from wcet_probe.certificate.machines.operands import may_be_skipped, register_named
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.target import Isa
@@ -23,7 +23,6 @@ Saving: TypeAlias = Mapping[int, Collection[int]]
 """By the address of an instruction, which of its stores save a register, in the order of their addresses."""
 _MOST_INSTRUCTIONS = 64
 _WORD_BYTES = 4
-_ALWAYS = 14
 _MADE_ROOM = re.compile(r"sub(?:\.w|w)? sp, (?:sp, )?#(0x[0-9a-f]+|[0-9]+)")
 _WRITTEN_BACK = re.compile(r"push|stwu|.*!")
 _STORED = re.compile(r"(?:str|strd|stw|stwu)(?:\.w)? (.*?), (?:\[|-?[0-9a-fx]+\()")
@@ -59,7 +58,7 @@ def _saved_by(
     address, moved = entry, 0
     for _ in range(_MOST_INSTRUCTIONS):
         one = instructions.get(address)
-        if one is None or one.control is not Control.NEXT or one.condition != _ALWAYS or one.in_it_block:
+        if one is None or one.control is not Control.NEXT or may_be_skipped(one):
             return
         stored = _stored_registers(one, pointer)
         first = moved + one.accesses[0].displacement if stored else 0
@@ -87,14 +86,10 @@ def _stored_registers(one: Instruction, pointer: str) -> list[str]:
     name, _, operands = one.text.partition(" ")
     if "{" in operands:
         braced = operands.partition("{")[2].partition("}")[0]
-        return sorted((_register(text) for text in braced.split(", ")), key=lambda text: int(text[1:]))
+        return sorted((register_named(text) for text in braced.split(", ")), key=lambda text: int(text[1:]))
     if name == "stmw":
         first = int(operands.partition(",")[0].removeprefix("r"))
         return [f"r{number}" for number in range(first, first + access.count)]
     found = _STORED.match(one.text)
-    registers = [_register(text) for text in found[1].split(", ")] if found else []
+    registers = [register_named(text) for text in found[1].split(", ")] if found else []
     return registers if len(registers) == access.count else []
-
-
-def _register(text: str) -> str:
-    return ALIASES.get(text, text)

@@ -18,7 +18,7 @@ from typing import Any
 
 from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
-from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.kernel.records import demand, existing
 from wcet_probe.certificate.modules.module import check_module, facts_at
 from wcet_probe.certificate.modules.module_machine import Accessed
 from wcet_probe.certificate.names.names import Address, Traced
@@ -110,13 +110,12 @@ def asserted_proofs(section: Mapping[str, Any], asserted: Asserted) -> list[str]
     deduced = [one for one in claimed.values() if _is_deduced(one)]
     demand(len(deduced) in {0, len(claimed)}, "some facts are told to be proved by a solver, and others by induction")
     for where in places:
-        fact = asserted.at(where)
-        demand(fact is not None and fact.kind == "pointer", f"there is no fact about pointers at {where}")
-        if fact is not None:
-            demand(str(fact.content.get("because")) in listed[f"proved {where}"], f"the fact {where} has other words")
-            of_sets = _OF_SETS if deduced and claimed[where]["sets_proved"] else set[str]()
-            is_more = fact.content.keys() - _OF_ALIGNMENT - of_sets
-            demand(not is_more or f"fact {where}" in listed, f"not all that the fact {where} says is listed")
+        fact = existing(asserted.at(where), f"there is no fact about pointers at {where}")
+        demand(fact.kind == "pointer", f"there is no fact about pointers at {where}")
+        demand(str(fact.content.get("because")) in listed[f"proved {where}"], f"the fact {where} has other words")
+        of_sets = _OF_SETS if deduced and claimed[where]["sets_proved"] else set[str]()
+        is_more = fact.content.keys() - _OF_ALIGNMENT - of_sets
+        demand(not is_more or f"fact {where}" in listed, f"not all that the fact {where} says is listed")
     rests_on = {name for one in deduced for name in (*DEDUCED_BY_ALL, *one["lemmas"])} if deduced else _NAMES.keys()
     for name in deduced and sorted(rests_on - {*_NAMES, *DEDUCTION_PREMISES}):
         demand(name in listed, f"the assumption {name} is not listed")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from operator import and_, or_, xor
 
 from wcet_probe.certificate.machines import arm
-from wcet_probe.certificate.machines.operands import ALWAYS
+from wcet_probe.certificate.machines.operands import ALWAYS, may_be_skipped
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
@@ -37,7 +37,7 @@ _NO_NUMBER: Word = (Part(NUMBER, False, residue(0)),)
 
 def unconditional(instruction: Instruction, isa: Isa) -> Instruction:
     """What an instruction of ARM or Thumb is where it is executed."""
-    if isa is Isa.POWERPC or (instruction.condition == ALWAYS and not instruction.in_it_block):
+    if isa is Isa.POWERPC or not may_be_skipped(instruction):
         return instruction
     name, sets_flags, _ = arm.mnemonic(instruction)
     _, blank, operands = instruction.text.partition(" ")

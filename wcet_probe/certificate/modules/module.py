@@ -21,7 +21,15 @@ from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, code_of, cover, edges_taken, run_block, said_of
 from wcet_probe.certificate.kernel.loops import value_of
-from wcet_probe.certificate.kernel.records import Graph, Records, demand, graph_of, place_of, read_records
+from wcet_probe.certificate.kernel.records import (
+    Graph,
+    Records,
+    demand,
+    graph_of,
+    place_of,
+    read_records,
+    well_formed,
+)
 from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.modules.counted_words import counted_words
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
@@ -44,7 +52,6 @@ from wcet_probe.certificate.values.kinds import (
 from wcet_probe.certificate.values.residues import ALL, MODULUS, of_class, residue
 from wcet_probe.certificate.values.state import STATIC as STATIC_PLACES
 from wcet_probe.certificate.values.state import Place, State
-from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.induction import LEMMAS, PREMISES
 from wcet_probe.model.target import Isa
@@ -238,13 +245,9 @@ def check_module(document: Json, binary: Binary) -> CheckedModule:
     Raises:
         VerificationError: something does not hold; one sentence says what.
     """
-    try:
+    with well_formed("certificate"):
         module = _Module(document, binary)
         return CheckedModule(module.findings(), module.aligned)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise VerificationError(
-            f"the certificate lacks what a verification needs or has it malformed: {error!r}."
-        ) from error
 
 
 class _Module:

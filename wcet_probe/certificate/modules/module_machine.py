@@ -19,8 +19,8 @@ from typing import NamedTuple
 from wcet_probe.certificate.machines import powerpc
 from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
-from wcet_probe.certificate.machines.operands import ALIASES, Computation, computation, operands_of
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
+from wcet_probe.certificate.machines.operands import Computation, computation, operands_of, register_named
 from wcet_probe.certificate.modules.instruction_kinds import (
     BITWISE,
     Operand,
@@ -397,8 +397,8 @@ class ModuleMachine(Machine):
             words = [self.word_in(self._before, one) for one in sorted(instruction.reads)]
             by = _BY_REGISTER.fullmatch(unconditional(instruction, self.image.isa).text)
             if by is not None:
-                one, other = (self.word_in(self._before, ALIASES.get(text, text)) for text in by.group(2, 3))
-                other = self._shifted(other, by[4], ALIASES.get(by[5], by[5]))
+                one, other = (self.word_in(self._before, register_named(text)) for text in by.group(2, 3))
+                other = self._shifted(other, by[4], register_named(by[5]))
                 made = summed(by[1], [(one, None), (other, None)])
                 if by[1] in BITWISE or made is not None:
                     return bitwise(BITWISE[by[1]], one, other) if made is None else made

@@ -19,7 +19,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wcet_probe.certificate.machines.operands import ALIASES, ALWAYS, class_of, class_of_sum, operands_of
+from wcet_probe.certificate.machines.operands import class_of, class_of_sum, may_be_skipped, operands_of, register_named
 from wcet_probe.certificate.values.congruences import MOST_MODULUS, UNALIGNED, UNKNOWN_SPAN, Congruence
 from wcet_probe.certificate.values.numbers import Value, constant
 from wcet_probe.certificate.values.state import Place, State
@@ -56,7 +56,7 @@ class Shown:
             instruction: it.
             addresses: as numbers, by name, and the classes that the names have there.
         """
-        if instruction.condition == ALWAYS and not instruction.in_it_block:
+        if not may_be_skipped(instruction):
             for number, name, of_base in addresses:
                 is_unknown = number.is_plain and number.high - number.low >= UNKNOWN_SPAN
                 is_symbol = name.base.startswith("@") and name.base[1:] in self.symbols
@@ -66,9 +66,8 @@ class Shown:
     def computed(self, instruction: Instruction, place: Place, before: State) -> Congruence:
         """The class of what ``instruction`` leaves in ``place``, by those of its operands."""
         shift = _SHIFTS.fullmatch(instruction.text)
-        is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
-        if shift and is_plain and ALIASES.get(shift[1], shift[1]) == place:
-            register = ALIASES.get(shift[2], shift[2])
+        if shift and not may_be_skipped(instruction) and register_named(shift[1]) == place:
+            register = register_named(shift[2])
             known = class_of(self.classes, before, register) if before.read(register).base != "stack" else UNALIGNED
             return Congruence(min(known.modulus, known.residue & -known.residue or known.modulus), 0)
         found = operands_of(instruction, place)

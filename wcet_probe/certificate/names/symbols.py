@@ -21,10 +21,10 @@ from wcet_probe.certificate.kernel.records import Edge, Graph, demand
 from wcet_probe.certificate.machines.computations import kept, name_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import (
-    ALWAYS,
     class_of,
     class_of_address,
     class_of_sum,
+    may_be_skipped,
     moved_if,
     operands_of,
 )
@@ -295,7 +295,7 @@ class Tracer:
             self._see_stack(before, (place, instead))
             return either(class_of(alignments, before, place), class_of(alignments, before, instead))
         if operands is None:
-            is_executed = instruction.condition == ALWAYS and not instruction.in_it_block
+            is_executed = not may_be_skipped(instruction)
             return self._asserted(number, is_loaded=is_executed and place in instruction.loaded)
         self._see_stack(before, operands[1])
         return class_of_sum(alignments, before, operands, number)
@@ -407,8 +407,8 @@ def _written_back(executed: Executed) -> Value | None:
     if not is_before or len(addresses) != 1 or len(addresses[0]) != 1:
         return None
     name = addresses[0][0].name
-    is_plain = instruction.condition == ALWAYS and not instruction.in_it_block
-    return name if is_plain and name.base.startswith("@") and instruction.accesses[0].index is not None else None
+    is_moved = not may_be_skipped(instruction) and instruction.accesses[0].index is not None
+    return name if is_moved and name.base.startswith("@") else None
 
 
 def _less(value: Value, offset: int) -> Value:
