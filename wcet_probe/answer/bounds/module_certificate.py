@@ -210,7 +210,7 @@ class _Search:
         seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
                     pass
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
@@ -244,7 +244,7 @@ class _Search:
 
     def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
         machine = _Growing(self.image, self.cells, self._store)
-        for target, state in ways_of(self.code, machine, one, self.words[one.role, node], node, coverage.taken):
+        for target, state in ways_of(self.code, machine, one, self.words[one.role, node], node, coverage):
             if target is not None:
                 self._arrive(one.role, target, self._held(machine, state))
             elif one.role == "malloc":
