@@ -63,7 +63,15 @@ ENDS = {
         "bl 1f\n bx lr\n 1: b .",
     ),
     "arm": ("b .", "udf #1", "bkpt #0", "1: beq 1b\n bl 1b\n bx lr", "moveq r0, #1\n addeq r1, r1, r0\n b ."),
-    "powerpc": ("b .", "trap", "twi 31, 3, 0", "1: bdnz 1b\n b 1b", "bl 1f\n blr\n 1: b 1b", "1: beq 1b\n trap"),
+    "powerpc": (
+        "b .",
+        "trap",
+        "twi 31, 3, 0",
+        "1: bdnz 1b\n b 1b",
+        "bl 1f\n blr\n 1: b 1b",
+        "1: beq 1b\n trap",
+        "li 15, 3\n mtctr 15\n b .",
+    ),
 }
 GOES_ON = {
     "thumb": (
@@ -87,10 +95,16 @@ GOES_ON = {
             "bl 1f\n b .\n 1: ldr pc, [sp], #4",
             "bxj r0\n b .",
         ),
+        *(
+            ".inst 0xfa000000\n nop\n b .",
+            "1: .inst 0xe6f1f072\n b 1b",
+            "1: .inst 0xe5d0f000\n b 1b",
+            "1: clz pc, r0\n b 1b",
+        ),
     ),
     "powerpc": (
         *("blr", "bctr", "rfi", "sc\n b .", "beqlr\n b .", "bctrl\n b .", "tweq 3, 4\n blr", "twi 4, 3, 0\n blr"),
-        *("mtmsr 3\n b .", "bl 1f\n b .\n 1: blr", "bdnzlr\n b ."),
+        *("mtmsr 3\n b .", "bl 1f\n b .\n 1: blr", "bdnzlr\n b .", "mtspr 528, 3\n b .", "mtspr 1008, 3\n b ."),
     ),
 }
 CORE = {"thumb": "cortex-m4", "arm": "cortex-r5", "powerpc": "mpc603e"}

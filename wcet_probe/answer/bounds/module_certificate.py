@@ -242,7 +242,7 @@ class _Search:
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
                 self._nodes.append((one, coverage, node))
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
                     pass
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
@@ -282,7 +282,7 @@ class _Search:
         key = one.role, node
         machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
         self.cells.reader = key
-        for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage.taken):
+        for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage):
             if target is not None:
                 self._arrive(one.role, target, self._held(machine, state))
             elif one.role == "malloc":

@@ -12,7 +12,7 @@ an address into the link register, a return goes to the address that it finds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType, ModuleType
@@ -256,10 +256,7 @@ def _assume_returns(
         machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
         told: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
         for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
-            likely = edges_taken(graph, node, one)
-            # It knows less than the machine that the edges are of: where that saw a jump it may see a return.
-            jumped = [e for e in graph.leading[node] if one.is_assumed and e.name in found.gone and e not in likely]
-            yield one, [edge for edge in (*likely, *jumped) if edge.name in found.taken]
+            yield one, [edge for edge in edges_taken(graph, node, one, found.gone) if edge.name in found.taken]
 
     returns = Returns(graph, found.instructions, invariants, code.image, pointer)
     to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)
@@ -338,11 +335,14 @@ def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
     return same or others or edges
 
 
-def edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
-    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in."""
+def edges_taken(graph: Graph, node: str, outcome: Outcome, gone: Collection[str] = frozenset()) -> Sequence[Edge]:
+    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in.
+
+    Or it takes one of those that were ``gone``: a fact may tell so, or who knew more may have seen a jump.
+    """
     if outcome.is_assumed:
-        is_return = outcome.way == "return"
-        return [e for e in graph.leading[node] if not is_return or context_of(e.target) != context_of(node)]
+        own = context_of(node) if outcome.way == "return" else None
+        return [e for e in graph.leading[node] if context_of(e.target) != own or e.name in gone]
     return () if outcome.address is None else edges_of(graph, node, outcome)
 
 

@@ -138,7 +138,7 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
     operation: Operation,
     words: Mapping[Place, Word],
     node: str,
-    taken: Iterable[str],
+    coverage: Coverage,
 ) -> Iterator[Way]:
     """Execute ``node`` once, where ``words`` tell of what places are made.
 
@@ -148,7 +148,7 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         operation: with the node.
         words: what places are made of.
         node: where to begin.
-        taken: names of the edges that are taken at all.
+        coverage: what was checked of its graph.
     """
     graph, said = operation.graph, operation.said
     kinds = dict[object, Word](words.items())
@@ -157,8 +157,8 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
             yield Way(None, outcome.state)
-        for edge in edges_taken(graph, node, outcome):
-            if edge.name in taken:
+        for edge in edges_taken(graph, node, outcome, coverage.gone):
+            if edge.name in coverage.taken:
                 yield Way(edge.target, outcome.state)
 
 
@@ -329,9 +329,7 @@ class _Module:
         counted = counted_in(self._code, operation, coverage.taken)
         for node in reached_nodes(graph, coverage.taken):
             machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
-            for target, state in ways_of(
-                self._code, machine, operation, operation.words.get(node, {}), node, coverage.taken
-            ):
+            for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
                 self._check_way(operation, machine, node, target, state)
             place = self._image.location(machine.unknown[0]) if machine.unknown else ""
             demand(not place, f"where the store at {place} goes is not known")
