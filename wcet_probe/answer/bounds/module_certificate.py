@@ -237,7 +237,7 @@ class _Search:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node, addresses in counted_in(self.code, one, coverage.taken).items():
+            for node, addresses in counted_in(self.code, one, coverage).items():
                 self._counted[one.role, node] = addresses
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):

@@ -115,14 +115,14 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
     return {first: argument, second: _UNKNOWN_NUMBER}
 
 
-def counted_in(code: Code, operation: Operation, taken: Iterable[str]) -> Mapping[str, frozenset[int]]:
-    """The instructions that load what ``operation`` counts in, by node; ``taken`` are the edges that are taken.
+def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[int]]:
+    """The instructions that load what ``operation`` counts in, by node; ``coverage`` is what was checked of its graph.
 
     Raises:
         VerificationError: a node is not executed.
     """
     block = registers(code.image)[0] if operation.role == "malloc" else None
-    return counted_words(code, operation.graph, operation.said, taken, block)
+    return counted_words(code, operation.graph, operation.said, coverage, block)
 
 
 def returned(machine: ModuleMachine, state: State) -> Word:
@@ -326,7 +326,7 @@ class _Module:
         for place, parts in said.items():
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
-        counted = counted_in(self._code, operation, coverage.taken)
+        counted = counted_in(self._code, operation, coverage)
         for node in reached_nodes(graph, coverage.taken):
             machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
             for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
