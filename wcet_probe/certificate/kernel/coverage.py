@@ -182,11 +182,12 @@ def cover(
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
     told: Told = MappingProxyType({}),
+    ends: str = "",
 ) -> Coverage:
     """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
-    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, and where facts say
-    that branches and calls go, by their addresses.
+    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, where facts say
+    that branches and calls go, by their addresses, and the statement of *call-returns*, which names dead ends.
 
     Raises:
         VerificationError: one of them does not.
@@ -195,10 +196,10 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    found = _covered(code, machine, graph, said, told)
+    found = _covered(code, machine, graph, said, told, ends)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
-        found = _covered(code, machine, graph, said, told)
+        found = _covered(code, machine, graph, said, told, ends)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
@@ -212,7 +213,7 @@ def cover(
     return found
 
 
-def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told, ends: str) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
@@ -239,7 +240,9 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told)
     if found.returning:
         _assume_returns(code, graph, said.invariants, found)
     for address, ways in found.excluded.items():
-        if never_returns(code.image, code.isa, address, code.instructions):
+        # The analysis may know that control does not come there, which is not followed here, and assume nothing.
+        is_named = f" {code.image.location(address)}," in f"{ends},"
+        if is_named and never_returns(code.image, code.isa, address, code.instructions):
             found.assumptions.add("call-returns")
         else:
             found.open += ways
