@@ -282,6 +282,12 @@ def _name(image: Image, address: int) -> str:
     return f"{function.name}+{address - function.address:#x}" if function else f"{address:#x}"
 
 
+def _function_name(image: Image, address: int) -> str:
+    """The name of the function that holds ``address``, which there is of all code that is followed."""
+    function = image.function_at(address)
+    return function.name if function else ""
+
+
 def _problem(  # noqa: PLR0917  what a flow problem is made of
     request: BoundRequest,
     run: EntryRun,
@@ -332,9 +338,8 @@ def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[Pat
         leaving[passage.source] += count * _passing(run, passage, costs, unit)
     counts = run.executions()
     for at, block in sorted(run.blocks.items()):
-        function = image.function_at(at)
         yield PathBlock(
-            function=function.name if function else "",
+            function=_function_name(image, at),
             context=(),
             address=at,
             end_address=block.end_address,
@@ -347,7 +352,7 @@ def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[Pat
 
 def _graph(image: Image, run: EntryRun) -> FlowGraph:
     counts = run.executions()
-    of = {at: function.name if (function := image.function_at(at)) else "" for at in run.blocks}
+    of = {at: _function_name(image, at) for at in run.blocks}
     return FlowGraph(
         tuple(GraphBlock(of[at], at, block.end_address, counts[at]) for at, block in sorted(run.blocks.items())),
         tuple(

@@ -311,6 +311,10 @@ def test_registers_read_written_and_loaded():
         (Isa.ARM, 0xE8D00006, "user registers"),  # ldm r0, {r1, r2}^
         (Isa.ARM, 0xE1B0F00E, "return from an exception"),  # movs pc, lr
         (Isa.ARM, 0xFA000000, "change of the instruction set"),  # blx label
+        (Isa.ARM, 0xE6B1F072, "program counter"),  # sxtah pc, r1, r2
+        (Isa.ARM, 0xE16FFF10, "program counter"),  # clz pc, r0
+        (Isa.ARM, 0xE5D0F000, "program counter"),  # ldrb pc, [r0]
+        (Isa.ARM, 0xEC5EFB10, "program counter"),  # vmov pc, lr, d0
         (Isa.ARM, 0xE791000F, "address unpredictable"),  # ldr r0, [r1, pc]
         (Isa.ARM, 0xE8900000, "no instruction known|memory access unknown"),  # ldm r0, {}
         (Isa.POWERPC, 0xFC00002C, "no instruction known|timing class unknown"),  # fsqrt

@@ -196,8 +196,10 @@ class _Check:
         keeps = is_said or "saved-registers" in self._listed
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
         goes = told_destinations(self._binary.asserted, self._listed, self._code.image)
-        known = self._said, self._arguments()
-        self._coverage = cover(self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes)
+        known, ends = (self._said, self._arguments()), self._listed.get("call-returns", "")
+        self._coverage = cover(
+            self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
+        )
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
             # The analysis may know where a return goes that is not followed here, and assume nothing.

@@ -98,8 +98,9 @@ def interpret(record: Record) -> Instruction:
     timing_class = _timing_class(record, condition, accesses)
     control = _CONTROL.get(timing_class, Control.NEXT)
     loaded = _loaded(record, timing_class)
+    writes = record.writes | loaded | _written_base(record, accesses) | _moved_from_coprocessor(record)
     branches = control is Control.CONDITIONAL_BRANCH or record.isa is Isa.THUMB
-    reason = next(_reasons(record, timing_class, accesses), None)
+    reason = next(_reasons(record, timing_class, accesses), None) or _unpredictable(control, writes)
     return Instruction(
         address=record.address,
         size_bytes=record.size_bytes,
@@ -111,11 +112,11 @@ def interpret(record: Record) -> Instruction:
         branch_target=record.immediate if control in _DIRECT else None,
         accesses=accesses,
         reads=_reads(record, timing_class, accesses),
-        writes=record.writes | loaded | _written_base(record, accesses) | _moved_from_coprocessor(record),
+        writes=writes,
         loaded=loaded,
         shifted=_reads(record, timing_class, ()) if record.name in _SHIFTS else record.shifted,
         literal=timing_class.startswith("load") and any(access.base is None for access in accesses),
-        problem=f"{record.address:#010x}: {record.text}: not supported: {reason}" if reason else None,
+        problem=_problem(record, reason),
     )
 
 
@@ -134,7 +135,17 @@ def _float(record: Record, found: Float) -> Instruction:
         writes=found.writes,
         loaded=found.writes - bases if found.timing_class.startswith("float_load") else frozenset(),
         literal=any(access.base is None for access in found.accesses),
+        problem=_problem(record, _unpredictable(Control.NEXT, found.writes)),
     )
+
+
+def _unpredictable(control: Control, writes: frozenset[str]) -> str | None:
+    """Why nobody knows where control goes behind what is no branch: cores jump, or not."""
+    return "writes the program counter" if control is Control.NEXT and _PC in writes else None
+
+
+def _problem(record: Record, reason: str | None) -> str | None:
+    return f"{record.address:#010x}: {record.text}: not supported: {reason}" if reason else None
 
 
 def _condition(record: Record) -> int:

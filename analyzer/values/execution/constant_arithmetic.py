@@ -125,3 +125,8 @@ def _masked(times: int, number: int, mask: int) -> Value | None:
     if mask < STACK_ALIGNMENT_BYTES:
         return number & mask
     return _value(times, number & -(_WORD - mask)) if _WORD - mask in _ALIGNMENTS else None
+
+
+def of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
+    """A function of one operand as one of two."""
+    return lambda one, _: function(one)

@@ -32,9 +32,10 @@ from wcet_probe.analyzer.values.execution.constant_arithmetic import (
     bits_known,
     computed,
     is_address,
+    of_first,
     rests_on_alignment,
 )
-from wcet_probe.analyzer.values.execution.known_bytes import Pages, pages_of
+from wcet_probe.analyzer.values.execution.known_bytes import WIDEST_BYTES, Pages, pages_of
 from wcet_probe.analyzer.values.execution.needed_operations import Needed, needed_operations
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.memory import Memory
@@ -42,7 +43,6 @@ from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps
 
 _WORD = 1 << 32
-_WIDEST_BYTES = 8
 _MOST_WORDS = 512
 """Most words of memory that are remembered."""
 
@@ -163,7 +163,7 @@ class ConstantExecution:
                     continue
                 known: Value = value.value if base is Base.NUMBER else (signed(value.bits, value.value),)
                 if location.space in {"stack", "static"}:
-                    if location.size_bytes <= _WIDEST_BYTES:
+                    if location.size_bytes <= WIDEST_BYTES:
                         one.memory[location.space, location.offset] = location.size_bytes, known
                 elif location.space == "register":
                     self._overlaps.add(location)
@@ -299,7 +299,7 @@ class ConstantExecution:
         is_partial = op.opcode in MAY_BE_UNDEFINED
         if function is None or is_partial or location is None or None in inputs or len(inputs) not in {1, 2}:
             return PreparedOp(op, function, inputs, location, (), None, (None, None))
-        plain = function if len(inputs) == 2 else _of_first(function)
+        plain = function if len(inputs) == 2 else of_first(function)
         operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
         return PreparedOp(op, function, inputs, location, self._overlaps.add(location), plain, operands)
 
@@ -457,11 +457,11 @@ class ConstantExecution:
             space, offset = cell = _cell(address)
             is_owned = space == "stack" or self._memory.is_static(offset)
             if state.pages and type(value) is int and is_owned:
-                _forget_cells(state.memory, space, offset, offset + size_bytes - 1)
+                known_bytes.forget_cells(state.memory, space, offset, offset + size_bytes - 1)
                 known_bytes.store(state.pages[space], offset, value.to_bytes(size_bytes, self._order))
                 return
             _forget(state, space, offset, offset + size_bytes - 1)
-            if value is not None and is_owned and size_bytes <= _WIDEST_BYTES and len(state.memory) < _MOST_WORDS:
+            if value is not None and is_owned and size_bytes <= WIDEST_BYTES and len(state.memory) < _MOST_WORDS:
                 state.memory[cell] = size_bytes, value
             return
         place, accesses = told
@@ -482,11 +482,6 @@ class ConstantExecution:
 _CONTROL = frozenset({"CALL", "CALLIND", "TRAP", "BRANCH", "CBRANCH", "RETURN", "BRANCHIND"})
 
 
-def _of_first(function: Callable[..., int]) -> Callable[[int, int], int]:
-    """A function of one operand as one of two."""
-    return lambda one, _: function(one)
-
-
 def forget_registers(locations: Iterable[Location], state: Constants) -> None:
     """Hold nothing of ``locations`` any more."""
     for location in locations:
@@ -501,17 +496,4 @@ def _forget(state: Constants, space: str, low: int, high: int) -> None:
     """Forget what is held of the bytes from ``low`` to ``high``."""
     if state.pages:
         known_bytes.forget(state.pages[space], low, high)
-    _forget_cells(state.memory, space, low, high)
-
-
-def _forget_cells(memory: dict[_Cell, tuple[int, Value]], space: str, low: int, high: int) -> None:
-    if not memory:
-        return
-    if high - low < _WIDEST_BYTES * 2:
-        for offset in range(low - _WIDEST_BYTES + 1, high + 1):
-            held = memory.get((space, offset))
-            if held is not None and offset + held[0] > low:
-                del memory[space, offset]
-        return
-    for cell in [c for c, held in memory.items() if c[0] == space and c[1] <= high and c[1] + held[0] > low]:
-        del memory[cell]
+    known_bytes.forget_cells(state.memory, space, low, high)

@@ -9,10 +9,14 @@ led here. What is joined is known where both sides know the same.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 PAGE_BYTES = 1024
 """A store makes a new page, so that states share the others."""
+
+WIDEST_BYTES = 8
+"""Of a cell, which holds what is no number of known bytes, as an address of the stack is."""
+_Value = TypeVar("_Value")
 
 
 class Page(NamedTuple):
@@ -104,3 +108,20 @@ def _both(one: Page, other: Page) -> Page:
         if not known >> place & 1:
             data[place] = 0
     return Page(bytes(data), known)
+
+
+def forget_cells(cells: dict[tuple[str, int], tuple[int, _Value]], space: str, low: int, high: int) -> None:
+    """Hold no cell of ``space`` any more with a byte from ``low`` to ``high``; a cell has a size in bytes and a value.
+
+    *Soundness:* no cell is wider than `WIDEST_BYTES`.
+    """
+    if not cells:
+        return
+    if high - low < WIDEST_BYTES * 2:
+        for offset in range(low - WIDEST_BYTES + 1, high + 1):
+            held = cells.get((space, offset))
+            if held is not None and offset + held[0] > low:
+                del cells[space, offset]
+        return
+    for cell in [c for c, held in cells.items() if c[0] == space and c[1] <= high and c[1] + held[0] > low]:
+        del cells[cell]

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
-from tests.certificate.forgeries import sealed
-from tests.support import guest_of
+from tests.certificate.forgeries import graph_instead, sealed, solved_again
+from tests.certificate.kernel.test_code import document_of
+from tests.certificate.kernel.test_return_addresses import ASSUMED, LISTED, UNKNOWN, kept_at
+from tests.support import assembler, guest_of
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.ipet.certificate import LoopDerivation
+from wcet_probe.analyzer.ipet.flow_system import FlowLoop
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
@@ -104,3 +110,58 @@ def test_of_calls_through_a_member_it_stays_open_which_they_are(guest):
     listed = next(one for one in document["bound"]["assumptions"] if "route.handle" in one["statement"])
     listed["statement"] = listed["statement"].replace("f+0x", "f+0x1")
     assert "where the" in graph_of(guest, document, text)[1]
+
+
+def test_a_fact_by_offset_tells_of_its_own_function_only(guest):
+    """Of other code its hash says nothing, which may have changed since."""
+    text = fact(guest, BOTH)
+    document = proved(guest, text)
+    image, own, other = guest.image, guest.image.symbols["f"], guest.image.symbols["other"]
+    site = int(text.split("offset = ")[1].split("\n")[0])
+    text = text.replace('"f"', '"other"').replace(f"offset = {site}", f"offset = {site + own.address - other.address}")
+    text = text.replace(code_sha256(image, "f"), code_sha256(image, "other"))
+    verdict, found = graph_of(guest, document, text)
+    assert verdict == "not checked"
+    assert "where the" in found
+
+
+AGAIN = {
+    "f": "bx lr",
+    "g": "b top",
+    "top": "adds r0, r0, #1\n subs r1, r1, #1\n beq 1f\n mov r2, sp\n ldr r3, [r2, r1]\n bx r3\n 1: bx lr",
+}
+
+
+@pytest.mark.parametrize("core", ["cortex-m0plus", "cortex-m4"])
+def test_what_is_told_of_a_jump_by_what_may_be_a_stack_address_is_followed_wherever_rounds_are(core):
+    """It looks like a return, which leads to no edge of its own function: no second round of the loop was seen."""
+    guest = guest_of(assembler(AGAIN, load_target(core)), load_target(core))
+    start = guest.image.symbols["top"].address
+    offset = next(one.address for one in guest.instructions if one.text == "bx r3") - start
+    text = f'[[calls]]\nfunction = "top"\noffset = {offset}\nsha256 = "{code_sha256(guest.image, "top")}"\n'
+    text += 'targets = ["top"]\nbecause = "the words of the stack are its address"\n'
+
+    def change(problem, _, followed):
+        nodes = {"g": ("g", 0, 1), "top": ("top", 0, 3), "on": ("top", 6, 3), "out": ("top", offset + 2, 1)}
+        edges = {"a:jump": ("g", "top"), "b:jump": ("top", "out"), "b:fall": ("top", "on"), "c:return": ("on", "top")}
+        problem = graph_instead(problem, guest, nodes, edges, ["out"], cycles_each=400)
+        numbers = {"max_header": 1, "offset": 0, "initial_low": 0, "initial_high": 0, "step": 1}
+        limit = {"limit_low": 0, "limit_high": 0, "comparison": "<", "expression": None, "parameters": None}
+        derivation = LoopDerivation(loop="L", constraint="loop:L", origin="proved", **numbers, **limit)
+        said = kept_at(*nodes)
+        said += [f"invariant {node} {place} {UNKNOWN}" for node in ("top", "on", "out") for place in ("r2", "r3")]
+        loops = (FlowLoop("L", ("a:jump",), ("c:return",), 0),)
+        return replace(problem, loops=loops), [derivation], said if followed or problem.unit == "instructions" else []
+
+    document = solved_again(document_of(guest)[0], change)
+    bound = document["bound"]
+    told = {**LISTED, "id": "fact facts.toml:1", "statement": "the words of the stack are its address"}
+    bound["assumptions"] += [told, *({**LISTED, "id": one} for one in sorted(ASSUMED))]
+    bound |= {"entry": "g", "loops": [{"name": "L", "where": "", "max": 1, "origin": "proved"}]}
+    binary = Binary(
+        guest.image, guest.instructions, guest.costs, guest.target, read_asserted([("facts.toml", text)], {}), {}
+    )
+    with patch("wcet_probe.certificate.check.check_shown", return_value="nothing"):
+        found = check_bound(sealed(document), binary).findings
+    assert bound["instructions"] == 5
+    assert [one.check for one in found if one.verdict != "ok"] == ["loop bounds"]

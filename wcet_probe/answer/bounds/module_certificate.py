@@ -10,7 +10,7 @@ the allocator's memory and the nodes of its operations, whose graphs are those o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wcet_probe.analyzer.assumptions import assumptions
@@ -99,7 +99,7 @@ def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] 
         prepared = prepare(operation_request(program, role, heap_bytes))
         problems[role] = _problem(program, prepared)
         found = assumptions(Facts(), program.image, program.target, prepared.values, None)
-        known |= {one.id: one for one in found}
+        known |= {one.id: _with_places_of(known.get(one.id), one) for one in found}
     statements = {name: one.statement for name, one in known.items()}
     tell("following what words are made of through all operations")
     try:
@@ -112,6 +112,14 @@ def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] 
             raise plain from None  # it speaks of the graphs as a bound has them
     ids = {one["id"] for one in document["assumptions"]}
     return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
+
+
+def _with_places_of(former: Assumption | None, one: Assumption) -> Assumption:
+    """``one``, which of *call-returns* names the places in other operations, too."""
+    if former is None or one.id != "call-returns":
+        return one
+    places = one.statement.partition(" at ")[2]
+    return replace(one, statement=f"{former.statement}, {places}")
 
 
 def _followed(
@@ -129,7 +137,9 @@ def _followed(
     """
     texts = {role: _text(program, problem, apart=apart) for role, problem in problems.items()}
     operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
-    search = _Search(program.image, code_of(program.image, program.instructions), operations)
+    search = _Search(
+        program.image, code_of(program.image, program.instructions), operations, statements.get("call-returns", "")
+    )
     search.run()
     return _document(program, heap_bytes, texts, search, statements)
 
@@ -214,6 +224,7 @@ class _Search:
     image: Image
     code: Code
     operations: list[Operation]
+    ends: str = ""
     covered: list[Coverage] = field(default_factory=list)
     cells: _Cells = field(default_factory=lambda: _Cells(()))
     block: Word = ()
@@ -232,17 +243,17 @@ class _Search:
             AnalysisError: the checker's rules do not follow a graph, or where a store goes.
         """
         try:
-            self.covered = [cover(self.code, one.graph, one.said, {}) for one in self.operations]
+            self.covered = [cover(self.code, one.graph, one.said, {}, ends=self.ends) for one in self.operations]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node, addresses in counted_in(self.code, one, coverage.taken).items():
+            for node, addresses in counted_in(self.code, one, coverage).items():
                 self._counted[one.role, node] = addresses
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
                 self._nodes.append((one, coverage, node))
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage.taken):
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
                     pass
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
@@ -282,7 +293,7 @@ class _Search:
         key = one.role, node
         machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
         self.cells.reader = key
-        for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage.taken):
+        for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage):
             if target is not None:
                 self._arrive(one.role, target, self._held(machine, state))
             elif one.role == "malloc":

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from wcet_probe.certificate.facts.asserted import Asserted, Fact
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Symbol
 
 _PLACE = re.compile(r"([\w.$]+)\+0x([0-9a-f]+)( \([^()]+\))?")
 
@@ -29,7 +29,7 @@ def told_destinations(asserted: Asserted, listed: Mapping[str, str], image: Imag
     """Where branches and calls go, by their addresses (bytes); what a fact says of one place goes before its member.
 
     ``listed`` are the assumptions of the bound: statements by id. A fact that does not name functions, or its calls, as
-    they are in ``image`` tells nothing.
+    they are in ``image`` tells nothing, nor one by an offset out of its function, of whose code its hash says nothing.
     """
     by_offset: dict[int, Destinations] = {}
     by_member: dict[int, Destinations] = {}
@@ -40,9 +40,9 @@ def told_destinations(asserted: Asserted, listed: Mapping[str, str], image: Imag
             continue
         name = f"fact {fact.where}"
         if "offset" in fact.content:
-            start = _address(image, str(fact.content.get("function")))
-            if start is not None and isinstance(fact.content["offset"], int):
-                by_offset[start + fact.content["offset"]] = Destinations(addresses, (name,))
+            own, offset = _function(image, str(fact.content.get("function"))), fact.content["offset"]
+            if own is not None and isinstance(offset, int) and 0 <= offset < own.size_bytes:
+                by_offset[own.address + offset] = Destinations(addresses, (name,))
         elif "through" in fact.content:
             for site in _sites(fact, listed.get(name, ""), image):
                 former = by_member.get(site, Destinations((), ()))
@@ -53,10 +53,16 @@ def told_destinations(asserted: Asserted, listed: Mapping[str, str], image: Imag
     return {**by_member, **by_offset}
 
 
+def _function(image: Image, name: str) -> Symbol | None:
+    """The one function of that name."""
+    own = [one for one in image.functions if one.name == name]
+    return own[0] if len(own) == 1 else None
+
+
 def _address(image: Image, name: str) -> int | None:
     """Where the one function of that name begins."""
-    own = [one.address for one in image.functions if one.name == name]
-    return own[0] if len(own) == 1 else None
+    own = _function(image, name)
+    return own.address if own is not None else None
 
 
 def _sites(fact: Fact, statement: str, image: Image) -> Iterator[int]:

@@ -10,7 +10,8 @@ from functools import lru_cache
 DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\n|\x1f\n+|[^\n])*", re.MULTILINE)
 """In a text that is `blanked`: it goes on behind the comments in it, whose ends of lines are marked there."""
 _LINKAGE = re.compile(
-    r"(^[ \t]*#[ \t]*if(?:def\b|[ \t]+defined\b[ \t]*\(?)[ \t]*__cplusplus\b[ \t)]*\n)(\s*(?:extern\s*\{|\})\s*)(?=#[ \t]*endif)",
+    r"(^[ \t]*#[ \t]*if(?:def\b|[ \t]+defined\b[ \t]*\(?)[ \t]*__cplusplus\b[ \t)]*\n)"
+    r"(\s*(?:extern\s*\{|\})\s*)(?=#[ \t]*endif)",
     re.MULTILINE,
 )
 _LEXEMES = re.compile(

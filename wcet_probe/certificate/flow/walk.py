@@ -59,7 +59,8 @@ class Covered:
         for outcome in run_block(self.code, machine, self.graph, node, state).outcomes:
             if outcome.address is None:
                 yield None, outcome.state
-            yield from ((edge, outcome.state) for edge in edges_taken(self.graph, node, outcome))
+            edges = edges_taken(self.graph, node, outcome, self.coverage.gone)
+            yield from ((edge, outcome.state) for edge in edges)
 
 
 def follow(

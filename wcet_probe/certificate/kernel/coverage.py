@@ -12,7 +12,7 @@ an address into the link register, a return goes to the address that it finds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType, ModuleType
@@ -182,11 +182,12 @@ def cover(
     is_separate: bool = True,
     saving: Saving = MappingProxyType({}),
     told: Told = MappingProxyType({}),
+    ends: str = "",
 ) -> Coverage:
     """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
-    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, and where facts say
-    that branches and calls go, by their addresses.
+    It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, where facts say
+    that branches and calls go, by their addresses, and the statement of *call-returns*, which names dead ends.
 
     Raises:
         VerificationError: one of them does not.
@@ -195,10 +196,10 @@ def cover(
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
-    found = _covered(code, machine, graph, said, told)
+    found = _covered(code, machine, graph, said, told, ends)
     if machine.found_escape:
         machine = Machine(code.image, escapes=True, saving=saving)
-        found = _covered(code, machine, graph, said, told)
+        found = _covered(code, machine, graph, said, told, ends)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
@@ -212,7 +213,7 @@ def cover(
     return found
 
 
-def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told) -> Coverage:
+def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told, ends: str) -> Coverage:
     found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
@@ -239,7 +240,9 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told)
     if found.returning:
         _assume_returns(code, graph, said.invariants, found)
     for address, ways in found.excluded.items():
-        if never_returns(code.image, code.isa, address, code.instructions):
+        # The analysis may know that control does not come there, which is not followed here, and assume nothing.
+        is_named = f" {code.image.location(address)}," in f"{ends},"
+        if is_named and never_returns(code.image, code.isa, address, code.instructions):
             found.assumptions.add("call-returns")
         else:
             found.open += ways
@@ -256,10 +259,7 @@ def _assume_returns(
         machine, known = SparingMachine(code.image, escapes=True), invariants[node].items()
         told: dict[Place, Value] = {p: one for p, one in known if isinstance(p, str) and one.base == "stack"}
         for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
-            likely = edges_taken(graph, node, one)
-            # It knows less than the machine that the edges are of: where that saw a jump it may see a return.
-            jumped = [e for e in graph.leading[node] if one.is_assumed and e.name in found.gone and e not in likely]
-            yield one, [edge for edge in (*likely, *jumped) if edge.name in found.taken]
+            yield one, [edge for edge in edges_taken(graph, node, one, found.gone) if edge.name in found.taken]
 
     returns = Returns(graph, found.instructions, invariants, code.image, pointer)
     to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)
@@ -338,11 +338,14 @@ def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
     return same or others or edges
 
 
-def edges_taken(graph: Graph, node: str, outcome: Outcome) -> Sequence[Edge]:
-    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in."""
+def edges_taken(graph: Graph, node: str, outcome: Outcome, gone: Collection[str] = frozenset()) -> Sequence[Edge]:
+    """The edges that ``outcome`` may take: a return to where nobody knows leads out of the function it is in.
+
+    Or it takes one of those that were ``gone``: a fact may tell so, or who knew more may have seen a jump.
+    """
     if outcome.is_assumed:
-        is_return = outcome.way == "return"
-        return [e for e in graph.leading[node] if not is_return or context_of(e.target) != context_of(node)]
+        own = context_of(node) if outcome.way == "return" else None
+        return [e for e in graph.leading[node] if context_of(e.target) != own or e.name in gone]
     return () if outcome.address is None else edges_of(graph, node, outcome)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
+from wcet_probe.certificate.machines.arm_text import PC
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values.state import State
 from wcet_probe.model.image import Image
@@ -46,7 +47,7 @@ def never_returns(image: Image, isa: ModuleType, address: int, at: Mapping[int, 
             return False
         if _is_trap(image, instruction):
             continue
-        if _may_lead_elsewhere(instruction):
+        if _may_lead_elsewhere(image, instruction):
             return False
         following = dict.fromkeys(_following(image, isa, instruction))
         if None in following:
@@ -57,9 +58,15 @@ def never_returns(image: Image, isa: ModuleType, address: int, at: Mapping[int, 
     return True
 
 
-def _may_lead_elsewhere(instruction: Instruction) -> bool:
-    is_known = instruction.control is Control.NEXT or instruction.branch_target is not None
-    return not is_known or instruction.timing_class in _LEADING_ELSEWHERE
+def _may_lead_elsewhere(image: Image, instruction: Instruction) -> bool:
+    """Whether it goes where a register says, or asks who may; or changes how the code behind it is read."""
+    is_next = instruction.control is Control.NEXT
+    writes_counter = is_next and image.isa is not Isa.POWERPC and PC in instruction.writes
+    changes_set = instruction.text.startswith("blx")
+    changes_unknown = instruction.timing_class == "move_to_special" and instruction.problem is not None
+    is_direct = is_next or instruction.branch_target is not None
+    is_otherwise = writes_counter or changes_set or changes_unknown
+    return not is_direct or is_otherwise or instruction.timing_class in _LEADING_ELSEWHERE
 
 
 def _is_trap(image: Image, instruction: Instruction) -> bool:

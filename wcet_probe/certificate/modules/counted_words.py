@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
-from wcet_probe.certificate.kernel.coverage import Code, Said, edges_taken, run_block
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, edges_taken, run_block
 from wcet_probe.certificate.kernel.records import Graph
 from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Outcome
@@ -102,7 +102,7 @@ class _Uses:
 
 
 def counted_words(
-    code: Code, graph: Graph, said: Said, taken: Iterable[str], result: Place | None = None
+    code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None = None
 ) -> Mapping[str, frozenset[int]]:  # fmt: skip
     """The instructions that load what the operation counts in, by node of its ``graph``.
 
@@ -110,13 +110,13 @@ def counted_words(
         code: the image.
         graph: of the operation.
         said: what holds where nodes begin, of numbers.
-        taken: names of the edges that are taken at all.
+        coverage: what was checked of the graph.
         result: where the operation returns a block, if it does.
 
     Raises:
         VerificationError: a node is not executed.
     """
-    edges, uses = set(taken), _Uses()
+    uses = _Uses()
     arrived = {graph.entry: Arrived({}, frozenset())}
     waiting = [graph.entry]
     while waiting:
@@ -127,10 +127,10 @@ def counted_words(
             leaving = machine.leaving(outcome.state, code.isa.REGISTERS)
             if outcome.address is None and result is not None:
                 uses.linked.update(one.load for one in leaving.words.get(result, {}))
-            for edge in edges_taken(graph, node, outcome):
+            for edge in edges_taken(graph, node, outcome, coverage.gone):
                 before = arrived.get(edge.target, leaving)
                 grown = before.joined(leaving)
-                if edge.name in edges and (grown != before or edge.target not in arrived):
+                if edge.name in coverage.taken and (grown != before or edge.target not in arrived):
                     arrived[edge.target] = grown
                     waiting.append(edge.target)
     found: dict[str, set[int]] = {}

@@ -115,14 +115,14 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
     return {first: argument, second: _UNKNOWN_NUMBER}
 
 
-def counted_in(code: Code, operation: Operation, taken: Iterable[str]) -> Mapping[str, frozenset[int]]:
-    """The instructions that load what ``operation`` counts in, by node; ``taken`` are the edges that are taken.
+def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[int]]:
+    """The instructions that load what ``operation`` counts in, by node; ``coverage`` is what was checked of its graph.
 
     Raises:
         VerificationError: a node is not executed.
     """
     block = registers(code.image)[0] if operation.role == "malloc" else None
-    return counted_words(code, operation.graph, operation.said, taken, block)
+    return counted_words(code, operation.graph, operation.said, coverage, block)
 
 
 def returned(machine: ModuleMachine, state: State) -> Word:
@@ -138,7 +138,7 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
     operation: Operation,
     words: Mapping[Place, Word],
     node: str,
-    taken: Iterable[str],
+    coverage: Coverage,
 ) -> Iterator[Way]:
     """Execute ``node`` once, where ``words`` tell of what places are made.
 
@@ -148,7 +148,7 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         operation: with the node.
         words: what places are made of.
         node: where to begin.
-        taken: names of the edges that are taken at all.
+        coverage: what was checked of its graph.
     """
     graph, said = operation.graph, operation.said
     kinds = dict[object, Word](words.items())
@@ -157,8 +157,8 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
             yield Way(None, outcome.state)
-        for edge in edges_taken(graph, node, outcome):
-            if edge.name in taken:
+        for edge in edges_taken(graph, node, outcome, coverage.gone):
+            if edge.name in coverage.taken:
                 yield Way(edge.target, outcome.state)
 
 
@@ -286,7 +286,8 @@ class _Module:
 
     def findings(self) -> tuple[Finding, ...]:
         """All that is found, in order."""
-        covered = [cover(self._code, one.graph, one.said, {}) for one in self._operations]
+        ends = next((one["statement"] for one in self._document["assumptions"] if one["id"] == "call-returns"), "")
+        covered = [cover(self._code, one.graph, one.said, {}, ends=ends) for one in self._operations]
         left = [text for one in covered for text in one.open]
         found = [self._covered(covered, left)]
         self._check_initial()
@@ -326,12 +327,10 @@ class _Module:
         for place, parts in said.items():
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
-        counted = counted_in(self._code, operation, coverage.taken)
+        counted = counted_in(self._code, operation, coverage)
         for node in reached_nodes(graph, coverage.taken):
             machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
-            for target, state in ways_of(
-                self._code, machine, operation, operation.words.get(node, {}), node, coverage.taken
-            ):
+            for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
                 self._check_way(operation, machine, node, target, state)
             place = self._image.location(machine.unknown[0]) if machine.unknown else ""
             demand(not place, f"where the store at {place} goes is not known")

@@ -154,7 +154,7 @@ class Tracer:
         numbers = reduce(joined, (one.state for one in known)) if known else numbers
         for outcome in outcomes:
             self._rename(block[-1], (before, old), outcome.state, numbers, alignments, _written_back(executed[-1]))
-            for edge in edges_taken(self._graph, node, outcome):
+            for edge in edges_taken(self._graph, node, outcome, self._coverage.gone):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments, self._shown.classes)
 
