@@ -364,3 +364,21 @@ def test_the_words_of_the_image_are_in_the_cells():
 def test_an_index_of_the_stack_is_no_multiple():
     change = "kingsley.c", LIST, f"volatile unsigned char path[64]; (void)path[block->tag]; {LIST}"
     assert not module_certificate(program("kingsley", change, multiple_of=4), HEAP_BYTES)["facts"]
+
+
+def test_call_returns_names_the_panics_of_all_operations():
+    """The statement was that of the last operation: what the others leave out would be left open."""
+    change = "kingsley.c", "    return bucket << 1;", "    if (bucket > 77) for (;;) { }\n    return bucket << 1;"
+    given = program("kingsley", change, target="cortex-m4", multiple_of=4)
+    document = module_certificate(given, HEAP_BYTES)
+    (listed,) = [one["statement"] for one in document["assumptions"] if one["id"] == "call-returns"]
+    assert "malloc+0x" in listed
+    assert "free+0x" in listed
+    found = check_module(document, allocator_binary(given, HEAP_BYTES)).findings
+    assert {one.verdict for one in found} == {OK}
+
+    document["assumptions"] = [
+        {**one, "statement": one["statement"].replace("free+0x", "free+0x1")} for one in document["assumptions"]
+    ]
+    found = check_module(document, allocator_binary(given, HEAP_BYTES)).findings
+    assert next(one.check for one in found if one.verdict != OK) == "graphs"
