@@ -6,6 +6,14 @@ accessed that is of no matter: it waits once, whatever is taken from it. A store
 Words: line (docs/explanation/glossary.md).
 
 *Soundness:* what is not refused misses once for each line and hits then, by words as by bytes.
+
+A cache that is written back, and that stores fill, serves both; without a cache neither is served:
+
+>>> from dataclasses import replace
+>>> from wcet_probe.catalog.lookup import load_target
+>>> target = load_target("mpc603e")
+>>> sorted(waiting_by_bytes(target)), sorted(waiting_by_bytes(replace(target, dcache=None)))
+([], ['load_string', 'store_string'])
 """
 
 from __future__ import annotations
@@ -15,6 +23,17 @@ from wcet_probe.analyzer.values.result import Values
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
+
+
+def waiting_by_bytes(target: Target) -> frozenset[str]:
+    """Timing classes of string transfers each byte of which may wait for memory.
+
+    *Soundness:* as said of the module; of what is in no cache's regions nothing is served.
+    """
+    cache = target.dcache
+    if cache is None or target.memory.regions:
+        return frozenset({"load_string", "store_string"})
+    return frozenset() if cache.write_back and cache.write_allocate else frozenset({"store_string"})
 
 
 def refuse_string_transfers(image: Image, values: Values, target: Target, costs: Costs) -> None:
@@ -31,9 +50,7 @@ def refuse_string_transfers(image: Image, values: Values, target: Target, costs:
 
     *Soundness:* as said of the module.
     """
-    cache, refused = target.dcache, {"load_string", "store_string"}
-    if cache is not None and not target.memory.regions:
-        refused = set() if cache.write_back and cache.write_allocate else {"store_string"}
+    refused = waiting_by_bytes(target)
     for index in sorted(values.states):
         for one in values.graph.points[index].block.instructions:
             if costs[one.address][0].timing_class in refused:

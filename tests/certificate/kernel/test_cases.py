@@ -173,5 +173,5 @@ def test_code_is_that_of_the_case_that_is_followed_to_its_end():
     cases = {graph.entry: [Case({"r5": constant(7)}, {}), Case({"r5": TOP}, {})]}
     said = Said({graph.entry: {}}, {}, {}, cases)
     with patch.object(code_of_isa, "outcomes_of", none_of_7):
-        found = covered(code, Machine(binary.image), graph, said)
+        found = covered(code, Machine(binary.image), graph, said, {}, "")
     assert len(found.instructions[graph.entry]) == 2

@@ -103,13 +103,13 @@ def test_a_counter_that_goes_through_the_stack_pointer_ends_no_loop(through, is_
 
 
 STATUS = {
-    "a stack pointer that is read": ("cortex-m4", "mrs r1, msp\n"),
     "a stack pointer that is written": ("cortex-m4", "msr msp, r1\n"),
     "another stack pointer": ("cortex-m4", "msr control, r1\n"),
     "another mode": ("arm926ej-s", "msr cpsr_c, r1\n"),
     "another mode by its name": ("cortex-r5", "cps #19\n"),
 }
 HARMLESS = {
+    "a stack pointer that is read": ("cortex-m4", "mrs r1, msp\n"),
     "interrupts off": ("cortex-m4", "mrs r0, primask\n cpsid i\n msr primask, r0\n"),
     "flags": ("arm926ej-s", "mrs r0, cpsr\n msr cpsr_f, r0\n"),
 }

@@ -63,7 +63,7 @@ def counted(given, role):
     problem = module._problem(given, prepare(operation_request(given, role, HEAP_BYTES)))
     operation = operation_of(role, read_records(module._text(given, problem, apart=False)))
     code = code_of(given.image, given.instructions)
-    found = counted_in(code, operation, cover(code, operation.graph, operation.said, {}).taken)
+    found = counted_in(code, operation, cover(code, operation.graph, operation.said, {}))
     places = [given.image.lines.find(one) for addresses in found.values() for one in addresses]
     text = dict(given.allocator.sources)["quick_fit.c"].splitlines()
     return {text[line - 1].strip() for file, line in filter(None, places) if file.endswith("quick_fit.c")}
