@@ -133,12 +133,16 @@ def _infeasible(facts: Facts, code: _Code) -> Iterator[_Asserted | IdleFact]:
     for number, fact in enumerate(facts.infeasible):
         ranges = check_place(fact.where, fact.place, fact.sha256, index, analysed)
         whole = [i for i in sorted(values.states) if all(_inside(address, ranges) for address in _addresses(values, i))]
-        never = whole if fact.place.offset is not None else [i for i in whole if _is_of_one_place(code, fact.place, i)]
+        own = whole if fact.place.offset is not None else [i for i in whole if _is_of_one_place(code, fact.place, i)]
+        skipped = _predicated(code, ranges, {_start(values, i) for i in own})
+        never = [i for i in own if _start(values, i) not in skipped]
         if never:
             constraint = LinearConstraint(f"infeasible:{number}", tuple((point, 1) for point in never))
             statement = f"{fact.place} is never executed: {fact.because}"
             blocks = tuple((address, 1) for address in sorted({_start(values, point) for point in never}))
             yield _asserted([constraint], FlowClaim(fact.where, statement, blocks, (), 0), fact.where, statement)
+        elif own:
+            yield IdleFact(fact.where, f"code of {fact.place} is predicated, in a block that is executed without it")
         elif whole:
             yield IdleFact(fact.where, f"{_SHARED}; name {fact.place} by an offset")
         elif any(_inside(address, ranges) for i in values.states for address in _addresses(values, i)):
@@ -350,7 +354,8 @@ def _executions(code: _Code, fact: FlowFact, term: FlowTerm) -> Mapping[int, int
         found = _outcomes(code, fact, term)
     else:
         blocks = _point_blocks(code, fact, term)
-        found = dict.fromkeys(blocks - _predicated(code, fact, term, blocks), 1)
+        ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
+        found = dict.fromkeys(blocks - _predicated(code, ranges, blocks), 1)
     shared = {_start(code.values, i) for i in code.values.states if not _is_of_one_place(code, term.place, i)}
     return {address: times for address, times in found.items() if address not in shared}
 
@@ -448,12 +453,11 @@ def _decides(code: _Code, point: int, ranges: Sequence[MemoryRange]) -> bool:
     return is_behind and code.analysed.image.lines.find(block.last_address) is None
 
 
-def _predicated(code: _Code, fact: FlowFact, term: FlowTerm, blocks: set[int]) -> set[int]:
-    """Those of ``blocks`` that may be executed without the place: code of it there is executed on conditions.
+def _predicated(code: _Code, ranges: Sequence[MemoryRange], blocks: set[int]) -> set[int]:
+    """Those of ``blocks`` that may be executed without the place of ``ranges``: its code there is predicated.
 
     *Soundness:* but for conditions that the place itself has tested there before.
     """
-    ranges = check_place(fact.where, term.place, term.sha256, code.index, code.analysed)
     found = set[int]()
     for i in code.values.states:
         block = code.values.graph.points[i].block

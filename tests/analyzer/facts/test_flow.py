@@ -11,7 +11,8 @@ from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.catalog.lookup import load_target
-from wcet_probe.errors import UsageError
+from wcet_probe.cli.app import main
+from wcet_probe.errors import ExitCode, UsageError
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs
 from wcet_probe.model.proof import Bound
@@ -461,3 +462,34 @@ sha256 = "{index.function("mark").sha256}"
     )
     assert (bound.instructions, bound.cycles) == (free.instructions, free.cycles)
     assert [len(one.blocks) for one in bound.flow_claims] == [1]
+
+
+SKIPPED = """\
+volatile int seen;
+void f(int a, int b, int *p)
+{
+    if (a > b) {
+        seen = a;
+    } else if (a == b) {
+        /* point: equal */
+        *p = b;
+    }
+    seen = 4;
+}
+"""
+
+
+@pytest.mark.parametrize(("target", "is_never"), [("cortex-m4", False), ("arm926ej-s", False), ("mpc603e", True)])
+@pytest.mark.parametrize("place", ['point = "equal"', "line = 8"])
+def test_a_block_that_is_executed_to_skip_a_place_is_not_infeasible(target, is_never, place, tmp_path, capsys):
+    """Of ARM's code, a block is a store on a condition that the block before has tested."""
+    image = image_of(SKIPPED, load_target(target), ".c")
+    (tmp_path / "f.elf").write_bytes(image.elf)
+    (tmp_path / "guest.c").write_text(SKIPPED)
+    sha256 = index_sources({"guest.c": SKIPPED}).function("f").sha256
+    fact = f'[[infeasible]]\nfunction = "f"\n{place}\nbecause = "they differ"\nsha256 = "{sha256}"\n'
+    (tmp_path / "facts.toml").write_text(fact)
+    command = ["bound", str(tmp_path / "f.elf"), "--entry", "f", "--target", target, "--source", str(tmp_path)]
+    command += ["--facts", str(tmp_path / "facts.toml"), "--run", "f(1, 2, &seen)"]
+    assert main([*command, "--json"]) == ExitCode.OK
+    assert ("they differ" in capsys.readouterr().out) == is_never

@@ -82,7 +82,9 @@ def test_a_run_that_makes_the_call_contradicts_the_fact(guest, capsys):
     target, never = guest
     never("by_pointer")
     assert _bound(target, "by_pointer", "--facts", "facts.toml", "--run", "by_pointer(1, 9)") == ExitCode.CONTRADICTION
-    assert "correct the fact" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "correct the fact" in told
+    assert "the fact facts.toml:1" in told
 
 
 def test_the_fact_is_listed_where_the_whole_function_around_the_call_is_gone(guest, capsys):

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.analyzer.facts.test_flow import FOREVER, FOREVER_CODE, LEFT_OUT, SPLIT
+from tests.analyzer.facts.test_flow import FOREVER, FOREVER_CODE, LEFT_OUT, SKIPPED, SPLIT
 from tests.analyzer.loops.debug_unit import debug_unit
 from tests.certificate.forgeries import solved_again
 from tests.certificate.kernel.test_code import document_of
@@ -58,8 +58,28 @@ def test_what_takes_off_is_not_checked(target, less, tmp_path, monkeypatch, caps
         assert open_constraints(one, about, tmp_path) == ["constraints in instructions", "constraints in cycles"]
 
 
-def open_constraints(document, about, folder):
-    """In which lines of the answer the sum is not checked."""
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_a_block_that_is_executed_to_skip_a_place_does_not_follow_to_be_infeasible(
+    target, tmp_path, monkeypatch, capsys
+):
+    """Of ARM's code, a block is a store on a condition that the block before has tested."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "guest.c").write_text(SKIPPED)
+    (tmp_path / "firmware.elf").write_bytes(image_of(SKIPPED, load_target(target), ".c").elf)
+    (tmp_path / "facts.toml").write_text(
+        '[[infeasible]]\nfunction = "f"\npoint = "equal"\nbecause = "they differ"\n'
+        f'sha256 = "{index_sources({"guest.c": SKIPPED}).function("f").sha256}"\n'
+    )
+    about = ["--facts", "facts.toml"]
+    with patch("wcet_probe.analyzer.facts.flow._predicated", return_value=set()):
+        assert main(["bound", "firmware.elf", "--entry", "f", "--target", target, *about, "--json", "-q"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    opened = ["constraints in instructions", "constraints in cycles"]
+    assert open_constraints(document, about, tmp_path, "infeasible:0") == opened
+
+
+def open_constraints(document, about, folder, name="flow:0.0"):
+    """In which lines of the answer the constraint is not checked."""
     with (
         patch("wcet_probe.certificate.check.check_shown", return_value="nothing"),
         patch("wcet_probe.certificate.check.used_constraints", all_constraints),
@@ -69,7 +89,7 @@ def open_constraints(document, about, folder):
         checked.side_effect = lambda *given: found.append(check_bound(*given)) or found[0]
         reseal(document, folder / "f.json")
         main(["verify", str(folder / "f.json"), "--image", "firmware.elf", *about])
-    return [each.check for each in found[0].findings if "flow:0.0" in each.found]
+    return [each.check for each in found[0].findings if name in each.found]
 
 
 def all_constraints(records):

@@ -309,10 +309,11 @@ class _Guest:
         machine.restart_loop_counts()
 
     def _control(self) -> tuple[str, ...]:
-        """The facts that say where control goes, as far as the bound rests on them."""
+        """The facts that say where control goes, or does not, as far as the bound rests on them."""
         taken = {assumption.id for assumption in self.found.bound.assumptions}
         facts = self.found.facts
         places = [one.where for kind in (facts.recursions, facts.calls, facts.through) for one in kind]
+        places += [one.where for one in facts.infeasible if one.place.offset is not None]
         return tuple(where for where in places if f"fact {where}" in taken)
 
     def _check_function(self, name: str) -> None:

@@ -10,7 +10,7 @@ nothing follows: how often that place is executed the source alone tells, as com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -41,6 +41,8 @@ from wcet_probe.model.instruction import Control, Instruction
 _TERM = re.compile(r"(branch|loop|point|then) (?:(\w+):)?([\w.-]+)")
 _SPLIT_OFF = re.compile(r".\.(?:part|cold)\b")
 """In the name of what a compiler has split off a function: its code is no copy of a place, but the rest of it."""
+
+_TESTS = re.compile(r"(?:cmp|cmn|tst|teq|vmrs)\b.*")
 
 Factors = dict[str, int]
 
@@ -174,9 +176,8 @@ class Sums:
         return last.control is Control.CONDITIONAL_BRANCH and self._line(last) == line
 
     def _may_be_skipped(self, node: str, line: tuple[str, int]) -> bool:
-        """Whether all code of the place in the node is executed on conditions."""
-        own = [one for one in self._instructions[node] if self._line(one) == line]
-        return all(map(may_be_skipped, own))
+        """Whether code of the place in the node is executed on conditions that it has not tested itself before."""
+        return _starts_skipped(one for one in self._instructions[node] if self._line(one) == line)
 
     def _follow_each_other(self, nodes: Sequence[str]) -> bool:
         """Whether one of the nodes leads to another without passing a loop's header."""
@@ -339,7 +340,7 @@ class Sums:
         return self._contexts_hold
 
     def _never(self, fact: Fact) -> list[tuple[Factors, int]]:
-        """An infeasible place: blocks that are all code of it."""
+        """An infeasible place: blocks that are all code of it, and not executed to skip it."""
         if "point" in fact.content:
             line = point_line(self._asserted, fact, str(fact.content["point"]), str(fact.content.get("function")))
             span = (line[0], line[1], line[1]) if line else None
@@ -354,7 +355,8 @@ class Sums:
         factors: Factors = {}
         for node, code in self._instructions.items():
             found = [self._line(one) for one in code]
-            if all(line and line[0] == file and first <= line[1] <= last for line in found):
+            is_own = all(line and line[0] == file and first <= line[1] <= last for line in found)
+            if is_own and not _starts_skipped(code):
                 factors |= dict.fromkeys(self._covered.into(node), 1)
         return [(factors, 0)]
 
@@ -366,3 +368,13 @@ class Sums:
         own = dict.fromkeys(self._headers(extent), 1)
         entries = dict.fromkeys(own, -1) if extent.has_test else {}
         return [(self._on_edges(_Weights(own, entries, {}), inside=None), value_of(total, self._parameters))]
+
+
+def _starts_skipped(code: Iterable[Instruction]) -> bool:
+    """Whether one of the instructions is executed on a condition that none before it has tested."""
+    for one in code:
+        if may_be_skipped(one):
+            return True
+        if _TESTS.match(one.text):
+            return False
+    return False
