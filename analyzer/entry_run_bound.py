@@ -7,7 +7,8 @@ Words: bound, flow problem, must analysis (docs/explanation/glossary.md).
 
 *Soundness:* all executions that begin with this memory are that run (`loops.entry_run`), so none takes a passage more
 often. Blocks cost their worst, an access that may miss misses (`followed_caches.RunCache`), an unaligned one costs what
-the target's table says of its address. Where one of these is not known, nothing is told.
+the target's table says of its address. Where one of these is not known, nothing is told; nor where a word of a stack
+whose place is known is accessed as an object of the image as well, as that of a task may be.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ class _Seen:
     ranges: dict[tuple[int, bool], _Range | None] = field(default_factory=dict)
     waiting_cycles: int = 0
     is_far: bool = False
+    _by_number: set[int] = field(default_factory=set)
+    _by_stack: set[int] = field(default_factory=set)
     _lines: dict[int, Sequence[int]] = field(default_factory=dict)
     _told: set[int] = field(default_factory=set)
     _writable: list[tuple[int, int]] = field(default_factory=list)
@@ -133,8 +136,9 @@ class _Seen:
         ]
 
     def is_told(self) -> bool:
-        """Whether the order of an instruction's accesses to its lines is of no matter."""
-        return all(one is None or one.is_large for one in (self.code, self.data))
+        """Whether the order of an instruction's accesses to its lines is of no matter, and words have one name each."""
+        is_ordered = all(one is None or one.is_large for one in (self.code, self.data))
+        return is_ordered and self._by_number.isdisjoint(self._by_stack)
 
     def take(self, part: Part, accesses: Sequence[Accessed]) -> bool:
         """Note what was executed of a block; whether what it costs is known.
@@ -179,6 +183,7 @@ class _Seen:
         if is_store and not self._may_be_stored_to(on_stack, offset, size_bytes):
             return False
         self._note((instruction, is_store), on_stack, offset, size_bytes)
+        self._name(on_stack, offset, size_bytes)
         target = self.request.target
         if self.data is not None:
             line = line_of(place, size_bytes, self.request.stack_pointer, self.data.config.line_bytes)
@@ -204,6 +209,14 @@ class _Seen:
             parts = self.request.image.segments
             return not any(one.address < offset + size_bytes and offset < one.address + one.size_bytes for one in parts)
         return True
+
+    def _name(self, on_stack: bool, offset: int, size_bytes: int) -> None:  # noqa: FBT001
+        """Note by what name words are accessed, where it is known which those of the stack are."""
+        pointer = self.request.stack_pointer
+        if pointer is not None:
+            first = (pointer + offset) % _WORD if on_stack else offset
+            own = self._by_stack if on_stack else self._by_number
+            own.update(range(first >> 2, (first + size_bytes - 1 >> 2) + 1))
 
     def _note(self, key: tuple[int, bool], on_stack: bool, offset: int, size_bytes: int) -> None:  # noqa: FBT001
         if key not in self.ranges:

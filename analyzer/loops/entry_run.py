@@ -8,7 +8,8 @@ Words: abstract execution, basic block (docs/explanation/glossary.md).
 
 *Soundness:* as said of `values.constant_execution`: a state stands for all executions that begin with this memory.
 Where each way out of each block is the only one that is open, all executions take it. What is not decided, or is not
-followed for certain (a return elsewhere than behind the call, code of no function), is told as no run.
+followed for certain (a return elsewhere than behind the call, code of no function or of the other instruction set, an
+instruction that may trap or whose effect is not known), is told as no run.
 """
 
 from __future__ import annotations
@@ -21,16 +22,24 @@ from dataclasses import dataclass
 from wcet_probe.analyzer.graph.cfg import Block, Outflow, instruction_at, outflow_at
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.pcode.lift import Lifter
-from wcet_probe.analyzer.pcode.operations import LiftedInstruction
+from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, SPECIAL_REGISTER, LiftedInstruction, PcodeOp
+from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, is_operation
+from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, PROCESS_STACK
 from wcet_probe.analyzer.values.execution.compiled_blocks import Accessed, CompiledBlock, CompiledExecution
 from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Leaving
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
+from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.errors import AnalysisError, DecodeError
 from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.target import Isa
 
 _LONGEST_BLOCK = 10_000
 """Most instructions of a block that is followed."""
+_SET_MODE = "setISAMode"
+_FOLLOWED = NO_EFFECT | {INTERRUPT_MASK, PROCESS_STACK, _SET_MODE}
+"""User operations that change no register and no memory; of the instruction set it is seen where control goes."""
+_UNKNOWN_RESULT = frozenset({SPECIAL_REGISTER, FLOAT_OPERATION})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -151,6 +160,8 @@ class _Following:
                 raise _UndecidedError
         if any(self._image.function_at(one.address) is None for one in instructions):
             raise _UndecidedError
+        if not all(_has_known_effect(op) for one in instructions for op in one.ops):
+            raise _UndecidedError
         own = tuple(instructions)
         needed = needed_of_block(own, self._lifter)
         part = self._parts[address] = Part(own, self._execution.compiled(own, needed), flow)
@@ -159,6 +170,8 @@ class _Following:
     def _target(self, part: Part, way: Leaving) -> tuple[int, str]:
         """Where control goes, and how."""
         waiting, behind = self._returning, part.end_address
+        if way.is_indirect and not self._stays_in_instruction_set(part, way):
+            raise _UndecidedError
         if way.is_indirect and way.target == LINK:
             if waiting or way.way != "jump":
                 raise _UndecidedError
@@ -175,6 +188,14 @@ class _Following:
                 raise _UndecidedError
             return target, "return"
         return target, way.way
+
+    def _stays_in_instruction_set(self, part: Part, way: Leaving) -> bool:
+        """Whether a branch that may change it does not; the caller of the analysed function knows its own."""
+        if way.target == LINK or not any(op.user_op == _SET_MODE for op in part.instructions[-1].ops):
+            return True
+        mode = self._lifter.registers["tb"]
+        held = way.state.registers.get(Location("register", mode.offset, mode.size_bytes))
+        return held == int(self._lifter.isa is Isa.THUMB)
 
     def _found(self, entry: Symbol, instructions: int) -> EntryRun:
         """What was followed, code that several blocks end with being a block of its own."""
@@ -209,3 +230,14 @@ class _Following:
     def _block(self, at: int, end: int) -> Block:
         own = tuple(one for one in self._parts[at].instructions if one.address < end)
         return Block(at, own)
+
+
+def _has_known_effect(op: PcodeOp) -> bool:
+    """Whether ``op`` changes nothing but its output, or is one that is followed.
+
+    *Soundness:* as the value analysis (`values.execution.instruction_run`), which refuses all others.
+    """
+    if op.opcode != "CALLOTHER" or op.user_op in _FOLLOWED:
+        return True
+    is_named = op.user_op in _UNKNOWN_RESULT or op.user_op.startswith("Vector") or is_operation(op.user_op)
+    return op.output is not None and is_named

@@ -156,6 +156,31 @@ def test_addresses_of_the_stack_are_compared_where_it_is_known_where_that_is(tar
     assert "stack-pointer" in {one.id for one in bound.assumptions}
 
 
+TASK = """typedef unsigned u; u stack[64] __attribute__((aligned(8))); u calls = 2;
+__attribute__((noinline)) u deep(u n) { return n ? deep(n - 1) + n : 0; }
+u f(void) {
+  volatile u *own = stack, local = 3;
+  u s = deep(calls);
+  for (u i = WORDS; i < 64; i++) if (own[i] == 3) own[i] = 50;
+  for (u i = 0; i < local; i++) s += i;
+  return s;
+}
+__asm__(".globl on_stack\\n.thumb_func\\n.type on_stack,%function\\non_stack: push {r4,lr}\\n mov r4,sp\\n ldr r0,=stack+256\\n"
+        " mov sp,r0\\n bl f\\n mov sp,r4\\n pop {r4,pc}\\n.pool\\n.size on_stack,.-on_stack\\n");
+"""
+
+
+def test_a_stack_that_is_written_as_an_object_as_well_is_no_run():
+    guest = guest_of(TASK.replace("WORDS", "32"), load_target("cortex-m4"), ".c", "-O1")
+    stack = guest.address("stack")
+    with guest.machine() as machine:
+        run = machine.measure("on_stack", (), InitialCache.COLD)
+    assert entry_run_bound(asked(guest, stack_pointer=stack - 8)).instructions < run.instructions - 100
+    assert entry_run_bound(asked(guest, stack_pointer=stack + 256)) is None
+    apart = guest_of(TASK.replace("WORDS", "8").replace("< 64", "< 12"), load_target("cortex-m4"), ".c", "-O1")
+    assert entry_run_bound(asked(apart, stack_pointer=apart.address("stack") + 256)) is not None
+
+
 FIRMWARE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; u is_done;
 __attribute__((noinline)) void sort(u *a, int low, int high) {
   if (low >= high) return;

@@ -14,6 +14,7 @@ from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import EmulationError
 from wcet_probe.model.scenario import InitialCache
 
 TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
@@ -157,3 +158,59 @@ def test_random_recursion_is_followed_as_it_runs(target, seed):
         with guest.machine() as machine:
             assert run.instructions == machine.measure("f", (), InitialCache.COLD).instructions
     assert decided
+
+
+TRAPPING = """.globl f
+.type f, @function
+f: li 3, 7
+  twGREATER 3, 6
+  blr
+.size f, .-f
+"""
+
+
+def test_an_instruction_that_may_trap_is_no_run():
+    target = load_target("mpc603e")
+    guest = guest_of(TRAPPING.replace("GREATER", "gti"), target, ".s")
+    with pytest.raises(EmulationError, match="exception"), guest.machine() as machine:
+        machine.measure("f", (), InitialCache.COLD)
+    assert followed(guest, "f") is None
+    assert followed(guest_of(TRAPPING.replace("twGREATER 3, 6", "addi 3, 3, 6"), target, ".s"), "f").instructions == 3
+
+
+CALLING = """.syntax unified
+SET
+.globl f
+.type f, %function
+KIND
+f: push {r4, lr}
+  ldr r0, =g
+  CHANGE
+  blx r0
+  pop {r4, pc}
+.pool
+.size f, .-f
+.balign 4
+.type g, %function
+KIND
+g: mov r0, #1
+  mov r1, #1
+  bx lr
+.size g, .-g
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "change", "same", "code"),
+    [
+        ("cortex-m4", "bic r0, r0, #1", "orr r0, r0, #1", (".thumb", ".thumb_func")),
+        ("arm926ej-s", "orr r0, r0, #1", "bic r0, r0, #1", (".arm", "")),
+    ],
+)
+def test_code_of_the_other_instruction_set_is_no_run(target, change, same, code):
+    text = CALLING.replace("SET", code[0]).replace("KIND", code[1])
+    guest = guest_of(text.replace("CHANGE", change), load_target(target), ".s")
+    with pytest.raises(EmulationError), guest.machine() as machine:
+        machine.measure("f", (), InitialCache.COLD)
+    assert followed(guest, "f") is None
+    assert followed(guest_of(text.replace("CHANGE", same), load_target(target), ".s"), "f").instructions == 8
