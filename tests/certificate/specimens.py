@@ -8,11 +8,16 @@ from functools import cache
 
 from tests.certificate.forgeries import sealed
 from tests.certificate.kernel.test_code import document_of
-from tests.support import guest_of, images_dir
+from tests.support import assembler, guest_of, images_dir
 from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.facts.binding import code_sha256
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.facts.asserted import read_asserted
+from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.evidence.checking import allocator_binary
 from wcet_probe.reports.formats.bound_document import bound_section
 
@@ -38,6 +43,10 @@ SPECIMENS = (
     ("half-fit", "cortex-m4", "malloc"),
     ("tlsf", "mpc603e", "free"),
     ("buddy-binary", "mpc603e", "malloc"),
+    ("panic", "cortex-m4", "f"),
+    ("ends", "mpc603e", "f"),
+    ("ends", "arm926ej-s", "f"),
+    ("handlers", "cortex-m4", "f"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 IDLE = {("tlsf", "mpc603e", "free"): "fact tlsf/facts.toml:9", ("quick-fit", "mpc603e", "malloc"): "stack-stores"}
@@ -51,6 +60,47 @@ unsigned f(struct n *p, volatile unsigned *q, unsigned c) { *q = 1; if (c) *q = 
 for (unsigned i = 0; i < 20; i++) p = p->next; return (unsigned)p; }
 """
 """Its first round hits, and the second store modifies no line; the cache is small, so that lines are written back."""
+PANIC = """#define APART __attribute__((noinline)) static
+volatile unsigned why, table[8]; APART void stop(unsigned n) { while (n | 1) why = n; }
+APART void panic(unsigned n) { table[1] = n; stop(n); }
+unsigned f(unsigned i) { unsigned s = 0; if (i > 7) panic(i);
+for (unsigned k = 0; k < i; k++) { if (table[k] > 99) __builtin_trap(); s += table[k]; } return s; }
+"""
+"""Ways to what never returns are left out: rule *dead end*."""
+ENDS = {
+    "mpc603e": {
+        "f": "addi 5, 3, -4\n addi 6, 3, 60\n 1: lwzu 4, 4(5)\n cmplw 5, 6\n bne 1b\n"
+        "addi 5, 3, 32\n 2: addi 5, 5, -8\n stw 4, 0(5)\n cmplw 5, 3\n bne 2b\n blr"
+    },
+    "arm926ej-s": {
+        "f": "sub r3, r0, #4\n add r1, r0, #60\n 1: ldr r2, [r3, #4]!\n cmp r3, r1\n bne 1b\n"
+        "add r3, r0, #32\n 2: str r2, [r3, #-8]!\n cmp r3, r0\n bne 2b\n bx lr"
+    },
+}
+"""Pointers that go up and down to an end: rule *difference*."""
+HANDLERS = """struct route { int gain; int (*handle)(int value, int gain); };
+static struct route routes[4];
+int leaf(int value, int gain) { return value * gain; }
+int other(int value, int gain) { for (int i = 0; i < 9; i++) routes[i & 3].gain = value; return gain; }
+void add(int i, int gain) { routes[i & 3] = (struct route){ gain, i & 4 ? leaf : other }; }
+int f(int i, int value) { const struct route *one = &routes[i & 3]; return one->handle(value, one->gain) + 1; }
+"""
+"""Where a call goes a fact tells by its offset: rule *called*."""
+
+
+def called(guest):
+    """The document of ``HANDLERS`` with its fact, and the binary."""
+    image, own, sources = guest.image, guest.image.symbols["f"], {"guest.c": HANDLERS}
+    code = [one for one in guest.instructions if own.address <= one.address < own.address + own.size_bytes]
+    offset = next(one.address for one in code if one.text.startswith("blx")) - own.address
+    text = f'[[calls]]\nfunction = "f"\noffset = {offset}\nsha256 = "{code_sha256(image, "f")}"\n'
+    text += 'targets = ["leaf", "other"]\nbecause = "add registers no other"\n'
+    facts = parse_facts("facts.toml", text)
+    asked = BoundRequest(image, guest.target, guest.instructions, guest.costs, "f", facts, sources, {})
+    section = json.loads(json.dumps(bound_section(prove(asked))))
+    document = {"image": {"sha256": image.sha256}, "target": guest.target.name, "bound": section}
+    asserted = read_asserted([("facts.toml", text)], sources)
+    return sealed(document), Binary(image, guest.instructions, guest.costs, guest.target, asserted, {})
 
 
 @cache
@@ -64,6 +114,13 @@ def specimen(allocator, target, role, heap_bytes=5000):
         small = replace(core, dcache=replace(core.dcache, sets=4))
         document, binary = document_of(guest_of(LIST, small, ".c"))
         return sealed(document), binary
+    if allocator in {"panic", "ends"}:
+        core = load_target(target)
+        guest = guest_of(PANIC, core, ".c") if allocator == "panic" else guest_of(assembler(ENDS[target], core), core)
+        document, binary = document_of(guest)
+        return sealed(document), binary
+    if allocator == "handlers":
+        return called(guest_of(HANDLERS, load_target(target), ".c"))
     program = load_program(load_allocator(allocator, {}), load_target(target), "zig", images_dir())
     section = bound_section(prove(operation_request(program, role, heap_bytes)))
     idle = IDLE.get((allocator, target, role))
