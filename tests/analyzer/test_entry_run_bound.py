@@ -165,8 +165,8 @@ u f(void) {
   for (u i = 0; i < local; i++) s += i;
   return s;
 }
-__asm__(".globl on_stack\\n.thumb_func\\n.type on_stack,%function\\non_stack: push {r4,lr}\\n mov r4,sp\\n ldr r0,=stack+256\\n"
-        " mov sp,r0\\n bl f\\n mov sp,r4\\n pop {r4,pc}\\n.pool\\n.size on_stack,.-on_stack\\n");
+__asm__(".globl on_stack\\n.thumb_func\\n.type on_stack,%function\\non_stack: push {r4,lr}\\n mov r4,sp\\n"
+        " ldr r0,=stack+256\\n mov sp,r0\\n bl f\\n mov sp,r4\\n pop {r4,pc}\\n.pool\\n.size on_stack,.-on_stack\\n");
 """
 
 
