@@ -43,6 +43,17 @@ def sealed(document):
     return document
 
 
+def name_dead_ends(document, image):
+    """Let *call-returns* name each place that is said to be excluded, whether or not code returns from there."""
+    section = document["bound"]
+    rows = [line.split(" ") for text in section["certificates"] for line in text.split("\n")]
+    places = sorted({image.location(int(row[2], 16)) for row in rows if row[0] == "excluded"})
+    if places:
+        others = [one for one in section["assumptions"] if one["id"] != "call-returns"]
+        statement = f"the call returns: control does not come to what never does, or is trapped, at {', '.join(places)}"
+        section["assumptions"] = [*others, {**others[0], "id": "call-returns", "statement": statement}]
+
+
 def problem_of(text):
     """Flow problem, derivations and records of invariants of a certificate."""
     rows = defaultdict(list)

@@ -44,9 +44,9 @@ SPECIMENS = (
     ("tlsf", "mpc603e", "free"),
     ("buddy-binary", "mpc603e", "malloc"),
     ("panic", "cortex-m4", "f"),
+    ("handlers", "cortex-m4", "f"),
     ("ends", "mpc603e", "f"),
     ("ends", "arm926ej-s", "f"),
-    ("handlers", "cortex-m4", "f"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 IDLE = {("tlsf", "mpc603e", "free"): "fact tlsf/facts.toml:9", ("quick-fit", "mpc603e", "malloc"): "stack-stores"}
