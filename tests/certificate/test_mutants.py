@@ -24,7 +24,7 @@ def test_no_mutant_that_claims_less_is_accepted(name, target, role):
     first = SEEDS * SPECIMENS.index((name, target, role))
     found = tally((name, target, role), range(first, first + SEEDS))
     assert not [each for each in found if each[1] == "less"]
-    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") > SEEDS // 4
+    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") >= SEEDS // 4
 
 
 def test_passes_of_a_header_limit_no_edge_that_is_taken_without_it():
