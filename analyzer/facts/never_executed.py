@@ -1,8 +1,9 @@
 """Calls that facts say are never made, and instructions that no table has: control ends there, as in a trap.
 
-An infeasible fact by line, by a point, or by the offset of any other instruction is a constraint (`flow`): its block
-is in the graph. A call whose targets are not known, or whose callee has a loop without a bound, has no graph to be in.
-So it is taken out before the analysis begins, where the fact names it by its offset.
+An infeasible fact by line or by a point is a constraint (`flow`), as its block is in the graph; so is one by the offset
+of any other instruction, if that is a block of its own, and else a fact without effect. A call whose targets are not
+known, or whose callee has a loop without a bound, has no graph to be in. So it is taken out before the analysis begins,
+where the fact names it by its offset.
 
 Words: flow fact, dead end (docs/explanation/glossary.md).
 

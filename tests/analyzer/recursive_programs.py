@@ -5,6 +5,14 @@ from random import Random
 HEAD = """typedef unsigned u; typedef unsigned char b;
 u w[16] = {%s}; b c[40] = {%s}; u depth = %d; volatile u out;
 """
+SORT = """__attribute__((noinline)) void sort(u *a, int low, int high) {
+  if (low >= high) return;
+  int i = low; u pivot = a[high];
+  for (int j = low; j < high; j++) if (a[j] < pivot) { u t = a[i]; a[i] = a[j]; a[j] = t; i++; }
+  u t = a[i]; a[i] = a[high]; a[high] = t;
+  sort(a, low, i - 1); sort(a, i + 1, high);
+}
+"""
 
 
 def _body(random: Random, number: int, functions: int) -> list[str]:

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.analyzer.recursive_programs import source
+from tests.analyzer.recursive_programs import SORT, source
 from tests.support import guest_of
 from wcet_probe.analyzer import entry_run_bound as module
 from wcet_probe.analyzer.entry_run_bound import entry_run_bound
@@ -181,16 +181,13 @@ def test_a_stack_that_is_written_as_an_object_as_well_is_no_run():
     assert entry_run_bound(asked(apart, stack_pointer=apart.address("stack") + 256)) is not None
 
 
-FIRMWARE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; u is_done;
-__attribute__((noinline)) void sort(u *a, int low, int high) {
-  if (low >= high) return;
-  int i = low; u pivot = a[high];
-  for (int j = low; j < high; j++) if (a[j] < pivot) { u t = a[i]; a[i] = a[j]; a[j] = t; i++; }
-  u t = a[i]; a[i] = a[high]; a[high] = t;
-  sort(a, low, i - 1); sort(a, i + 1, high);
-}
-void f(void) { sort(words, 0, 11); is_done = 1; }
+FIRMWARE = (
+    """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; u is_done;
 """
+    + SORT
+    + """void f(void) { sort(words, 0, 11); is_done = 1; }
+"""
+)
 
 
 @pytest.mark.parametrize("target", TARGETS)

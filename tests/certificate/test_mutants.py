@@ -10,7 +10,7 @@ from tests.certificate.mutants import OPERATORS, SECTIONS, outcome, tally, verdi
 from tests.certificate.specimens import SPECIMENS, specimen
 from wcet_probe.errors import AnalysisError
 
-SEEDS = 8
+SEEDS = 12
 """Of each specimen in the ordinary run, each of them others, so that all operators have their turn."""
 SLICES = 20
 SEEDS_PER_SLICE = 417
@@ -24,7 +24,7 @@ def test_no_mutant_that_claims_less_is_accepted(name, target, role):
     first = SEEDS * SPECIMENS.index((name, target, role))
     found = tally((name, target, role), range(first, first + SEEDS))
     assert not [each for each in found if each[1] == "less"]
-    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") >= SEEDS // 4
+    assert sum(count for (_, verdict), count in found.items() if verdict == "refused") > SEEDS // 4
 
 
 def test_passes_of_a_header_limit_no_edge_that_is_taken_without_it():

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.analyzer.recursive_programs import source
+from tests.analyzer.recursive_programs import SORT, source
 from tests.support import guest_of
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.initial_data import image_data
@@ -18,16 +18,12 @@ from wcet_probe.errors import EmulationError
 from wcet_probe.model.scenario import InitialCache
 
 TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
-SOURCE = """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; volatile u out;
+SOURCE = (
+    """typedef unsigned u; u words[12] = {9, 3, 7, 1, 8, 2, 6, 4, 5, 0, 11, 10}; volatile u out;
 u calls = 2; u *where = words; u (*chosen)(u);
-__attribute__((noinline)) void sort(u *a, int low, int high) {
-  if (low >= high) return;
-  int i = low; u pivot = a[high];
-  for (int j = low; j < high; j++) if (a[j] < pivot) { u t = a[i]; a[i] = a[j]; a[j] = t; i++; }
-  u t = a[i]; a[i] = a[high]; a[high] = t;
-  sort(a, low, i - 1); sort(a, i + 1, high);
-}
-__attribute__((noinline)) u ackermann(u m, u n) {
+"""
+    + SORT
+    + """__attribute__((noinline)) u ackermann(u m, u n) {
   out = n;
   return m == 0 ? n + 1 : n == 0 ? ackermann(m - 1, 1) : ackermann(m - 1, ackermann(m, n - 1));
 }
@@ -38,6 +34,7 @@ u stray(u *p) { *p = 5; return ackermann(calls, 1); }
 u pointed(void) { return chosen ? chosen(3) : 0; }
 void endless(void) { for (;;) out = 1; }
 """
+)
 
 
 def followed(guest, entry, most=200_000, take=lambda *_: True):
