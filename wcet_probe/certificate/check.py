@@ -45,7 +45,7 @@ from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.results.shown import check_shown, executions_of
 from wcet_probe.certificate.runs.decided import INITIAL_DATA, decided_run
-from wcet_probe.certificate.runs.run import Ran
+from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
@@ -200,7 +200,9 @@ class _Check:
 
     def _follow_run(self) -> None:
         """Execute the run that memory at entry decides."""
-        found = decided_run(self._code, self._binary, self._graph.entry_function, self._listed, self._arguments())
+        entry = self._graph.entry_function
+        most = next((one.bound for one in self._bounds if one.unit == "instructions"), MOST_INSTRUCTIONS)
+        found = decided_run(self._code, self._binary, entry, self._listed, self._arguments(), most)
         if isinstance(found, str):
             self._unfollowed += f"; the run is not followed: {found}"
         else:

@@ -10,6 +10,7 @@ from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Target
+from wcet_probe.progress import Progress, silent
 
 OK, OPEN = "ok", "not checked"
 
@@ -36,6 +37,7 @@ class Binary:
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
         variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
         entry_points: of an allocator, by role.
+        progress: is told how much of a long run is executed.
         named: what a module certificate of it has to call itself: allocator, parameters, target, size of the heap.
     """
 
@@ -48,3 +50,4 @@ class Binary:
     variables: Sequence[VariableLocation] = ()
     entry_points: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, object] = field(default_factory=dict)
+    progress: Progress = silent

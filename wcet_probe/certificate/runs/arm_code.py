@@ -171,6 +171,8 @@ class _Compiler:
         return [*lines, f"R[16] = {self._read(operands[0])}"] if sets_flags else lines
 
     def _two(self, name: str, operands: Sequence[str], *, sets_flags: bool) -> Lines:
+        if self._thumb and register_of(operands[1]) == "r15" and operands[2].startswith("#"):
+            raise ValueError(name)  # which may be one that cuts the program counter down
         lines = [*self._second(operands[2:], carries=sets_flags and name in _LOGIC), f"a = {self._read(operands[1])}"]
         if name in _LOGIC:
             return [*lines, f"r = {_LOGIC[name]}", *(["R[16] = r"] if sets_flags else []), self._write("r", operands[0])]

@@ -10,7 +10,7 @@ from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.certificate.kernel.records import demand
 from wcet_probe.certificate.runs.memory import memory_at_entry
-from wcet_probe.certificate.runs.run import Ran, executed
+from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran, TooLongError, executed
 from wcet_probe.certificate.runs.words import LostError
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place
@@ -23,8 +23,13 @@ _STATEMENT = re.compile(
 _POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]+) at entry")
 
 
-def decided_run(
-    code: Code, binary: Binary, entry_function: str, listed: Mapping[str, str], told: Mapping[Place, Value]
+def decided_run(  # noqa: PLR0917  a bound, and what it is held against
+    code: Code,
+    binary: Binary,
+    entry_function: str,
+    listed: Mapping[str, str],
+    told: Mapping[Place, Value],
+    bound: int,
 ) -> Ran | str:
     """What the one run takes that memory at entry decides, or why that is not known.
 
@@ -34,23 +39,32 @@ def decided_run(
         entry_function: what is executed.
         listed: the assumptions of the bound.
         told: what facts say of registers and words at entry.
+        bound: in instructions.
 
     Raises:
-        VerificationError: memory is said to hold more at entry than there is.
+        VerificationError: memory is said to hold more at entry than there is, or the run takes more than the bound.
     """
     own, place = _STATEMENT.fullmatch(listed[INITIAL_DATA]), listed.get("stack-pointer")
     if own is None:
         return "it is not the file that says what memory holds at entry"
-    pointer = _POINTER.fullmatch(place) if place is not None else None
-    content = memory_at_entry(code.image, int(pointer[1], 16) if pointer else None)
+    if bound > MOST_INSTRUCTIONS:
+        return f"it may take {bound} instructions, and {MOST_INSTRUCTIONS} are followed"
+    at = _POINTER.fullmatch(place) if place is not None else None
+    pointer = int(at[1], 16) if at else None
+    content, most = memory_at_entry(code.image, pointer), memory_at_entry(code.image, None)
     size = sum(len(data) for _, data in content)
-    demand(int(own[1]) <= sum(len(data) for _, data in memory_at_entry(code.image, None)), "the image has less data")
+    demand(int(own[1]) <= sum(len(data) for _, data in most), f"the image has {size} bytes of data, not {own[1]}")
     if (int(own[1]), int(own[2])) != (size, len(content)):
         return "it is not said which part of the data memory holds at entry"
-    known = {place: value.low for place, value in told.items() if isinstance(place, str) and value.is_constant and value.is_number}
-    costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
-    entry = code.image.symbols[entry_function].address
+    known = {
+        place: value.low
+        for place, value in told.items()
+        if isinstance(place, str) and value.is_number and value.is_constant
+    }
     try:
-        return executed(code, costs, binary.target, entry, content, known, int(pointer[1], 16) if pointer else None)
+        return executed(code, binary, entry_function, content, known, pointer, bound)
+    except TooLongError:
+        demand(False, f"the run takes more than the {bound} instructions of the bound")
     except LostError as error:
         return str(error)
+    return ""

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack, Unknown
+from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack, Word
 from wcet_probe.certificate.values.numbers import WORD
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
 
-Word = int | Unknown
 Content = Sequence[tuple[int, bytes]]
 _ALIASES = ((0x2200_0000, 0x2400_0000), (0x4200_0000, 0x4400_0000))
 _ABOVE_BYTES = 64
@@ -51,12 +50,19 @@ class RunMemory:
         pointer: the stack pointer at entry.
         registers: of the run, and which of them is the stack pointer.
         used: takes the assumptions that a load or store rests on.
+        is_aligned: whether nothing is known of accesses that are not aligned by their size.
     """
 
-    def __init__(
-        self, image: Image, content: Content, pointer: Word, registers: tuple[list[Word], int], used: set[str]
+    def __init__(  # noqa: PLR0917  where the run begins, and what it changes
+        self,
+        image: Image,
+        content: Content,
+        pointer: Word,
+        registers: tuple[list[Word], int],
+        used: set[str],
+        is_aligned: bool,  # noqa: FBT001
     ) -> None:
-        self._image, self._used, self._pointer = image, used, pointer
+        self._image, self._used, self._pointer, self._is_aligned = image, used, pointer, is_aligned
         self._registers, self._number = registers
         self._content = [*content, *((one.address, one.data) for one in image.segments if not one.writable)]
         self._writable = [
@@ -64,8 +70,8 @@ class RunMemory:
             for one in image.segments
             if one.writable and not one.executable
         ]
-        self._static: dict[int, Word | list[Word]] = {}
-        self._stack: dict[int, Word | list[Word]] = {}
+        self._static: dict[int, Word] = {}
+        self._stack: dict[int, Word] = {}
         self._stored: set[int] = set()
         sizes = range(5)
         self._shifts = [[8 * (4 - size - low if image.big_endian else low) for low in range(4)] for size in sizes]
@@ -84,16 +90,21 @@ class RunMemory:
             words, at = self._stack, _distance(address)
         low = at & 3
         held = words.get(at >> 2, NOTHING)
-        if type(held) is int and low + size_bytes <= 4:
+        if type(held) is int and low + size_bytes <= 4 and not low % size_bytes:
             return held >> self._shifts[size_bytes][low] & self._masks[size_bytes]
         if not low and size_bytes == 4:
             return NOTHING if isinstance(held, list) else held
+        self._check_alignment(at, size_bytes)
         found = [self._byte(words, each) for each in range(at, at + size_bytes)]
         if self._image.big_endian:
             found.reverse()
         return sum(byte << 8 * each for each, byte in enumerate(found))
 
-    def _byte(self, words: dict[int, Word | list[Word]], at: int) -> Word:
+    def _check_alignment(self, at: int, size_bytes: int) -> None:
+        if self._is_aligned and at % size_bytes:
+            raise LostError("an access is not aligned")
+
+    def _byte(self, words: dict[int, Word], at: int) -> Word:
         if words is self._static and at >> 2 not in words and not self._is_known(at, 1):
             return NOTHING
         held = words.get(at >> 2, NOTHING)
@@ -118,12 +129,13 @@ class RunMemory:
         if not low and size_bytes == 4:
             words[at >> 2] = value
             return
+        self._check_alignment(at, size_bytes)
         is_number = type(value) is int
         for each in range(size_bytes):
             byte = value >> 8 * (size_bytes - 1 - each if self._image.big_endian else each) & 0xFF
             self._keep(words, at + each, byte if is_number else NOTHING)
 
-    def _keep(self, words: dict[int, Word | list[Word]], at: int, byte: Word) -> None:
+    def _keep(self, words: dict[int, Word], at: int, byte: Word) -> None:
         held = words.get(at >> 2, NOTHING)
         own = held if isinstance(held, list) else [self._byte(words, at & ~3 | each) for each in range(4)]
         own[at & 3] = byte

@@ -135,12 +135,12 @@ def _moved(word: int) -> Lines:
     if code in _OF_THREADS:
         return []
     fields = range(_FIELDS, PLACES)
-    if word >> 20 & 1 and code == 19:  # mfocrf, which leaves the other fields undefined
+    mask = word >> 12 & 0xFF
+    if word >> 20 & 1 and (code == 19 or (code == 144 and mask.bit_count() != 1)):  # it may leave fields undefined
         raise ValueError(word)
     if code == 19:
         return [f"R[{d}] = Fields(tuple(R[{fields.start}:{fields.stop}]))"]
     if code == 144:
-        mask = word >> 12 & 0xFF
         own = [each for each in range(24) if mask >> 7 - each // 3 & 1]
         return [f"t = bits_of(R[{d}])", *(f"R[{_FIELDS + each}] = t[{each}]" for each in own)]
     special = {8: LINK_REGISTER, 9: _CTR}[(word >> 16 & 31) | (word >> 11 & 31) << 5]
@@ -205,7 +205,7 @@ def _accessed(instruction: Instruction, word: int) -> Lines:
     is_updating = f"r{base}" in instruction.writes and (own in {33, 35, 37, 39, 41, 43, 45} or (primary == 31 and own & 32 != 0))
     registers = range(first, first + access.count)
     is_load = access.kind is AccessKind.LOAD
-    if is_load and base in registers and (is_updating or access.count > 1):
+    if (is_updating and not base) or (is_load and base in registers and (is_updating or access.count > 1)):
         raise ValueError(word)
     lines = [f"e = {address_of(access, NUMBER_OF)}"]
     kind, updating = repr(instruction.timing_class), [f"R[{base}] = e"] if is_updating else []

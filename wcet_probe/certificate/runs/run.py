@@ -10,20 +10,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
+from wcet_probe.certificate.facts.findings import Binary
+from wcet_probe.certificate.kernel.charge import edge_cost, instruction_cycles, not_charged
 from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.certificate.runs import arm_code, powerpc_code
-from wcet_probe.certificate.runs.memory import Content, RunMemory, Word, stack_at
+from wcet_probe.certificate.runs.memory import Content, RunMemory, stack_at
 from wcet_probe.certificate.runs.waits import RunCache
-from wcet_probe.certificate.runs.words import LINK, NOTHING, Fields, Link, LostError, Stack
+from wcet_probe.certificate.runs.words import LINK, NOTHING, Fields, Link, LostError, Stack, Word
 from wcet_probe.certificate.values.numbers import WORD
-from wcet_probe.model.instruction import Control, Instruction, InstructionCost
-from wcet_probe.model.target import Isa, Target
+from wcet_probe.model.instruction import Control, Instruction
+from wcet_probe.model.target import Isa
 from wcet_probe.model.unaligned_access import unaligned_cycles
 
 MOST_INSTRUCTIONS = 6_000_000
-_LONGEST_BLOCK = 100_000
+"""So many are followed; of longer runs nothing is said."""
+_LONGEST_BLOCK, _TOLD_AFTER = 100_000, 250_000
 _PAGE = 4096
+
+
+class TooLongError(Exception):
+    """A run takes more instructions than it may."""
 
 
 class Ran(NamedTuple):
@@ -51,56 +57,53 @@ class _Part(NamedTuple):
     lines: range
 
 
-def executed(  # noqa: PLR0917  image, costs and target are passed on in one order everywhere
+def executed(  # noqa: PLR0917  the binary, and where the run begins
     code: Code,
-    costs: Mapping[int, InstructionCost],
-    target: Target,
-    entry: int,
+    binary: Binary,
+    entry: str,
     content: Content,
     known: Mapping[str, int],
     pointer: int | None,
+    most: int = MOST_INSTRUCTIONS,
 ) -> Ran:
-    """The run from ``entry``.
+    """The run of the function ``entry``.
 
     Args:
         code: of the image.
-        costs: of each instruction.
-        target: the core.
+        binary: image, costs and target.
         entry: where it begins.
         content: of memory that can be written.
         known: what registers hold.
         pointer: the stack pointer, if it is known.
+        most: instructions.
 
     Raises:
-        LostError: what is executed next is not known, or it is more than is followed.
+        LostError: what is executed next is not known.
+        TooLongError: it takes more than ``most`` instructions.
     """
-    run = _Run(code, costs, target, content, pointer)
+    run = _Run(code, binary, content, pointer)
     for register, word in known.items():
         run.registers[run.isa.NUMBER_OF[register]] = word
-    return run.follow(entry)
+    return run.follow(code.image.symbols[entry].address, most)
 
 
 class _Run:
-    def __init__(
-        self,
-        code: Code,
-        costs: Mapping[int, InstructionCost],
-        target: Target,
-        content: Content,
-        pointer: int | None,
-    ) -> None:
-        self._code, self._costs, self._target = code, costs, target
+    def __init__(self, code: Code, binary: Binary, content: Content, pointer: int | None) -> None:
+        target = binary.target
+        self._code, self._target, self._progress = code, target, binary.progress
+        self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self.isa = powerpc_code if code.image.isa is Isa.POWERPC else arm_code
         self._used = set[str]()
         self.registers: list[Word] = [NOTHING] * self.isa.PLACES
         own = self.registers[self.isa.SP] = stack_at(pointer, self._used)
         self.registers[self.isa.LINK_REGISTER] = LINK
-        self._memory = RunMemory(code.image, content, own, (self.registers, self.isa.SP), self._used)
+        place = self.registers, self.isa.SP
+        self._memory = RunMemory(code.image, content, own, place, self._used, not target.unaligned)
         self._fetched = RunCache(target.icache) if target.icache else None
         self._data = RunCache(target.dcache) if target.dcache else None
         self._waiting, self._known = 0, dict[tuple[str, int, int], int]()
         self._untold = self._not_told()
-        if not self._untold and (target.dcache or target.unaligned):
+        if not self._untold and (target.dcache or target.unaligned or target.memory.single_cycles):
             self._memory.observe = self._accessed
         self._names = {
             "R": self.registers, "load": self._memory.load, "store": self._memory.store, "NOTHING": NOTHING,
@@ -114,17 +117,16 @@ class _Run:
             return "caches of both instructions and data, and uncached regions"
         return ", ".join(not_charged(target, "cycles"))
 
-    def follow(self, entry: int) -> Ran:
+    def follow(self, entry: int, most: int) -> Ran:
         """As `executed`."""
-        at: Word = entry
-        left, parts = MOST_INSTRUCTIONS, self._parts
-        fetched = self._fetched
+        at, before, parts, fetched = entry, entry, self._parts, self._fetched
+        done, told = 0, min(_TOLD_AFTER, most)
         try:
             while True:
-                part = parts.get(at) or self._part(at)  # type: ignore[arg-type]
-                left -= len(part.instructions)
-                if left < 0:
-                    raise LostError(f"it takes more than the {MOST_INSTRUCTIONS} instructions that are followed")
+                part = parts.get(at) or self._part(at)
+                done += len(part.instructions)
+                if done > told:
+                    told = self._tell(done, most)
                 if fetched is not None:
                     for line in part.lines:
                         fetched.touch(line)
@@ -133,10 +135,16 @@ class _Run:
                     break
                 part.ways[at] = part.ways.get(at, 0) + 1
         except LostError as error:
-            raise LostError(f"{error}, at or behind {self._code.image.location(int(before))}") from None
+            raise LostError(f"{error}, at or behind {self._code.image.location(before)}") from error
         if not isinstance(at, Link):
-            raise LostError(f"a jump to what is not known, at or behind {self._code.image.location(int(before))}")
-        return self._found(MOST_INSTRUCTIONS - left, part)
+            raise LostError(f"a jump to what is not known, at or behind {self._code.image.location(before)}")
+        return self._found(done, part)
+
+    def _tell(self, done: int, most: int) -> int:
+        if done > most:
+            raise TooLongError
+        self._progress("executing the run that memory at entry decides", done, most)
+        return min(done + _TOLD_AFTER, most)
 
     # ----------------------------------------------------------------------------------------------------------- parts
 
@@ -161,7 +169,7 @@ class _Run:
         exec(compile(source, f"{address:#x}", "exec"), names)  # noqa: S102  it is made of the image's code by this room alone
         size = self._target.icache.line_bytes if self._target.icache else WORD
         fetched = range(address // size, (at - 1) // size + 1)
-        part = self._parts[address] = _Part(tuple(own), names["block"], {}, fetched)  # type: ignore[arg-type]
+        part = self._parts[address] = _Part(tuple(own), names["block"], {}, fetched)
         return part
 
     def _compiled(self, instruction: Instruction) -> tuple[list[str], str | None]:
@@ -205,6 +213,9 @@ class _Run:
             else:
                 self._data.touch(first, is_store=is_store)
             return
+        self._waiting += self._target.memory.single_cycles
+        if not self._target.unaligned:
+            return
         if isinstance(address, Stack):
             self._used.add("stack-alignment")
         key = kind, size_bytes, at % 8 if isinstance(address, Stack) else at % _PAGE + _PAGE
@@ -220,9 +231,8 @@ class _Run:
         cycles = self._waiting
         for part in self._parts.values():
             times = sum(part.ways.values()) + (part is last)
-            own = node_cost(part.instructions, self._costs, self._target, "cycles")
-            cycles += times * own
             for one in part.instructions:
+                cycles += times * instruction_cycles(one, self._costs[one.address])
                 executions[one.address] = executions.get(one.address, 0) + times
             for to, count in part.ways.items():
                 cycles += count * self._passing(part, to)

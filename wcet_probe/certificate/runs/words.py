@@ -7,12 +7,16 @@ Who asks anything of what is not known, a branch or an address, ends the run: `L
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from wcet_probe.certificate.values.numbers import WORD
 
 ALL, SIGN = WORD - 1, WORD // 2
 _ALIGNED = 8
+
+
+Word = Any
+"""A number, an `int`, or an `Unknown`."""
 
 
 class LostError(Exception):
@@ -30,7 +34,7 @@ class Unknown:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _computed
     __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __floordiv__ = __rfloordiv__ = _computed
     __mod__ = __rmod__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _computed
-    __eq__ = __ne__ = _computed  # type: ignore[assignment]
+    __eq__ = __ne__ = _computed
 
     def __bool__(self) -> bool:
         raise LostError("a condition depends on what is not known")
@@ -61,7 +65,7 @@ class Fields(Unknown):
 
     __slots__ = ("bits",)
 
-    def __init__(self, bits: tuple[object, ...]) -> None:
+    def __init__(self, bits: tuple[Word, ...]) -> None:
         self.bits = bits
 
 
@@ -76,7 +80,7 @@ class Stack(Unknown):
     def __init__(self, offset: int, used: set[str], times: int = 1) -> None:
         self.offset, self.used, self.times = (offset + SIGN) % WORD - SIGN, used, times
 
-    def _sum(self, other: object, own: int, others: int) -> object:
+    def _sum(self, other: Word, own: int, others: int) -> Word:
         if isinstance(other, Stack):
             times, offset = own * self.times + others * other.times, own * self.offset + others * other.offset
         elif type(other) is int:
@@ -85,18 +89,18 @@ class Stack(Unknown):
             return NOTHING
         return offset if times == 0 else Stack(offset, self.used, times) if times in {1, -1} else NOTHING
 
-    def __add__(self, other: object) -> object:  # type: ignore[override]
+    def __add__(self, other: Word) -> Word:
         return self._sum(other, 1, 1)
 
-    __radd__ = __add__  # type: ignore[assignment]
+    __radd__ = __add__
 
-    def __sub__(self, other: object) -> object:  # type: ignore[override]
+    def __sub__(self, other: Word) -> Word:
         return self._sum(other, 1, -1)
 
-    def __rsub__(self, other: object) -> object:  # type: ignore[override]
+    def __rsub__(self, other: Word) -> Word:
         return self._sum(other, -1, 1)
 
-    def __and__(self, mask: object) -> object:  # type: ignore[override]
+    def __and__(self, mask: Word) -> Word:
         """What a mask leaves: of its lowest three bits *stack-alignment* tells."""
         if type(mask) is not int:
             return NOTHING
@@ -108,13 +112,13 @@ class Stack(Unknown):
             return self.offset & mask if mask < _ALIGNED else Stack(self.offset & -cleared, self.used)
         return NOTHING
 
-    __rand__ = __and__  # type: ignore[assignment]
+    __rand__ = __and__
 
-    def __eq__(self, other: object) -> object:  # type: ignore[override]
+    def __eq__(self, other: Word) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
         return self.offset == other.offset if is_like else NOTHING
 
-    def __ne__(self, other: object) -> object:  # type: ignore[override]
+    def __ne__(self, other: Word) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
         return self.offset != other.offset if is_like else NOTHING
 
