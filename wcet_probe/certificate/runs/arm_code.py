@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from wcet_probe.certificate.machines.arm import mnemonic
 from wcet_probe.certificate.machines.arm_text import immediate_of, operands_in, register_of
-from wcet_probe.certificate.runs.code import ALL, Lines, address_of, extended, signed, unknown_instruction
+from wcet_probe.certificate.runs.code import ALL, Lines, address_of, extended, opaque, signed, unknown_instruction
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
 SP, LINK_REGISTER, PLACES = 13, 14, 19
@@ -34,16 +34,20 @@ _ALONE = {
     "rev16": "(b & 0xff00ff) << 8 | b >> 8 & 0xff00ff", "revsh": extended("((b & 255) << 8 | b >> 8 & 255)", 16),
     "rbit": "int(f'{b.__index__():032b}'[::-1], 2)",
 }  # fmt: skip
-_ADDING = {"uxtab": "(b & 255)", "uxtah": "(b & 65535)", "sxtab": signed("(b & 255)", 8), "sxtah": signed("(b & 65535)", 16)}
+_ADDING = {
+    "uxtab": "(b & 255)", "uxtah": "(b & 65535)", "sxtab": signed("(b & 255)", 8), "sxtah": signed("(b & 65535)", 16),
+}  # fmt: skip
 _LONG = {"umull": (False, False), "smull": (True, False), "umlal": (False, True), "smlal": (True, True)}
 _SHIFTS = {
     "lsl": (f"x << k & {ALL}", "x << k >> 32 & 1"),
     "lsr": ("x >> k", "x << 1 >> k & 1"),
     "asr": (f"{signed('x')} >> k & {ALL}", f"{signed('x')} << 1 >> k & 1"),
-    "ror": (f"(x >> k % 32 | x << 32 - k % 32) & {ALL}", f"x >> (k - 1) % 32 & 1"),
+    "ror": (f"(x >> k % 32 | x << 32 - k % 32) & {ALL}", "x >> (k - 1) % 32 & 1"),
 }
 """What is shifted, and what goes out last; of a distance 0 the carry stays."""
-_HALVES = re.compile(r"(smul|smla)([bt])([bt])")
+_HALVES = re.compile(r"(smul|smla)([btw])([bt])")
+"""Products of signed halves, or of a word and a half, of which the highest 32 bits are taken."""
+_HIGHEST = {"smmul": "", "smmla": "({} << 32) + ", "smmls": "({} << 32) - "}
 _WITH_SUFFIX = {"adcs", "sbcs", "rscs", "rors", "rrxs"}
 _DOES_NOTHING = {"it", "nop", "dmb", "dsb", "isb", "hint", "yield"}
 
@@ -103,6 +107,9 @@ class _Compiler:
             if name == "add" and not self._thumb:
                 return self._computed(name, sets_flags=False), "jump(R[15])"
             raise ValueError(name)
+        if own.timing_class.startswith("float"):
+            status = range(16, 19) if "status" in own.timing_class else ()
+            return self._settled(opaque(own, NUMBER_OF, status)), None
         if own.accesses:
             return self._settled(self._accessed(name)), None
         return self._settled(self._computed(name, sets_flags)), None
@@ -198,12 +205,18 @@ class _Compiler:
             one, other = registers[-2:] if name == "mul" else registers[1:3]
             sign = {"mul": "", "mla": f"{registers[-1]} + ", "mls": f"{registers[-1]} - "}[name]
             return [self._write(f"({sign}{one} * {other}) & {ALL}")]
+        if name == "umaal":
+            low, high, one, other = registers
+            return [f"t = {one} * {other} + {high} + {low}", self._write(f"t & {ALL}"), self._write("t >> 32", operands[1])]
+        if name in _HIGHEST:
+            added = _HIGHEST[name].format(*registers[3:])
+            return [self._write(f"({added}{signed(registers[1])} * {signed(registers[2])}) >> 32 & {ALL}")]
         if found := _HALVES.fullmatch(name):
-            parts = [
-                signed(f"({one} & 65535)" if half == "b" else f"({one} >> 16)", 16)
-                for one, half in zip(registers[1:3], found.groups()[1:], strict=True)
-            ]
-            return [self._write(f"({' * '.join(parts)}{''.join(f' + {one}' for one in registers[3:])}) & {ALL}")]
+            parts = {"b": "({} & 65535)", "t": "({} >> 16)", "w": "{}"}
+            halves = zip(registers[1:3], found.groups()[1:], strict=True)
+            factors = [signed(parts[half].format(one), 32 if half == "w" else 16) for one, half in halves]
+            product = f"({' * '.join(factors)} >> {16 if found[2] == 'w' else 0})"
+            return [self._write(f"({' + '.join((product, *registers[3:]))}) & {ALL}")]
         if name in _ADDING:
             return [*self._second(operands[2:]), self._write(f"({registers[1]} + {_ADDING[name]}) & {ALL}")]
         if name in {"udiv", "sdiv"}:

@@ -7,7 +7,7 @@ greater and equal; of its summary of overflows nothing is known.
 
 from __future__ import annotations
 
-from wcet_probe.certificate.runs.code import ALL, SIGN, Lines, address_of, extended, signed, unknown_instruction
+from wcet_probe.certificate.runs.code import ALL, SIGN, Lines, address_of, extended, opaque, signed, unknown_instruction
 from wcet_probe.model.instruction import AccessKind, Instruction
 
 SP, LINK_REGISTER, PLACES = 1, 32, 59
@@ -48,6 +48,10 @@ def compiled(instruction: Instruction, word: int) -> tuple[Lines, str | None]:
     try:
         if word >> 26 in {16, 18} or (word >> 26 == 19 and word >> 1 & 0x3FF in {16, 528}):
             return _branch(instruction, word)
+        if instruction.timing_class.startswith("float"):
+            is_compared = "compare" in instruction.timing_class or "status" in instruction.timing_class
+            fields = range(_FIELDS, PLACES) if is_compared else range(_FIELDS + 3, _FIELDS + 6)
+            return opaque(instruction, NUMBER_OF, () if instruction.accesses else fields), None
         if instruction.accesses:
             return _accessed(instruction, word), None
         return _computed(word), None

@@ -113,8 +113,10 @@ class _Run:
 
     def _not_told(self) -> str:
         target = self._target
-        if target.unified_cache or (target.memory.regions and target.dcache):
-            return "caches of both instructions and data, and uncached regions"
+        if target.unified_cache:
+            return "a cache of both instructions and data"
+        if target.memory.regions and target.dcache:
+            return "uncached regions"
         return ", ".join(not_charged(target, "cycles"))
 
     def follow(self, entry: int, most: int) -> Ran:
