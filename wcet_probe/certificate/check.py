@@ -212,10 +212,12 @@ class _Check:
         """The bound against the run, and the counts of the certificate, which are shown, against what it executes."""
         self._used |= dict.fromkeys([INITIAL_DATA, *sorted(ran.used)])
         self._coverage = decoded(self._code, self._graph)
-        for graph, bound in zip(self._graphs, self._bounds, strict=True):
+        for bound in self._bounds:
             takes = ran.instructions if bound.unit == "instructions" else ran.cycles
             if takes is None:
-                yield Finding(f"run in {bound.unit}", OPEN, f"{ran.instructions} instructions; not charged: {ran.untold}")
+                yield Finding(
+                    f"run in {bound.unit}", OPEN, f"{ran.instructions} instructions; not charged: {ran.untold}"
+                )
                 continue
             demand(bound.bound >= takes, f"the run takes {takes} {bound.unit}, and the bound is {bound.bound}")
             yield Finding(f"run in {bound.unit}", OK, f"takes {takes} at most, from what is known at entry to its end")

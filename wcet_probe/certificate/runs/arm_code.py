@@ -182,7 +182,12 @@ class _Compiler:
             raise ValueError(name)  # which may be one that cuts the program counter down
         lines = [*self._second(operands[2:], carries=sets_flags and name in _LOGIC), f"a = {self._read(operands[1])}"]
         if name in _LOGIC:
-            return [*lines, f"r = {_LOGIC[name]}", *(["R[16] = r"] if sets_flags else []), self._write("r", operands[0])]
+            return [
+                *lines,
+                f"r = {_LOGIC[name]}",
+                *(["R[16] = r"] if sets_flags else []),
+                self._write("r", operands[0]),
+            ]
         lines += [f"t = {_SUMS[name]}", f"r = t & {ALL}"]
         if sets_flags:
             one, other, carry = {
@@ -207,7 +212,11 @@ class _Compiler:
             return [self._write(f"({sign}{one} * {other}) & {ALL}")]
         if name == "umaal":
             low, high, one, other = registers
-            return [f"t = {one} * {other} + {high} + {low}", self._write(f"t & {ALL}"), self._write("t >> 32", operands[1])]
+            return [
+                f"t = {one} * {other} + {high} + {low}",
+                self._write(f"t & {ALL}"),
+                self._write("t >> 32", operands[1]),
+            ]
         if name in _HIGHEST:
             added = _HIGHEST[name].format(*registers[3:])
             return [self._write(f"({added}{signed(registers[1])} * {signed(registers[2])}) >> 32 & {ALL}")]
@@ -263,12 +272,18 @@ class _Compiler:
             raise ValueError(name)
         lines, moved = [f"e = {self._address()}"], self._moved(name)
         places = [f"e + {each * size} & {ALL}" if each else "e" for each in range(access.count)]
-        if moved is not None and moved[0] in listed and (access.kind is not AccessKind.STORE or moved[0] != listed[0] or not braced):
+        if (
+            moved is not None
+            and moved[0] in listed
+            and (access.kind is not AccessKind.STORE or moved[0] != listed[0] or not braced)
+        ):
             raise ValueError(name)
         writing = [f"R[{moved[0]}] = {moved[1]}"] if moved is not None else []
         if access.kind is AccessKind.LOAD:
             bits = 8 * size if name.startswith("ldrs") else 32
-            values = [extended(self._load(place, size), bits) if bits < 32 else self._load(place, size) for place in places]
+            values = [
+                extended(self._load(place, size), bits) if bits < 32 else self._load(place, size) for place in places
+            ]
             lines += [f"v{each} = {value}" for each, value in enumerate(values)]
             return [*lines, *writing, *(f"R[{one}] = v{each}" for each, one in enumerate(listed))]
         # The value of a base that is stored is the old one; the stack pointer is moved before, to tell the frame.

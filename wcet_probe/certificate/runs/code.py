@@ -68,5 +68,7 @@ def opaque(instruction: Instruction, number_of: dict[str, int], forgotten: Itera
         for each in range(access.count):
             place, what = f"e + {each * access.bytes_each} & {ALL}", f"{access.bytes_each}"
             is_load, kind = access.kind is AccessKind.LOAD, instruction.timing_class
-            lines.append(f"load({place}, {what}, {kind!r})" if is_load else f"store({place}, {what}, NOTHING, {kind!r})")
+            lines.append(
+                f"load({place}, {what}, {kind!r})" if is_load else f"store({place}, {what}, NOTHING, {kind!r})"
+            )
     return [*lines, *(f"R[{place}] = NOTHING" for place in (*written, *forgotten))]

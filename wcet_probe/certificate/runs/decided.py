@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-"""The run of a bound that assumes *initial-data*: where it begins, as its assumptions and facts say, and what it takes."""
+"""The run of a bound that assumes *initial-data*: where it begins, as assumptions and facts say, and what it takes."""
 
 from __future__ import annotations
 

@@ -66,9 +66,7 @@ class RunMemory:
         self._registers, self._number = registers
         self._content = [*content, *((one.address, one.data) for one in image.segments if not one.writable)]
         self._writable = [
-            (one.address, one.address + one.size_bytes)
-            for one in image.segments
-            if one.writable and not one.executable
+            (one.address, one.address + one.size_bytes) for one in image.segments if one.writable and not one.executable
         ]
         self._static: dict[int, Word] = {}
         self._stack: dict[int, Word] = {}
@@ -192,5 +190,3 @@ def stack_at(pointer: int | None, used: set[str]) -> Word:
         return Stack(0, used)
     used.add("stack-pointer")
     return pointer % WORD
-
-

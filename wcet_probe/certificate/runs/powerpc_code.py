@@ -102,7 +102,7 @@ def _computed(word: int) -> Lines:
     if primary in {10, 11} or (primary == 31 and code in {0, 32}):
         one = f"R[{a}]"
         other = f"R[{b}]" if primary == 31 else str(half & ALL if primary == 11 else lower)
-        if primary == 11 or code == 0 and primary == 31:
+        if primary == 11 or (code == 0 and primary == 31):
             return _ordered(word >> 23 & 7, one, other)
         return _compared(word >> 23 & 7, one, other)
     if primary == 19:
@@ -181,7 +181,11 @@ def _result(word: int, primary: int, code: int) -> tuple[Lines, str]:
     if primary == 7:
         return [f"r = R[{a}] * {half} & {ALL}"], "d"
     if primary == 8:
-        return [f"t = (R[{a}] ^ {ALL}) + {(half & ALL) + 1}", f"r = {half} - R[{a}] & {ALL}", f"R[{_CARRY}] = t >> 32"], "d"
+        return [
+            f"t = (R[{a}] ^ {ALL}) + {(half & ALL) + 1}",
+            f"r = {half} - R[{a}] & {ALL}",
+            f"R[{_CARRY}] = t >> 32",
+        ], "d"
     if primary in {12, 13}:
         return [f"t = R[{a}] + {half & ALL}", f"r = t & {ALL}", f"R[{_CARRY}] = t >> 32"], "d"
     raise ValueError(word)
@@ -206,7 +210,9 @@ def _accessed(instruction: Instruction, word: int) -> Lines:
         raise ValueError(word)
     own = code if primary == 31 else primary
     first, base, size = word >> 21 & 31, word >> 16 & 31, access.bytes_each
-    is_updating = f"r{base}" in instruction.writes and (own in {33, 35, 37, 39, 41, 43, 45} or (primary == 31 and own & 32 != 0))
+    is_updating = f"r{base}" in instruction.writes and (
+        own in {33, 35, 37, 39, 41, 43, 45} or (primary == 31 and own & 32 != 0)
+    )
     registers = range(first, first + access.count)
     is_load = access.kind is AccessKind.LOAD
     if (is_updating and not base) or (is_load and base in registers and (is_updating or access.count > 1)):

@@ -8,7 +8,7 @@ is not known (a condition, an address, an instruction) tells nothing but why.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.charge import edge_cost, instruction_cycles, not_charged
@@ -167,7 +167,7 @@ class _Run:
             if following is None and instruction.control is not Control.NEXT:
                 following = str(at)
         source = "\n ".join([*lines, f"return {following}"])
-        names = dict(self._names)
+        names: dict[str, Any] = dict(self._names)
         exec(compile(source, f"{address:#x}", "exec"), names)  # noqa: S102  it is made of the image's code by this room alone
         size = self._target.icache.line_bytes if self._target.icache else WORD
         fetched = range(address // size, (at - 1) // size + 1)
@@ -180,7 +180,7 @@ class _Run:
             return arm_code.compiled(instruction, thumb=image.isa is Isa.THUMB)
         for one in image.segments:
             at = instruction.address - one.address
-            if one.executable and 0 <= at and at + 4 <= len(one.data):
+            if one.executable and at >= 0 and at + 4 <= len(one.data):
                 return powerpc_code.compiled(instruction, int.from_bytes(one.data[at : at + 4], "big"))
         raise LostError("code stands nowhere in the image")
 

@@ -28,13 +28,17 @@ class Unknown:
 
     __slots__ = ()
 
-    def _computed(self, *_: object) -> Unknown:
+    def _with(self, _other: Word, /) -> Word:
         return NOTHING
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _computed
-    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __floordiv__ = __rfloordiv__ = _computed
-    __mod__ = __rmod__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _computed
-    __eq__ = __ne__ = _computed
+    def _alone(self) -> Word:
+        return NOTHING
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __and__ = __rand__ = __or__ = __ror__ = _with
+    __xor__ = __rxor__ = __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __floordiv__ = __rfloordiv__ = _with
+    __mod__ = __rmod__ = __lt__ = __le__ = __gt__ = __ge__ = _with
+    __neg__ = __invert__ = _alone
+    __eq__ = __ne__ = _with
 
     def __bool__(self) -> bool:
         raise LostError("a condition depends on what is not known")
@@ -89,18 +93,18 @@ class Stack(Unknown):
             return NOTHING
         return offset if times == 0 else Stack(offset, self.used, times) if times in {1, -1} else NOTHING
 
-    def __add__(self, other: Word) -> Word:
+    def __add__(self, other: Word, /) -> Word:
         return self._sum(other, 1, 1)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Word) -> Word:
+    def __sub__(self, other: Word, /) -> Word:
         return self._sum(other, 1, -1)
 
-    def __rsub__(self, other: Word) -> Word:
+    def __rsub__(self, other: Word, /) -> Word:
         return self._sum(other, -1, 1)
 
-    def __and__(self, mask: Word) -> Word:
+    def __and__(self, mask: Word, /) -> Word:
         """What a mask leaves: of its lowest three bits *stack-alignment* tells."""
         if type(mask) is not int:
             return NOTHING
@@ -114,11 +118,11 @@ class Stack(Unknown):
 
     __rand__ = __and__
 
-    def __eq__(self, other: Word) -> Word:
+    def __eq__(self, other: Word, /) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
         return self.offset == other.offset if is_like else NOTHING
 
-    def __ne__(self, other: Word) -> Word:
+    def __ne__(self, other: Word, /) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
         return self.offset != other.offset if is_like else NOTHING
 
