@@ -30,7 +30,7 @@ from wcet_probe.reports.formats.bound_document import bound_section
 SAYS = "the file says, and zeros where it says nothing"
 SORTING = f"""typedef unsigned u; u words[12] = {{9, 2, 7, 4, 5, 1, 8, 3}}; volatile u out; unsigned long long sum = 7;
 {SORT}
-u f(void) {{ sort(words, 0, 11); for (u i = 0; i < 12; i++) sum = sum + (sum << 5) - (words[i] >> (i & 3));
+u f(void) {{ sort(words, 0, 11); for (u i = 0; i < 12; i++) sum = (sum << 1) - (words[i] >> (i & 3));
   out = (u)(sum >> 7); return words[3]; }}
 """
 
@@ -215,7 +215,7 @@ def test_a_run_of_an_unknown_argument_tells_why_it_is_not_followed_and_one_that_
     }
     code, binary = code_of(guest.image, guest.instructions), binary_of(guest)
     found = decided.decided_run(code, binary, "f", listed, {}, 10_000)
-    assert found == "a condition depends on what is not known, at or behind f+0x0"
+    assert found.startswith("a condition depends on what is not known, at or behind f+0x0")
     assert decided.decided_run(code, binary, "f", listed, {"r0": constant(3)}, 10_000).instructions < 6
     assert decided.decided_run(code, binary, "f", listed, {"r0": constant(0)}, 10_000).instructions > 100
 
