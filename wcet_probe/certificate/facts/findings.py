@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.model.image import Image, VariableLocation
 from wcet_probe.model.instruction import Instruction, InstructionCost
 from wcet_probe.model.target import Target
-from wcet_probe.progress import Progress, silent
 
 OK, OPEN = "ok", "not checked"
 
@@ -50,4 +49,4 @@ class Binary:
     variables: Sequence[VariableLocation] = ()
     entry_points: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, object] = field(default_factory=dict)
-    progress: Progress = silent
+    progress: Callable[[str, int, int], None] = lambda _text, _done, _total: None
