@@ -11,7 +11,8 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.runs.memory import RunMemory, memory_at_entry
 from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack
 
-SOURCE = "typedef unsigned u; u data[4] = {0x01020304, 5}; u task[64]; const u fixed[2] = {7, 8}; u f(void) { return fixed[data[1] & 1]; }"
+SOURCE = """typedef unsigned u; u data[4] = {0x01020304, 5}; u task[64]; const u fixed[2] = {7, 8};
+u f(void) { return fixed[data[1] & 1]; }"""
 
 
 def memory_of(target="cortex-m4", *, content=True, pointer=None, aligned=False):
@@ -71,7 +72,7 @@ def test_stores_out_of_the_frame_rest_on_an_assumption():
 def test_a_store_to_what_may_not_change_or_is_not_known_ends_the_run(place):
     memory, image, _ = memory_of(aligned=place == "unaligned")
     at = {"alias": 0x2200_0000, "unknown": NOTHING, "unaligned": image.symbols["data"].address + 1}.get(place)
-    with pytest.raises(LostError, match="constants|bit-band|not known|not aligned"):
+    with pytest.raises(LostError, match=r"constants|bit-band|not known|not aligned"):
         memory.store(image.symbols[place].address if at is None else at, 4, 1, "store")
 
 

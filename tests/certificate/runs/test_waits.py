@@ -12,9 +12,9 @@ from wcet_probe.model.target import Replacement
 
 
 def simulated(config, accesses, random, target):
-    """The cycles of one cache, least-recently-used, that holds any modified lines at entry."""
+    """The cycles of one cache, least-recently-used, that holds any lines at entry, most of them modified."""
     sets = {
-        number: [(config.sets * random.randrange(12) + number, random.random() < 0.8) for _ in range(config.ways)]
+        number: [(16 * each + number, random.random() < 0.8) for each in random.sample(range(12), config.ways)]
         for number in range(config.sets)
     }
     fill, single, cycles = target.memory.line_cycles(config.line_bytes), target.memory.single_cycles, 0
@@ -28,10 +28,8 @@ def simulated(config, accesses, random, target):
         if not held:
             cycles += fill * (1 + (own[-1][1] and config.write_back))
             del own[-1]
-        own[:] = [
-            (line, (bool(held) and held[0][1]) or (is_store and config.write_back)),
-            *(one for one in own if one[0] != line),
-        ]
+        is_modified = bool(held and held[0][1]) or (is_store and config.write_back)
+        own[:] = [(line, is_modified), *(one for one in own if one[0] != line)]
     return cycles
 
 
@@ -43,10 +41,8 @@ def test_no_cache_costs_more_and_the_analysis_says_as_much(replacement, writes):
         shape = {"sets": 16, "ways": ways, "write_back": writes[0], "write_allocate": writes[1]}
         config = replace(target.dcache, **shape, replacement=replacement)
         for _ in range(8):
-            accesses = [
-                (16 * random.randrange(6) + random.randrange(2), random.random() < 0.4)
-                for _ in range(random.randrange(1, 60))
-            ]
+            count = random.randrange(1, 60)
+            accesses = [(16 * random.randrange(6) + random.randrange(2), random.random() < 0.4) for _ in range(count)]
             own, proved = RunCache(config), Proved(config)
             for line, is_store in accesses:
                 own.touch(line, is_store=is_store)
