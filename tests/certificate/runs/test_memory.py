@@ -83,6 +83,9 @@ def test_a_stack_whose_place_is_told_is_memory_like_any_other():
     memory.store(0x2000_8000 + 4, 4, 5, "store")  # where the caller keeps what is given
     loaded = [memory.load(0x2000_8000 + offset, 4, "load") for offset in (-16, -20, 4)]
     assert loaded == [3, NOTHING, 5]
+    memory._registers[13] = 0x2000_8000 - 8
+    memory.store(0x2000_8000 - 15, 1, 9, "store")  # below it by now: what was there before is not there any more
+    assert memory.load(0x2000_8000 - 16, 4, "load") is NOTHING
     assert not used
 
 

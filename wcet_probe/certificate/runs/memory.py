@@ -175,7 +175,11 @@ class RunMemory:
             self._used.add("stack-separation")
             return False
         own = self._registers[self._number]
-        return type(own) is int and own <= at and end <= self._pointer + _ABOVE_BYTES
+        if type(own) is int and own <= at and end <= self._pointer + _ABOVE_BYTES:
+            return True
+        for number in range(at >> 2, (end - 1 >> 2) + 1):  # below the stack pointer, where a frame was before
+            self._static.pop(number, None)
+        return False
 
 
 def _distance(address: Word) -> int:
