@@ -200,9 +200,8 @@ class _Check:
 
     def _follow_run(self) -> None:
         """Execute the run that memory at entry decides."""
-        entry = self._graph.entry_function
         most = next((one.bound for one in self._bounds if one.unit == "instructions"), MOST_INSTRUCTIONS)
-        found = decided_run(self._code, self._binary, entry, self._listed, self._arguments(), most)
+        found = decided_run(self._code, self._binary, self._graph.entry_function, self._listed, self._arguments(), most)
         if isinstance(found, str):
             self._unfollowed += f"; the run is not followed: {found}"
         else:
@@ -222,10 +221,9 @@ class _Check:
             demand(bound.bound >= takes, f"the run takes {takes} {bound.unit}, and the bound is {bound.bound}")
             yield Finding(f"run in {bound.unit}", OK, f"takes {takes} at most, from what is known at entry to its end")
         counts = executions_of(self._records[0], self._graph, self._coverage.instructions)
-        if counts == ran.executions:
-            yield Finding("graph", OK, f"executes each of {len(counts)} instructions as often as the run does")
-        else:
-            yield Finding("graph", OPEN, "it does not execute each instruction as often as the run does")
+        words = f"of {len(counts)} instructions as often as the run does"
+        is_same = counts == ran.executions
+        yield Finding("graph", OK, f"executes each {words}") if is_same else Finding("graph", OPEN, f"not each {words}")
 
     # -------------------------------------------------------------------------------------------------------- coverage
 
