@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from tests.analyzer.recursive_programs import SORT
 from tests.support import assembler, image_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.kernel.verify import bound_digest
@@ -70,3 +71,24 @@ def test_code_is_called_after_where_it_is_entered(tmp_path):
             next(row for row in other["bound"][rows] if row["function"] == "g+0x4")["function"] = name
             with pytest.raises(VerificationError, match="is not in"):
                 check(other, elf)
+
+
+FOLLOWED = f"""typedef unsigned u; u words[6] = {{3, 1, 2}};
+{SORT}
+u f(void) {{ sort(words, 0, 5); return words[3]; }}
+"""
+
+
+def test_a_run_that_is_followed_through_calls_and_recursion_is_checked_in_full(tmp_path, monkeypatch, capsys):
+    """Its nodes have no contexts: a callee was said to be no function that was entered."""
+    target = load_target("cortex-m4")
+    (tmp_path / "a.elf").write_bytes(image_of(FOLLOWED, target, ".c", "-O1").elf)
+    monkeypatch.chdir(tmp_path)
+    asked = ["bound", "a.elf", "--entry", "f", "--target", "cortex-m4", "--initial-data", "--json", "-q"]
+    assert main(asked) == 0
+    (tmp_path / "a.json").write_text(capsys.readouterr().out)
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document["bound"]["loops"] == []
+    assert main(["verify", "a.json", "--image", "a.elf"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"run in instructions ok takes {document['bound']['instructions']} at most" in said

@@ -43,7 +43,9 @@ from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
-from wcet_probe.certificate.results.shown import check_shown
+from wcet_probe.certificate.results.shown import check_shown, executions_of
+from wcet_probe.certificate.runs.decided import INITIAL_DATA, decided_run
+from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
@@ -129,19 +131,25 @@ class _Check:
         self._cached: Cached | None = None
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
         self._unfollowed = not_followed(section, binary.image)
+        self._ran: Ran | None = None
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
         yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
         yield self._checked_parameters()
-        if self._unfollowed:
+        if INITIAL_DATA in self._listed:
+            self._follow_run()
+        if self._ran is not None:
+            yield from self._held_against_run(self._ran)
+        elif self._unfollowed:
             self._coverage = decoded(self._code, self._graph)
             yield Finding("graph", OPEN, self._unfollowed)
             yield Finding("limits of paths", OPEN, "they rest on the graph")
         else:
             yield self._covered()
-        for graph, records, bound in zip(self._graphs, self._records, self._bounds, strict=True):
-            yield self._charged(graph, records, bound.unit)
+        if self._ran is None:
+            for graph, records, bound in zip(self._graphs, self._records, self._bounds, strict=True):
+                yield self._charged(graph, records, bound.unit)
         if not self._unfollowed:
             yield from self._limited()
         if self._binary.asserted.facts:
@@ -187,6 +195,35 @@ class _Check:
         self._parameters = found
         note = "as the question and the files of facts give them"
         return Finding("parameters", OK, note if given is not None else "what facts declare; the others were told")
+
+    # ------------------------------------------------------------------------------------------------------------- run
+
+    def _follow_run(self) -> None:
+        """Execute the run that memory at entry decides."""
+        most = next((one.bound for one in self._bounds if one.unit == "instructions"), MOST_INSTRUCTIONS)
+        found = decided_run(self._code, self._binary, self._graph.entry_function, self._listed, self._arguments(), most)
+        if isinstance(found, str):
+            self._unfollowed += f"; the run is not followed: {found}"
+        else:
+            self._ran = found
+
+    def _held_against_run(self, ran: Ran) -> Iterator[Finding]:
+        """The bound against the run, and the counts of the certificate, which are shown, against what it executes."""
+        self._used |= dict.fromkeys([INITIAL_DATA, *sorted(ran.used)])
+        self._coverage = decoded(self._code, self._graph)
+        for bound in self._bounds:
+            takes = ran.instructions if bound.unit == "instructions" else ran.cycles
+            if takes is None:
+                yield Finding(
+                    f"run in {bound.unit}", OPEN, f"{ran.instructions} instructions; not charged: {ran.untold}"
+                )
+                continue
+            demand(bound.bound >= takes, f"the run takes {takes} {bound.unit}, and the bound is {bound.bound}")
+            yield Finding(f"run in {bound.unit}", OK, f"takes {takes} at most, from what is known at entry to its end")
+        counts = executions_of(self._records[0], self._graph, self._coverage.instructions)
+        words = f"of {len(counts)} instructions as often as the run does"
+        is_same = counts == ran.executions
+        yield Finding("graph", OK, f"executes each {words}") if is_same else Finding("graph", OPEN, f"not each {words}")
 
     # -------------------------------------------------------------------------------------------------------- coverage
 
@@ -413,7 +450,7 @@ class _Check:
         constraints = [name for records in self._records for name, *_ in records["constraint"]]
         self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
         used = check_assumptions(self._used, self._listed, self._binary.asserted, self._binary.target, constraints)
-        if self._unfollowed:
+        if self._unfollowed and self._ran is None:
             return Finding("assumptions", OPEN, f"{len(self._listed)} are listed; that these are all")
         words = f"the {len(used)} that the rules used are among the {len(self._listed)} listed"
         return Finding("assumptions", OK, words)

@@ -129,8 +129,10 @@ def _full(files: Sequence[Path], image: Path, **options: Any) -> int:  # noqa: A
         if module is not None:
             rows += [(one.check, one.verdict, one.found) for one in _of_module(file, module, elf)]
             continue
-        for result in _documents(file):
-            rows += [(one.check, one.verdict, one.found) for one in _findings(file, result, elf, **options)]
+        with streams.progress(quiet=False, verbose=False) as tell:
+            for result in _documents(file):
+                found = _findings(file, result, elf, **options, progress=tell)
+                rows += [(one.check, one.verdict, one.found) for one in found]
     console = streams.result_console()
     render_table(("check", "verdict", ""), rows, console)
     render_table(("taken on trust", ""), TRUSTED, console)

@@ -49,6 +49,7 @@ from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import with_timing_problems
 from wcet_probe.json_text import parse_json
 from wcet_probe.model.target import Target
+from wcet_probe.progress import Progress, silent
 from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.sizes import format_size
@@ -88,7 +89,7 @@ def audit(
     digest: str | None = None,
     replayed: bool = True,
     most_instructions: int = MOST_INSTRUCTIONS,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress = silent,
 ) -> Iterator[Check]:
     """Audit the pack whose bytes are ``data``, one check after the other.
 
@@ -121,9 +122,7 @@ def audit(
         yield from _result(pack, root, result, most_instructions if replayed else 0, progress)
 
 
-def _result(
-    pack: Pack, root: ZipPath, result: Recorded, most_instructions: int, progress: Callable[[str], None]
-) -> Iterator[Check]:
+def _result(pack: Pack, root: ZipPath, result: Recorded, most_instructions: int, progress: Progress) -> Iterator[Check]:
     name, programs = result.name, list[Program]()
     subject = f"{name}: {result.scenario}, heap {format_size(result.heap_bytes)}"
     yield _checked("image and target", name, lambda: _program(pack, root, result, programs))
@@ -255,9 +254,7 @@ def _image(pack: Pack, asked: About) -> bytes:
     return elf
 
 
-def _firmware(
-    pack: Pack, asked: RecordedBound, most_instructions: int, progress: Callable[[str], None]
-) -> Iterator[Check]:
+def _firmware(pack: Pack, asked: RecordedBound, most_instructions: int, progress: Progress) -> Iterator[Check]:
     """A bound of own firmware; what was run beside it is run again."""
     found: list[Check] = []
     targets: list[Target] = []
@@ -269,7 +266,8 @@ def _firmware(
         return f"{OK}, sha256 {asked.image_sha256[:16]}"
 
     def prove() -> str:
-        checked, others = check_firmware(asked.document, asked, packed_firmware(asked, pack.members), targets[0])
+        own = packed_firmware(asked, pack.members)
+        checked, others = check_firmware(asked.document, asked, own, targets[0], progress)
         bounds.append(checked)
         found.extend(_rows(asked.name, (*checked.findings, *others)))
         return OK

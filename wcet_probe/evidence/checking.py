@@ -34,6 +34,7 @@ from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
+from wcet_probe.progress import Progress, silent
 from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.scenarios.families import HeapRequest
@@ -69,6 +70,7 @@ def check_file_result(
     facts: Sequence[Path] = (),
     source_dirs: Sequence[Path] = (),
     caches: Sequence[str] = (),
+    progress: Progress = silent,
 ) -> tuple[Checked, tuple[Finding, ...]]:
     """Check a result or a bound, whose JSON text is ``data``, against the binary ``elf``.
 
@@ -79,6 +81,7 @@ def check_file_result(
         facts: files with the flow facts of a firmware; allocators have their own.
         source_dirs: folders with the sources of a firmware.
         caches: changes of a firmware's target, as ``--cache`` takes them.
+        progress: is told how much of a long run of a firmware is executed.
 
     Raises:
         VerificationError: something does not hold.
@@ -94,7 +97,7 @@ def check_file_result(
     options = caches if result is None else result.caches
     target = reduce(apply_cache_option, options, load_target(str(document["target"])))
     _check_target(document, target)
-    return check_firmware(document, result, given_firmware(elf, facts, source_dirs), target)
+    return check_firmware(document, result, given_firmware(elf, facts, source_dirs), target, progress)
 
 
 def _program(result: Recorded, elf: bytes) -> Program:

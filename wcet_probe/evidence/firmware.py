@@ -30,6 +30,7 @@ from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Target
+from wcet_probe.progress import Progress, silent
 from wcet_probe.reports.formats.bound_document import text_sha256
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 
@@ -127,7 +128,11 @@ def given_firmware(elf: bytes, facts: Sequence[Path], source_dirs: Sequence[Path
 
 
 def check_firmware(
-    document: Mapping[str, object], asked: RecordedBound | None, firmware: Firmware, target: Target
+    document: Mapping[str, object],
+    asked: RecordedBound | None,
+    firmware: Firmware,
+    target: Target,
+    progress: Progress = silent,
 ) -> tuple[Checked, tuple[Finding, ...]]:
     """Check a bound against ``firmware``, with all that its document says.
 
@@ -136,6 +141,7 @@ def check_firmware(
         asked: its question; None where an earlier version did not write it down.
         firmware: what it was made from.
         target: the core.
+        progress: is told how much of a long run is executed.
 
     Raises:
         VerificationError: something does not hold.
@@ -148,7 +154,7 @@ def check_firmware(
     asserted = read_asserted(firmware.facts, firmware.sources)
     parameters = None if asked is None else asked.parameters
     charged, variables = costs(instructions, target), variables_of(image, asserted)
-    binary = Binary(image, instructions, charged, target, asserted, parameters, variables)
+    binary = Binary(image, instructions, charged, target, asserted, parameters, variables, progress=progress)
     checked = check_bound(document, binary)
     if asked is None:
         return checked, (Finding("question", OPEN, "the document does not say what was asked"),)

@@ -42,6 +42,9 @@ class Frames:
             if into[:-1] == own and len(into) > len(own):
                 is_call = way_of(edge) == "call"
                 self._entered.setdefault(into, {})[graph.nodes[edge.target][0]] = is_call
+            elif own == into == () and edge.target.endswith("+0x0"):
+                # A run that is followed has no contexts: its nodes are code, for whichever caller it is executed.
+                self._entered[()][graph.nodes[edge.target][0]] = True
         names = {address: _names(image, address) for entered in self._entered.values() for address in entered}
         self.functions: Mapping[str, str] = {node: _OFFSET.sub("", node[node.rfind("/") + 1 :]) for node in graph.nodes}
         for node, name in self.functions.items():

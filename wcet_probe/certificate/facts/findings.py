@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.certificate.facts.asserted import Asserted
@@ -36,6 +36,7 @@ class Binary:
         parameters: those of the run that facts speak of; None where nobody but the result tells them.
         variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
         entry_points: of an allocator, by role.
+        progress: is told how much of a long run is executed.
         named: what a module certificate of it has to call itself: allocator, parameters, target, size of the heap.
     """
 
@@ -48,3 +49,4 @@ class Binary:
     variables: Sequence[VariableLocation] = ()
     entry_points: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, object] = field(default_factory=dict)
+    progress: Callable[[str, int, int], None] = lambda _text, _done, _total: None

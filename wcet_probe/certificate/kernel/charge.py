@@ -21,7 +21,7 @@ def node_cost(instructions: Sequence[Instruction], costs: Costs, target: Target,
     """The least that a node must charge for ``instructions``."""
     if unit == "instructions":
         return len(instructions)
-    return sum(_cycles(one, costs[one.address]) + _waiting(one, target) for one in instructions)
+    return sum(instruction_cycles(one, costs[one.address]) + _waiting(one, target) for one in instructions)
 
 
 def edge_cost(
@@ -51,7 +51,8 @@ def not_charged(target: Target, unit: str) -> tuple[str, ...]:
     return ("waiting for uncached regions",) if slower and target.dcache is None else ()
 
 
-def _cycles(instruction: Instruction, cost: InstructionCost) -> int:
+def instruction_cycles(instruction: Instruction, cost: InstructionCost) -> int:
+    """What an execution of ``instruction`` costs at least, whether it is skipped or not, but for waiting."""
     if _may_fall_through(instruction):
         return cost.skipped_cycles
     if may_be_skipped(instruction):

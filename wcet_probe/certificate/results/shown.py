@@ -59,6 +59,15 @@ def check_shown(section: Json, graphs: Sequence[Graph], records: Sequence[Record
     return f"worst paths, {len(blocks)} blocks and {len(edges)} edges are those of the certificate"
 
 
+def executions_of(records: Records, graph: Graph, code: Instructions) -> dict[int, int]:
+    """How often each instruction is executed in the solution, by its address; those that are not are left out."""
+    found: dict[int, int] = {}
+    for node, count in _executions(graph, _counts(records)).items():
+        for one in code[node] if count else ():
+            found[one.address] = found.get(one.address, 0) + count
+    return found
+
+
 def _context(row: Json) -> str:
     return "".join(f"{int(site, 16):#x}/" for site in row["context"])
 

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: 0BSD
+"""The run of a bound that assumes *initial-data*: where it begins, as assumptions and facts say, and what it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from wcet_probe.certificate.facts.findings import Binary
+from wcet_probe.certificate.kernel.coverage import Code
+from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.runs.memory import memory_at_entry
+from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran, TooLongError, executed
+from wcet_probe.certificate.runs.words import LostError
+from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.state import Place
+
+INITIAL_DATA = "initial-data"
+_STATEMENT = re.compile(
+    r"memory holds at entry what the file says, and zeros where it says nothing: ([0-9]+) bytes in ([0-9]+) ranges?"
+    r"(?:, .*)?; the call's stack is in none of them"
+)
+_POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]+) at entry")
+
+
+def decided_run(  # noqa: PLR0917  a bound, and what it is held against
+    code: Code,
+    binary: Binary,
+    entry_function: str,
+    listed: Mapping[str, str],
+    told: Mapping[Place, Value],
+    bound: int,
+) -> Ran | str:
+    """What the one run takes that memory at entry decides, or why that is not known.
+
+    Args:
+        code: of the image.
+        binary: what the bound is held against.
+        entry_function: what is executed.
+        listed: the assumptions of the bound.
+        told: what facts say of registers and words at entry.
+        bound: in instructions.
+
+    Raises:
+        VerificationError: memory is said to hold more at entry than there is, or the run takes more than the bound.
+    """
+    own, place = _STATEMENT.fullmatch(listed[INITIAL_DATA]), listed.get("stack-pointer")
+    if own is None:
+        return "it is not the file that says what memory holds at entry"
+    if bound > MOST_INSTRUCTIONS:
+        return f"it may take {bound} instructions, and {MOST_INSTRUCTIONS} are followed"
+    at = _POINTER.fullmatch(place) if place is not None else None
+    pointer = int(at[1], 16) if at else None
+    content, most = memory_at_entry(code.image, pointer), memory_at_entry(code.image, None)
+    size = sum(len(data) for _, data in content)
+    demand(int(own[1]) <= sum(len(data) for _, data in most), f"the image has {size} bytes of data, not {own[1]}")
+    if (int(own[1]), int(own[2])) != (size, len(content)):
+        return "it is not said which part of the data memory holds at entry"
+    known = {
+        place: value.low
+        for place, value in told.items()
+        if isinstance(place, str) and value.is_number and value.is_constant
+    }
+    try:
+        return executed(code, binary, entry_function, content, known, pointer, bound)
+    except TooLongError:
+        demand(False, f"the run takes more than the {bound} instructions of the bound")
+    except LostError as error:
+        return str(error)
+    return ""
