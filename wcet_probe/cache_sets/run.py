@@ -153,7 +153,8 @@ def run_operations(
         program.image, program.target, program.instructions, program.costs, heap_bytes, translations=translations
     ) as machine:
         regions = machine.memory.regions
-        expected = {name: every if name.startswith(("stack", "code")) else allowed.reserved for name in regions}
+        free = ("stack", "code", *(["static"] if allowed.static_anywhere else []))
+        expected = {name: every if name.startswith(free) else allowed.reserved for name in regions}
         bench = _Bench(program, allowed, heap_bytes, machine, expected, own_block_code, SetRun())
         try:
             _run_worst_states(bench, progress)
