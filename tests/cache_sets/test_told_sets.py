@@ -11,6 +11,8 @@ from tests.support import images_dir
 from wcet_probe.cache_sets.verdict import SetRequest, Status, verify_sets
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.errors import ExitCode, UsageError
+from wcet_probe.scenarios.families import HeapRequest
+from wcet_probe.scenarios.lookup import family_of
 
 MANIFEST = """
 name = "by-set"
@@ -134,6 +136,22 @@ def test_what_is_no_static_data_is_not_proven_by_that(tmp_path, change):
     report = verified(made(tmp_path, FAR, COUNTED, change, manifest=anywhere), operations=None)
     assert report.status is Status.NOT_PROVEN
     assert report.proofs["free"].possible_violations
+
+
+def test_each_state_begins_with_an_allocator_that_was_never_called(tmp_path):
+    # Its init works once: what is static is zero before the first call, and only then.
+    once = "    if (bytes < 4096", "    static int begun;\n    if (begun++ || bytes < 4096"
+    report = verified(made(tmp_path, once))
+    assert not report.run.violations
+    assert report.run.worst_states > 1
+
+
+def test_no_state_has_blocks_of_less_than_nothing(tmp_path):
+    wide = MANIFEST.replace("overhead_bytes = 0", "overhead_bytes = 4064").replace("largest_request_bytes = 32\n", "")
+    allocator = load_allocator(f"{made(tmp_path, manifest=wide)}/")
+    asked = HeapRequest(allocator, 65536, 32, 0)
+    for builder in family_of(allocator).builders.values():
+        assert all(size >= 0 for plan in builder(asked) for size in plan.trace.sizes_bytes)
 
 
 def test_malloc_is_measured_without_a_detour_and_given_a_set(tmp_path):

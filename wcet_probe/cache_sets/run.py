@@ -234,7 +234,9 @@ def _run_random(bench: _Bench, operations: int, seed: int, progress: Progress) -
 
 
 def _initialise(bench: _Bench) -> None:
+    """Begin with a heap whose allocator was never called: its init may rely on static data that is zero."""
     allocator, machine = bench.program.allocator, bench.machine
+    machine.restart()
     if machine.call(allocator.entry_points["init"], machine.heap.base_address, bench.heap_bytes):
         message = f"{allocator.name} refused a heap of {bench.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)

@@ -193,7 +193,8 @@ def _blocks(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
         larger = [
             taken - size
             for size, taken in told
-            if taken > max(smallest, -(-(size + own.overhead_bytes) // grain) * grain)
+            # Blocks of one cache set lie a way of the cache apart, and what is between them is no overhead.
+            if not allocator.takes_cache_set and taken > max(smallest, -(-(size + own.overhead_bytes) // grain) * grain)
         ]
         if smallest > own.minimum_block_bytes or larger:
             raise _FailedError(
