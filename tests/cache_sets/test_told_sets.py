@@ -109,6 +109,13 @@ def test_a_block_in_another_set_is_told_by_a_run(tmp_path, call):
     assert (report.status, report.exit_code) == (Status.REFUTED, ExitCode.CONTRADICTION)
 
 
+def test_a_request_that_the_call_itself_refuses_is_an_operation(tmp_path):
+    manifest = MANIFEST.replace("bs_get(size, cache_set)", "cache_set % 2 ? 0 : bs_get(size, cache_set)")
+    report = verified(made(tmp_path, manifest=manifest))
+    assert (report.run.misplaced, report.run.violations) == (0, {})
+    assert report.run.refused > 10
+
+
 def test_static_data_may_lie_in_any_set_where_that_is_promised(tmp_path):
     anywhere = MANIFEST.replace("sets = 2\n", "sets = 2\nstatic_anywhere = true\n")
     report = verified(made(tmp_path, FAR, COUNTED, manifest=anywhere))

@@ -19,6 +19,8 @@ _DIRECT = {
     "malloc": re.compile(r"(\w+)\s*\(\s*size\s*(?:,\s*cache_set\s*)?\)"),
     "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)"),
 }
+_APART = "__attribute__((noinline, used)) "
+"""Before a function that is an operation, also where the replay calls it: it begins where the harness is left."""
 
 _REPLAY = """\
 struct wp_operation {{
@@ -217,9 +219,10 @@ def _adapter(head: str, calls: Calls) -> str:
         if calls.is_out:
             body = ["    void *result = NULL;", f"    (void)({calls.malloc});", "    return result;"]
         made = f"void *wp_malloc(size_t size{', uint32_t cache_set' if calls.takes_cache_set else ''})"
-        lines += [f"{made};", made, "{", *body, "}", ""]
+        lines += [f"{made};", f"{_APART}{made}", "{", *body, "}", ""]
     if entries["free"] == "wp_free":
-        lines += ["void wp_free(void *pointer);", "void wp_free(void *pointer)", "{", f"    {calls.free};", "}", ""]
+        made = "void wp_free(void *pointer)"
+        lines += [f"{made};", f"{_APART}{made}", "{", f"    {calls.free};", "}", ""]
     lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
     cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
     lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set))
