@@ -245,7 +245,7 @@ def _prefix_sizes(request: HeapRequest) -> list[int]:
     for bits in range(request.heap_bytes.bit_length(), step.bit_length() + 1, -1):
         offsets = [step << place for place in range(bits - step.bit_length(), -1, -1)]
         sizes = [_served(request, (1 << bits) + offset - overhead) for offset in (*offsets, 0)]
-        if sum(sizes) + len(sizes) * (overhead + 8 * step) <= room and sizes[-1] < sizes[0]:
+        if sum(sizes) + len(sizes) * (overhead + 8 * step) <= room and 0 < sizes[-1] < sizes[0]:
             return sizes
     return []
 

@@ -55,6 +55,7 @@ def sets_document(report: SetReport) -> Document:
         "image": {"sha256": report.image.sha256, "compiler": report.image.compiler},
         "dcache": {"sets": allowed.sets, "line_bytes": allowed.line_bytes},
         "allowed_sets": sorted(allowed.reserved),
+        "static_anywhere": allowed.static_anywhere,
         "promised_by": specified.source if specified and allowed.is_specified else None,
         "argument": _argument_document(asked.allocator),
         "verdict": report.status.value,
@@ -135,6 +136,7 @@ def _what_was_run(report: SetReport) -> str:
 
 def _allowed(allowed: AllowedSets) -> str:
     what = "descriptors and static data" if allowed.is_specified else "static data"
+    what = "static data, wherever it lies; descriptors" if allowed.static_anywhere else what
     return (
         f"{what} in {_ranges(allowed.reserved)} of {allowed.sets} sets of {allowed.line_bytes} bytes; of the block "
         "that is returned or given back the first word and the word before it; the stack; constants in the code"

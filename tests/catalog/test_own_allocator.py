@@ -377,6 +377,21 @@ def test_an_assert_that_no_call_passes_is_no_part_of_a_bound_and_is_told(tmp_pat
     assert report.bound.instructions < 2 * report.measurement.instructions
 
 
+def test_an_allocator_that_does_not_ask_whether_its_memory_grew_is_told(tmp_path):
+    at = folder(tmp_path, "from brk, with asserts and errno of a C library")
+    text = (at / "cells.c").read_text("utf-8")
+    for old, new in (
+        ("&& brk(all.end + 32) == 0)", ") brk(all.end + 32),"),
+        ("assert(", "if (b) *(char *)b = 0; assert("),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (at / "cells.c").write_text(text, "utf-8")
+    stopped = steps(at)[-1]
+    assert stopped.code is ExitCode.USAGE
+    assert "goes on behind the heap's end" in stopped.found
+
+
 def test_what_stubs_cost_is_an_assumption(tmp_path):
     at = folder(tmp_path, "lazily, from sbrk, with lock hooks")
     report = observe(request(f"{at}/", "worst-free"))

@@ -61,12 +61,14 @@ class AllowedSets:
         sets, line_bytes: of the data cache.
         reserved: the allowed sets.
         is_specified: whether the allocator specifies them.
+        static_anywhere: whether static data may be accessed in any set, as it specifies.
     """
 
     sets: int
     line_bytes: int
     reserved: frozenset[int]
     is_specified: bool
+    static_anywhere: bool = False
 
     def set_of(self, address: int) -> int:
         """The set of the byte at ``address``."""
@@ -187,17 +189,21 @@ def allowed_sets(program: Program) -> AllowedSets:
     said = allocator.promise
     if said is None:
         return AllowedSets(cache.sets, cache.line_bytes, _static_sets(program, cache), is_specified=False)
-    values = allocator.values
-    if (values[said.cache_sets], values[said.line_bytes]) != (cache.sets, cache.line_bytes):
+    built_for = said.cache(allocator.values)
+    if built_for != (cache.sets, cache.line_bytes):
+        wanted = ((said.cache_sets, cache.sets), (said.line_bytes, cache.line_bytes))
+        values = " ".join(f"--param {name}={value}" for name, value in wanted if isinstance(name, str))
         message = (
-            f"{allocator.name} is built for {values[said.cache_sets]} sets of lines of {values[said.line_bytes]} "
-            f"bytes, and {target.name} has {cache.sets} of {cache.line_bytes}; give --param "
-            f"{said.cache_sets}={cache.sets} --param {said.line_bytes}={cache.line_bytes}, or another --cache."
+            f"{allocator.name} is built for {built_for[0]} sets of lines of {built_for[1]} bytes, and {target.name} "
+            f"has {cache.sets} of {cache.line_bytes}; give {f'{values}, or ' if values else ''}another --cache."
         )
         raise UsageError(message)
-    first = values[said.first_set]
     return AllowedSets(
-        cache.sets, cache.line_bytes, frozenset(range(first, first + values[said.sets])), is_specified=True
+        cache.sets,
+        cache.line_bytes,
+        frozenset(said.reserved(allocator.values)),
+        is_specified=True,
+        static_anywhere=said.static_anywhere,
     )
 
 
@@ -366,10 +372,8 @@ def _justification(program: Program, access: AccessRange, allowed: AllowedSets, 
         return Justification.OWN if is_own else Justification.OUTSIDE
     if access.place == "static" and access.steps == 0 and _is_code(program, access.low):
         return Justification.CONSTANT
-    if access.sets is None or not access.sets <= allowed.reserved:
-        is_computed = bool(alternatives) and all(_is_reserved(one, access, allowed) for one in alternatives)
-        return Justification.COMPUTED if is_computed else Justification.OUTSIDE
-    if access.place != "told":
+    is_kept = access.sets is not None and access.sets <= allowed.reserved and access.place != "told"
+    if is_kept or (allowed.static_anywhere and _is_static(program, access)):
         return Justification.PROVED
     is_computed = bool(alternatives) and all(_is_reserved(one, access, allowed) for one in alternatives)
     return Justification.COMPUTED if is_computed else Justification.OUTSIDE
@@ -382,6 +386,15 @@ def _is_reserved(reach: Reach, access: AccessRange, allowed: AllowedSets) -> boo
     last = access.size_bytes - 1
     return all(
         {allowed.set_of(one), allowed.set_of(one + last)} <= allowed.reserved for one in reach.remainders.values()
+    )
+
+
+def _is_static(program: Program, access: AccessRange) -> bool:
+    """Whether all that it may go to is static data, by the numbers that its address may be."""
+    behind = access.low + access.stride * access.steps + access.size_bytes
+    return access.place == "static" and any(
+        not segment.executable and segment.address <= access.low and behind <= segment.address + segment.size_bytes
+        for segment in program.image.segments
     )
 
 

@@ -15,7 +15,12 @@ ADAPTER, SUPPORT, LIBRARY, STUBS = "wp_adapter.c", "wp_support.c", "wp_library.c
 library; what does nothing."""
 
 _HEAD = "/* SPDX-License-Identifier: 0BSD */\n/* Made by wcet-probe from the manifest of {name}. */\n"
-_DIRECT = {"malloc": re.compile(r"(\w+)\s*\(\s*size\s*\)"), "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)")}
+_DIRECT = {
+    "malloc": re.compile(r"(\w+)\s*\(\s*size\s*(?:,\s*cache_set\s*)?\)"),
+    "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)"),
+}
+_APART = "__attribute__((noinline, used)) "
+"""Before a function that is an operation, also where the replay calls it: it begins where the harness is left."""
 
 _REPLAY = """\
 struct wp_operation {{
@@ -39,7 +44,7 @@ wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
     uint32_t refused = 0;
     for (uint32_t i = 0; i < count; i++, operation++) {{
         if (operation->kind == 0) {{
-            void *const block = {malloc}(operation->size_bytes);
+            void *const block = {malloc}(operation->size_bytes{cache_set});
             slots[operation->slot] = block;
             refused += block == NULL;
         }} else if (slots[operation->slot] != NULL) {{
@@ -137,7 +142,8 @@ class Calls:
         handle: type of the variable ``handle``; empty if there is none.
         init: statement with ``arena``, ``bytes``, ``end``; empty where the allocator begins with its first call.
         ready: condition that holds once ``init`` has succeeded.
-        malloc: expression with ``size``; its value is the block, unless ``is_out``.
+        malloc: expression with ``size``, and with ``cache_set`` if it takes one; its value is the block, unless
+            ``is_out``.
         is_out: whether the block is in the variable ``result`` afterwards, and NULL if it was left as it was.
         free: expression with ``pointer``.
         check: expression that is 0 where the heap's invariants hold; empty if there is none.
@@ -154,6 +160,11 @@ class Calls:
     free: str
     check: str
     grows: bool
+
+    @property
+    def takes_cache_set(self) -> bool:
+        """Whether malloc is told the cache set of the block."""
+        return bool(re.search(r"\bcache_set\b", self.malloc))
 
 
 def entry_points(calls: Calls) -> dict[str, str]:
@@ -207,9 +218,12 @@ def _adapter(head: str, calls: Calls) -> str:
         body = [f"    return {calls.malloc};"]
         if calls.is_out:
             body = ["    void *result = NULL;", f"    (void)({calls.malloc});", "    return result;"]
-        lines += ["void *wp_malloc(size_t size);", "void *wp_malloc(size_t size)", "{", *body, "}", ""]
+        made = f"void *wp_malloc(size_t size{', uint32_t cache_set' if calls.takes_cache_set else ''})"
+        lines += [f"{made};", f"{_APART}{made}", "{", *body, "}", ""]
     if entries["free"] == "wp_free":
-        lines += ["void wp_free(void *pointer);", "void wp_free(void *pointer)", "{", f"    {calls.free};", "}", ""]
+        made = "void wp_free(void *pointer)"
+        lines += [f"{made};", f"{_APART}{made}", "{", f"    {calls.free};", "}", ""]
     lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
-    lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"]))
+    cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
+    lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set))
     return "\n".join(lines)

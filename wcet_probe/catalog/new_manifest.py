@@ -60,6 +60,7 @@ include = {includes}
 init = "{prefix}_init(arena, bytes)"
 # ready = "handle != 0"
 # In malloc: size (size_t). Where the block is put into a variable: result = "out", and (void *) result in the call.
+# An allocator that takes the block's cache set: "my_malloc(size, cache_set)", with [promise] below.
 # Of a pool of blocks of one size, which is not told it: "size <= 32 ? pool_take(&handle) : 0".
 malloc = "{prefix}_malloc(size)"
 # result = "out"
@@ -67,6 +68,15 @@ malloc = "{prefix}_malloc(size)"
 free = "{prefix}_free(pointer)"
 # 0 where the heap is sound; without it nothing but the blocks' places is checked.
 # check = "{prefix}_check()"
+
+# Cache sets that it promises to keep to, for verify-sets: names of [[parameters]], or numbers.
+# [promise]
+# first_set = 0
+# sets = 8
+# cache_sets = 128
+# line_bytes = 32
+# static_anywhere = true   # where its static data may lie in any set
+# source = "its manual"
 
 # What the literature or its author claims; growth holds it against the runs.
 # [complexity.malloc]

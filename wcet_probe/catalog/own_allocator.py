@@ -116,7 +116,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
         parameters=parameters,
         values=MappingProxyType({one.name: one.default for one in parameters}),
         presets=MappingProxyType(presets),
-        takes_cache_set=False,
+        takes_cache_set=calls.takes_cache_set,
         complexity=_complexity(table),
         literature=table.optional_texts("literature"),
         facts=((f"{name}/{FACTS}", _text(folder, FACTS)),) if (folder / FACTS).is_file() else (),
@@ -139,7 +139,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_end=end,
             elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
         ),
-        promise=_specification(table, parameters),
+        promise=_specification(table, parameters, calls, heap),
         found=found_states(folder),
     )
     heap.finish("size_macro", "symbol", "growth", "start", "end")
@@ -329,23 +329,41 @@ def _complexity(table: Table) -> Mapping[str, Complexity]:
     return MappingProxyType(found)
 
 
-def _specification(table: Table, parameters: Collection[Parameter]) -> SetSpecification | None:
-    """The cache sets that the allocator keeps to, by names of its ``parameters``."""
+def _specification(
+    table: Table, parameters: Collection[Parameter], calls: Calls, heap: Table
+) -> SetSpecification | None:
+    """The cache sets that the allocator keeps to, by names of its ``parameters`` or by numbers."""
     if "promise" not in table:
+        if calls.takes_cache_set:
+            raise table.error(
+                "promise", "is missing; malloc is told a cache set, and [promise] tells how many there are"
+            )
         return None
-    promise, names = table.table("promise"), [one.name for one in parameters]
-    for key in ("first_set", "sets", "cache_sets", "line_bytes"):
-        if promise.text(key) not in names:
-            raise promise.error(key, str(unknown_name("parameter", promise.text(key), names)))
+    promise = table.table("promise")
+    static_anywhere = "static_anywhere" in promise and promise.truth("static_anywhere")
+    if static_anywhere and ("symbol" in heap or "start" in heap):
+        raise promise.error("static_anywhere", "speaks of the heap, too, which is static data here; leave it out")
     found = SetSpecification(
-        first_set=promise.text("first_set"),
-        sets=promise.text("sets"),
-        cache_sets=promise.text("cache_sets"),
-        line_bytes=promise.text("line_bytes"),
+        first_set=_told(promise, "first_set", parameters),
+        sets=_told(promise, "sets", parameters),
+        cache_sets=_told(promise, "cache_sets", parameters),
+        line_bytes=_told(promise, "line_bytes", parameters),
         source=promise.text("source"),
+        static_anywhere=static_anywhere,
     )
     promise.finish()
     return found
+
+
+def _told(promise: Table, key: str, parameters: Collection[Parameter]) -> str | int:
+    """The name of a parameter, or the number itself."""
+    found: object = promise.value(key, object, "give the name of a parameter, or a number")
+    if isinstance(found, int):
+        return promise.number(key, minimum=0 if key == "first_set" else 1)
+    names = [one.name for one in parameters]
+    if promise.text(key) not in names:
+        raise promise.error(key, str(unknown_name("parameter", promise.text(key), names)))
+    return promise.text(key)
 
 
 def _parameter(table: Table) -> Parameter:

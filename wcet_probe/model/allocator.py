@@ -44,20 +44,36 @@ class SetSpecification:
     """An allocator touches the data cache in reserved sets only, but for the block that a call is about.
 
     Attributes:
-        first_set, sets: names of the parameters that tell the reserved sets, where its data and descriptors lie.
-        cache_sets, line_bytes: names of the parameters that tell the cache that it is built for.
+        first_set, sets: parameters that tell the reserved sets, where its data and descriptors lie.
+        cache_sets, line_bytes: parameters that tell the cache that it is built for. Each of the four is the name of a
+            parameter, or the number where the sources know no other.
         source: who specifies it.
         argument: the document that argues by hand for what lemmas take for granted; empty if there is none.
         argument_sha256: of the sources that it was written for (`Allocator.sources_sha256`).
+        static_anywhere: whether static data may lie in any set, and the reserved ones are those of descriptors alone.
     """
 
-    first_set: str
-    sets: str
-    cache_sets: str
-    line_bytes: str
+    first_set: str | int
+    sets: str | int
+    cache_sets: str | int
+    line_bytes: str | int
     source: str
     argument: str = ""
     argument_sha256: str = ""
+    static_anywhere: bool = False
+
+    def cache(self, values: Mapping[str, int]) -> tuple[int, int]:
+        """Sets and bytes of a line of the cache that a build with these ``values`` of parameters is for."""
+        return _number(self.cache_sets, values), _number(self.line_bytes, values)
+
+    def reserved(self, values: Mapping[str, int]) -> range:
+        """The reserved sets of a build with these ``values`` of parameters."""
+        first = _number(self.first_set, values)
+        return range(first, first + _number(self.sets, values))
+
+
+def _number(parameter: str | int, values: Mapping[str, int]) -> int:
+    return parameter if isinstance(parameter, int) else values[parameter]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,11 @@ class Allocator:
     promise: SetSpecification | None = None
     own: OwnBuild | None = None
     found: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def cache(self) -> tuple[int, int]:
+        """Sets and bytes of a line of the cache that it is built for; one of each where it specifies none."""
+        return self.promise.cache(self.values) if self.promise else (1, 1)
 
     @property
     def sources_sha256(self) -> str:

@@ -12,7 +12,7 @@ from wcet_probe.build.linked_program import linked_heap_bytes
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, WcetProbeError
+from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, StrayAccessError, WcetProbeError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind
 from wcet_probe.model.target import Target
@@ -73,7 +73,7 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
         ):
             progress(name)
             with _machine(program, heap_bytes) as machine:
-                yield Step(name, check(program.allocator, machine, heap_bytes))
+                yield Step(name, _checked(check, program.allocator, machine, heap_bytes))
     except WcetProbeError as error:
         yield Step("stopped", str(error), error.exit_code)
         return
@@ -89,6 +89,22 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
             yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
         except WcetProbeError as error:
             yield Step(f"bound of {kind}", str(error), error.exit_code)
+
+
+def _checked(
+    check: Callable[[Allocator, Machine, int], str], allocator: Allocator, machine: Machine, heap_bytes: int
+) -> str:
+    """What ``check`` finds; of an access behind the heap's end it is told what may be the cause."""
+    try:
+        return check(allocator, machine, heap_bytes)
+    except StrayAccessError as error:
+        end = machine.heap.end_address
+        if allocator.own is None or not end <= error.address < end + heap_bytes:
+            raise
+        raise _FailedError(
+            f"the allocator goes on behind the heap's end, {end:#x}, as one does that does not ask whether brk or sbrk "
+            f"succeeded: let malloc under [call] refuse before it does, or give a larger --heap. ({error})"
+        ) from error
 
 
 def _machine(program: Program, heap_bytes: int) -> Machine:
@@ -132,7 +148,7 @@ def _check(allocator: Allocator, machine: Machine, when: str) -> None:
 def _malloc(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
     _set_up(allocator, machine, heap_bytes)
     for size in _sizes(allocator):
-        block = machine.call(allocator.entry_points["malloc"], size)
+        block = machine.call(allocator.entry_points["malloc"], size, 0)
         if not block:
             raise _FailedError(
                 f"malloc({size}) is refused on a fresh heap of {heap_bytes} bytes; correct init and malloc under "
@@ -177,7 +193,8 @@ def _blocks(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
         larger = [
             taken - size
             for size, taken in told
-            if taken > max(smallest, -(-(size + own.overhead_bytes) // grain) * grain)
+            # Blocks of one cache set lie a way of the cache apart, and what is between them is no overhead.
+            if not allocator.takes_cache_set and taken > max(smallest, -(-(size + own.overhead_bytes) // grain) * grain)
         ]
         if smallest > own.minimum_block_bytes or larger:
             raise _FailedError(
@@ -240,7 +257,9 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
             "--heap; correct init under [call], or [heap]."
         )
     taken = max(size, allocator.own.minimum_block_bytes if allocator.own else 0)
-    if 2 * served * taken < heap_bytes - 2 * allocator.minimum_heap_bytes:
+    # Blocks of one cache set lie a way of the cache apart, and what is between them is no sign of a smaller heap.
+    is_full = allocator.takes_cache_set or 2 * served * taken >= heap_bytes - 2 * allocator.minimum_heap_bytes
+    if not is_full:
         raise _FailedError(
             f"only {served} blocks of {size} bytes are served from {heap_bytes} bytes: the heap is smaller than "
             "--heap, as where a header sets size_macro anew; correct [heap], or init under [call]."

@@ -267,7 +267,7 @@ def _random_sequence(draw: random.Random, request: SearchRequest) -> tuple[Opera
 
 
 def _operation(draw: random.Random, sizes: list[int], request: SearchRequest) -> Operation:
-    cache_set = draw.randrange(request.allocator.values["cache-sets"]) if request.allocator.takes_cache_set else 0
+    cache_set = draw.randrange(request.allocator.cache[0]) if request.allocator.takes_cache_set else 0
     slot = draw.randrange(_SEQUENCE_OPERATIONS // 2)
     if draw.random() < 0.55:
         return Operation(OperationKind.MALLOC, slot, draw.choice(sizes), cache_set)

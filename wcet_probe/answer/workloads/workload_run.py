@@ -173,9 +173,8 @@ class _Places:
     """The cache sets that blocks are asked for, one after the other."""
 
     def __init__(self, request: WorkloadRequest) -> None:
-        values = request.allocator.values
         self._kind = request.placement if request.allocator.takes_cache_set else "first"
-        self._sets, self._line_bytes = values.get("cache-sets", 1), values.get("line-bytes", 1)
+        self._sets, self._line_bytes = request.allocator.cache
         self._address = self._set = self._filled = 0
 
     def of(self, batch: OperationBatch) -> array[int]:
