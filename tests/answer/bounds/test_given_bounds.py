@@ -107,6 +107,52 @@ unsigned control(void)
     assert "no bound for the loop at control" in capsys.readouterr().err
 
 
+def test_what_a_callee_takes_for_granted_of_its_stack_is_told_as_its_own(capsys, monkeypatch, tmp_path):
+    # A pointer to what is given on the stack, which the caller derives from its stack pointer: a run takes 420, and
+    # no assumption about the caller's own pointers says that there is none.
+    source = """\
+.syntax unified
+.thumb
+.globl scan
+.type scan, %function
+.thumb_func
+scan:
+    ldr r2, [sp]
+    cmp r2, #3
+    bhi 2f
+    movs r3, #200
+    str r3, [r0]
+    ldr r2, [sp]
+    adds r2, #1
+1:  subs r2, #1
+    bne 1b
+2:  bx lr
+.size scan, . - scan
+.globl control
+.type control, %function
+.thumb_func
+control:
+    push {r4, lr}
+    sub sp, #8
+    movs r1, #3
+    str r1, [sp]
+    mov r0, sp
+    bl scan
+    add sp, #8
+    pop {r4, pc}
+.size control, . - control
+"""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "facts.toml").write_text(FACT)
+    (tmp_path / "firmware.elf").write_bytes(image_of(source, load_target("cortex-m4")).elf)
+    assert main(["bound", "firmware.elf", "--entry", "scan", "--json", "-q"]) == 0
+    (tmp_path / "scan.json").write_text(capsys.readouterr().out)
+    assert main([*ASK, "--facts", "facts.toml", "--json"]) == 0
+    bound = json.loads(capsys.readouterr().out)["bound"]
+    assert bound["instructions"] < 30
+    assert "given scan: stack-separation" in [one["id"] for one in bound["assumptions"]]
+
+
 def less(document):
     document["bound"]["instructions"] -= 1
     document["bound"]["digest"] = bound_digest(document["bound"])

@@ -18,10 +18,9 @@ from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.proof import Assumption
 
-_SHARED = frozenset(
-    {"no-interference", "timing-model", "return-address", "stack-separation", "stack-stores", "stack-alignment"}
-)
-"""Assumptions that say the same of every function."""
+_SHARED = frozenset({"no-interference", "timing-model", "return-address", "stack-stores", "stack-alignment"})
+"""Assumptions that say the same of every function. What *stack-separation* says is of the stack that the call is given
+and of its own pointers: one that its caller derives from the stack pointer is none of them."""
 _NO_RUN = "no run can check it: the call is charged by its certificate"
 
 
