@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import gcd
+from typing import NamedTuple
 
 from wcet_probe.analyzer.assumptions import (
     STACK_ALIGNED,
@@ -45,6 +46,8 @@ from wcet_probe.analyzer.ipet.flow_system import (
     flow_system,
     solve,
 )
+from wcet_probe.analyzer.loops.abstract_execution import MOST_INSTRUCTIONS as MOST_OF_NEST
+from wcet_probe.analyzer.loops.abstract_execution import WHOLE
 from wcet_probe.analyzer.loops.entry_run import EntryRun, Part, Passage, entry_run
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.request import BoundRequest
@@ -62,13 +65,27 @@ from wcet_probe.model.unaligned_access import unaligned_cycles
 
 MOST_INSTRUCTIONS = 6_000_000
 """Most instructions that are followed: some 30 CPU seconds."""
+_LONG = WHOLE * MOST_OF_NEST
+"""So many are followed of a whole function on its values."""
 _WORD = 1 << 32
 _ALWAYS = 14
 """The condition of an instruction that is executed in any case."""
 
 
-def entry_run_bound(request: BoundRequest) -> Bound | None:
-    """The bound of ``request`` where memory at entry decides each step and what it costs; else None.
+class FollowedBound(NamedTuple):
+    """What following a run tells.
+
+    Attributes:
+        bound: of the run; None where not each step is decided, or what it costs, or it is longer than is followed.
+        is_long: whether so many steps are decided, one after the other, that no run of them is followed on the values.
+    """
+
+    bound: Bound | None
+    is_long: bool = False
+
+
+def entry_run_bound(request: BoundRequest) -> FollowedBound:
+    """The bound of ``request`` where memory at entry decides each step and what it costs.
 
     Facts are not looked at: where there are any, nothing is told.
 
@@ -79,20 +96,22 @@ def entry_run_bound(request: BoundRequest) -> Bound | None:
     """
     target, image = request.target, request.image
     if request.initial is None or request.facts != Facts() or target.unified_cache or target.memory.regions:
-        return None
+        return FollowedBound(None)
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     execution = ConstantExecution(Memory(image), lifter, request.initial.at_entry)
     costs = cost_table(request.instructions, request.costs)
     seen = _Seen(request, costs)
     entry = require_symbol(image, request.entry)
-    run = entry_run(image, lifter, execution, entry, seen.take, MOST_INSTRUCTIONS, request.stack_pointer)
+    asked = image, lifter, execution, entry, seen.take, MOST_INSTRUCTIONS, request.stack_pointer
+    run, decided = entry_run(*asked, untold=_LONG)
+    is_long = decided >= _LONG
     if run is None or not seen.is_told():
-        return None
+        return FollowedBound(None, is_long)
     try:
         check_chargeable(run.blocks.values(), costs, image)
-        return _bound(request, run, seen, costs)
+        return FollowedBound(_bound(request, run, seen, costs), is_long)
     except AnalysisError:  # of an instruction that cannot be charged the values' analysis tells more
-        return None
+        return FollowedBound(None, is_long)
 
 
 @dataclass(slots=True)

@@ -49,8 +49,8 @@ def image_data(image: Image) -> Content:
 
 _MOST_VISITS = 80_000
 """Blocks that are executed to find what follows from memory at entry: a minute, where all calls are expanded."""
-
-
+_LONG_VISITS = 40_000
+"""The same where the run is known to be too long to be followed, so that less is gained."""
 _FEW_VISITS = 2_000
 """The same where a bound is known already, and only more would be said of loops and calls: two seconds or so."""
 
@@ -72,7 +72,7 @@ def within_visits(
             return prepare(request, None)
         own = remember(request.image, request.target)
         if left is None:
-            left = _FEW_VISITS if request.initial.is_followed else _MOST_VISITS
+            left = _allowed(request.initial)
         own.left = left
         try:
             return prepare(request, own)
@@ -85,6 +85,12 @@ def within_visits(
     return within
 
 
+def _allowed(initial: InitialData) -> int:
+    if initial.is_followed:
+        return _FEW_VISITS
+    return _LONG_VISITS if initial.is_long else _MOST_VISITS
+
+
 def with_initial_data(
     request: BoundRequest,
     prepare: Callable[[BoundRequest], Prepared],
@@ -93,7 +99,8 @@ def with_initial_data(
     """What ``prepare`` makes of ``request``, with as much of its initial data as is not written in the call.
 
     Nothing is taken to be constant where what memory holds at entry decides every step, as ``is_decided`` tells of what
-    is prepared. Where that is not told in time, the function is not followed from its entry.
+    is prepared. Where that is not told in time, or is known to take too long, the function is not followed from its
+    entry.
 
     Raises:
         AnalysisError, UsageError: as ``prepare``.
@@ -103,15 +110,19 @@ def with_initial_data(
     if request.initial is None:
         return prepare(request)
     told = apart_from_stack(request.image, request.initial, request.stack_pointer)
-    plain = replace(request, summaries=False, initial=replace(told, entry=told.at_entry))
+    unfollowed = replace(request, summaries=False, initial=told)
+    plain = replace(unfollowed, initial=replace(told, entry=told.at_entry))
     known, is_least, least = told.content, False, None
-    with suppress(AnalysisError):
-        least = prepare(_knowing(plain, ()))
-        decided = is_decided(least)
-        if decided:
-            return least
-        if decided is None:
-            plain = replace(plain, initial=told)
+    if told.is_long:
+        plain = unfollowed
+    else:
+        with suppress(AnalysisError):
+            least = prepare(_knowing(plain, ()))
+            decided = is_decided(least)
+            if decided:
+                return least
+            if decided is None:
+                plain = unfollowed
     while True:
         try:
             found = prepare(_knowing(plain, known))
@@ -169,11 +180,11 @@ def proved_with_initial_data(
     if request.initial is None:
         return prove(request)
     told = apart_from_stack(request.image, request.initial, request.stack_pointer)
-    run = entry_run_bound(replace(request, initial=told))
+    run, is_long = entry_run_bound(replace(request, initial=told))
     if run is not None:
         return _beside(run, lambda few: prove(replace(request, initial=few)), request.initial)
     try:
-        found = prove(request)
+        found = prove(replace(request, initial=replace(request.initial, is_long=is_long)))
     except AnalysisError as error:
         why = f"no bound is found so: {str(error).splitlines()[0]}"
     else:

@@ -44,12 +44,14 @@ class InitialData:
         source: in words where that is from.
         entry: all that is known of where the call begins, what it writes included; None where that is ``content``.
         is_followed: whether the bound of the run that it decides is known already, and less is worth while.
+        is_long: whether it is known already that the run is longer than a function is followed on its values.
     """
 
     content: tuple[tuple[int, bytes], ...]
     source: str
     entry: tuple[tuple[int, bytes], ...] | None = None
     is_followed: bool = False
+    is_long: bool = False
 
     @property
     def at_entry(self) -> tuple[tuple[int, bytes], ...]:

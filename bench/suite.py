@@ -5,10 +5,12 @@ FOLDER is a checkout of the suite (Falk et al., "TACLeBench: A benchmark collect
 time research", WCET 2016; it is not part of this project). A program is a folder with C sources below ``app``,
 ``kernel``, ``sequential`` or ``test``; its analysed function is ``NAME_main``, its input what ``NAME_init`` leaves.
 
-Soft-float and division routines are those of `bench.routines`. With ``--keep`` the rows go into
-``bench/taclebench.csv``, of which `bench.suite_tables` makes the tables of the page; with ``--page`` the table replaces
-what stands in that file between ``<!-- table: TARGET COMPILER LEVEL -->`` and ``<!-- end -->``. ELF files are made
-below ``build/suite``; no path of the machine is in them.
+Soft-float and division routines are those of `bench.routines`. With ``--keep`` each row goes into
+``bench/taclebench.csv`` as soon as it is made, of which `bench.suite_tables` makes the tables of the page; with
+``--missing`` only programs are asked that have no row there, those first that were cheap elsewhere, so that a table is
+filled in slices, and by several processes. With ``--page`` the table replaces what stands in that file between
+``<!-- table: TARGET COMPILER LEVEL -->`` and ``<!-- end -->``. ELF files are made below ``build/suite``; no path of the
+machine is in them.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from pathlib import Path
 
 from bench.programs import Question, Row, ask, put_table, table
 from bench.routines import CompileError, call, routines
-from bench.suite_rows import Build, keep, kept_of
+from bench.suite_rows import Build, cheapest_first, keep, kept_of, read
 from wcet_probe.answer.firmware.firmware import ASSUMABLE
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.lookup import load_target, target_names
@@ -90,6 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stack-pointer", action="store_true", help="bounds for the stack pointer of the run")
     parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
     parser.add_argument("--keep", metavar="DATE", help="write rows into bench/taclebench.csv, as of code of this date")
+    parser.add_argument("--missing", action="store_true", help="only programs without a row there; cheap ones first")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
     parser.add_argument("--json", type=Path, help="rows that are there already are not computed again")
     parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
@@ -99,7 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folders = [one for one in folders if not options.programs or one.name in options.programs]
     if not folders:
         raise UsageError(f"{options.folder} has no such program below bench; name a checkout of TACLeBench.")
-    name = f"{target.name} {Path(options.cc).name} O{options.level}"
+    of = Build(target.name, Path(options.cc).name, options.level, _told(options))
+    if options.missing:
+        folders = _missing(folders, of)
+    name = f"{of.core} {of.compiler} O{of.level}"
     place = options.build / name.replace(" ", "-")
     place.mkdir(parents=True, exist_ok=True)
     build = _Build(place, toolchain, target, routines(options.build, toolchain, target), options.level)
@@ -111,15 +117,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.json:
                 write_whole(options.json, "".join(json.dumps(asdict(row)) + "\n" for row in known.values()).encode())
         rows.append(known[folder.name])
+        if options.keep:
+            keep([kept_of(of, rows[-1], options.keep)])
         print(f"{rows[-1].name}: {rows[-1].verdict} {rows[-1].why}", file=sys.stderr, flush=True)
     text = "\n".join(table(rows))
     print(text)
     if options.page:
         put_table(options.page, name, text)
-    if options.keep:
-        of = Build(target.name, Path(options.cc).name, options.level, _told(options))
-        keep([kept_of(of, row, options.keep) for row in rows])
     return int(any(row.verdict == "UNSOUND" for row in rows))
+
+
+def _missing(folders: Sequence[Path], build: Build) -> list[Path]:
+    """Those of ``folders`` of which no row of ``build`` is kept, in the order of what they cost elsewhere."""
+    rows = read()
+    kept = {row.program for row in rows if row.build == build}
+    order = cheapest_first(rows, (one.name for one in folders))
+    return sorted((one for one in folders if one.name not in kept), key=lambda one: order.index(one.name))
 
 
 def _told(options: argparse.Namespace) -> str:

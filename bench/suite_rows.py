@@ -7,10 +7,13 @@ The rows are in ``bench/taclebench.csv``, under version control; ``bench.suite -
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from statistics import median
 
 from bench.programs import Row
 from wcet_probe.output_files import write_whole
@@ -111,8 +114,21 @@ def _read(line: dict[str, str]) -> Kept:
 
 
 def keep(rows: Sequence[Kept], file: Path | None = None) -> None:
-    """Write ``rows`` into ``file``, each in place of what it has of the same program and build; the others stay."""
+    """Write ``rows`` into ``file``, each in place of what it has of the same program and build; the others stay.
+
+    Processes that do so at the same time wait for each other.
+    """
     file = file or KEPT
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        # Not the file, as it is replaced.
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        _merge(rows, file)
+    finally:
+        os.close(folder)
+
+
+def _merge(rows: Sequence[Kept], file: Path) -> None:
     merged = {(one.build, one.program): one for one in (*read(file), *rows)}
     order = programs(merged.values())
     ordered = sorted(merged.values(), key=lambda one: (one.build.place, order.index(one.program)))
@@ -123,6 +139,14 @@ def keep(rows: Sequence[Kept], file: Path | None = None) -> None:
         cells = (*astuple(one.build), *(getattr(one, name) for name in _HEAD[len(fields(Build)) :]))
         writer.writerow("" if cell is None else cell for cell in cells)
     write_whole(file, text.getvalue().encode())
+
+
+def cheapest_first(rows: Sequence[Kept], names: Iterable[str]) -> list[str]:
+    """``names`` by the CPU seconds of their ``rows``, in the median; those of which there is none come first."""
+    cost: dict[str, list[float]] = {}
+    for row in rows:
+        cost.setdefault(row.program, []).append(row.cpu_seconds)
+    return sorted(names, key=lambda name: median(cost.get(name, [0.0])))
 
 
 def programs(rows: Iterable[Kept]) -> list[str]:

@@ -9,7 +9,8 @@ Words: abstract execution, basic block (docs/explanation/glossary.md).
 *Soundness:* as said of `values.constant_execution`: a state stands for all executions that begin with this memory.
 Where each way out of each block is the only one that is open, all executions take it. What is not decided, or is not
 followed for certain (a return elsewhere than behind the call, code of no function or of the other instruction set, an
-instruction that may trap or whose effect is not known), is told as no run.
+instruction that may trap or whose effect is not known), is told as no run. How much was followed is told for the choice
+of what else is worth while; no bound rests on it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, Outflow, instruction_at, outflow_at
 from wcet_probe.analyzer.graph.supergraph import EXIT
@@ -73,6 +75,18 @@ class EntryRun:
         return found
 
 
+class Followed(NamedTuple):
+    """What was followed.
+
+    Attributes:
+        run: all of it; None where it is not decided, is longer than is followed, or was left.
+        decided: so many instructions, from the entry on, are executed by all executions that begin with this memory.
+    """
+
+    run: EntryRun | None
+    decided: int
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Code from an address up to the next instruction that may lead elsewhere, which is the ``last``."""
@@ -88,7 +102,7 @@ class Part:
 
 
 Take = Callable[[Part, Sequence[Accessed]], bool]
-"""Told of each block that is executed and its accesses; whether to go on."""
+"""Told of each block that is executed and its accesses; whether the run may still be told."""
 
 
 class _UndecidedError(Exception):
@@ -103,49 +117,58 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
     take: Take,
     most: int,
     stack_pointer: int | None = None,
-) -> EntryRun | None:
-    """The run of ``entry``; None where it is not decided, or is longer than ``most`` instructions.
+    *,
+    untold: int = 0,
+) -> Followed:
+    """The run of ``entry``, and how much of it was followed.
 
     Args:
         image: the binary.
         lifter: of it.
         execution: of its code, from what memory holds at entry.
         entry: the analysed function.
-        take: of each block, in order, and the accesses of this execution, whether to go on.
+        take: of each block, in order, and the accesses of this execution, whether the run may still be told; where it
+            may not, nothing more is taken.
         most: instructions that are followed.
         stack_pointer: at entry, if it is known.
+        untold: instructions that are followed of a run that may not be told, as it may be told that it is so long.
 
     *Soundness:* as said of the module.
     """
-    following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most)
+    following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most, untold)
     with suppress(_UndecidedError, AnalysisError, DecodeError):
-        return following.run(entry, take)
-    return None
+        return Followed(following.run(entry, take), following.decided)
+    return Followed(None, following.decided)
 
 
 class _Following:
-    def __init__(self, image: Image, lifter: Lifter, execution: CompiledExecution, most: int) -> None:
-        self._image, self._lifter, self._execution, self._left = image, lifter, execution, most
+    def __init__(self, image: Image, lifter: Lifter, execution: CompiledExecution, most: int, untold: int) -> None:
+        self._image, self._lifter, self._execution = image, lifter, execution
+        self._most, self._untold, self.decided = most, untold, 0
         self._parts: dict[int, Part] = {}
         self._passages: Counter[tuple[int, int, str]] = Counter()
         self._returning: list[int] = []
 
     def run(self, entry: Symbol, take: Take) -> EntryRun:
         execution, parts, passages = self._execution, self._parts, self._passages
-        most, address, state = self._left, entry.address, self._execution.entered()
+        limit, address, state, is_told = self._most, entry.address, self._execution.entered(), True
         while address != EXIT:
-            part = parts.get(address) or self._part(address)
-            self._left -= len(part.instructions)
-            if self._left < 0:
+            if self.decided >= limit:
                 raise _UndecidedError
+            part = parts.get(address) or self._part(address)
             execution.accesses = []
             way = execution.execute(part.compiled, state)
-            if way is None or not take(part, execution.accesses):
+            if way is None:
                 raise _UndecidedError
+            if is_told and not take(part, execution.accesses):
+                is_told, limit = False, min(limit, self._untold)
             target, kind = self._target(part, way)
+            self.decided += len(part.instructions)
             passages[address, target, kind] += 1
             address, state = target, way.state
-        return self._found(entry, most - self._left)
+        if not is_told or self.decided > limit:
+            raise _UndecidedError
+        return self._found(entry, self.decided)
 
     def _part(self, address: int) -> Part:
         instructions: list[LiftedInstruction] = []

@@ -30,6 +30,10 @@ def asked(guest, entry="f", **others):
     return BoundRequest(*question, **{"facts": Facts(), "sources": {}, "parameters": {}, "initial": initial, **others})
 
 
+def bound_of(request):
+    return entry_run_bound(request).bound
+
+
 def small(target, random):
     """``target`` with small caches of any policy, where it has some."""
     if target.icache is None:
@@ -51,7 +55,7 @@ def test_no_run_of_random_recursion_takes_longer_and_the_certificate_proves_it(t
         )
         with guest.machine() as machine:
             pointer = machine.entry_registers(())[guest.target.isa.stack_pointer]
-            bound = entry_run_bound(asked(guest, stack_pointer=pointer))
+            bound = bound_of(asked(guest, stack_pointer=pointer))
             if bound is None:
                 continue
             told += 1
@@ -81,33 +85,47 @@ u f(u n) { u s = 0; for (u i = 0; i < 4; i++) s += words[i]; return s; }
 )
 def test_nothing_is_told_without_memory_or_beside_facts(others):
     guest = guest_of(LEFT_ALONE, load_target("cortex-m4"), ".c", "-O1")
-    assert entry_run_bound(asked(guest)) is not None
-    assert entry_run_bound(asked(guest, **others)) is None
+    assert bound_of(asked(guest)) is not None
+    assert bound_of(asked(guest, **others)) is None
 
 
 def test_nothing_is_told_of_caches_whose_order_of_lines_matters_or_that_are_not_known():
     target = load_target("arm926ej-s")
     few = replace(target, dcache=replace(target.dcache, sets=8))
-    assert entry_run_bound(asked(guest_of(LEFT_ALONE, few, ".c", "-O1"))) is None
-    assert entry_run_bound(asked(guest_of(LEFT_ALONE, load_target("cortex-m7"), ".c", "-O1"))) is None
+    assert bound_of(asked(guest_of(LEFT_ALONE, few, ".c", "-O1"))) is None
+    assert bound_of(asked(guest_of(LEFT_ALONE, load_target("cortex-m7"), ".c", "-O1"))) is None
     pushing = LEFT_ALONE.replace("return s;", "volatile u kept = s; return kept;")
     guest = guest_of(pushing, target, ".c", "-O1")
-    assert entry_run_bound(asked(guest)) is None  # nobody says which lines the stack has
-    assert entry_run_bound(asked(guest, stack_pointer=0x2010_0000)) is not None
+    assert bound_of(asked(guest)) is None  # nobody says which lines the stack has
+    assert bound_of(asked(guest, stack_pointer=0x2010_0000)) is not None
 
 
 def test_what_is_longer_than_is_followed_is_not_told(monkeypatch):
     guest = guest_of(LEFT_ALONE, load_target("cortex-m4"), ".c", "-O1")
-    length = entry_run_bound(asked(guest)).instructions
+    length = bound_of(asked(guest)).instructions
     monkeypatch.setattr(module, "MOST_INSTRUCTIONS", length - 1)
-    assert entry_run_bound(asked(guest)) is None
+    assert entry_run_bound(asked(guest)) == (None, False)
+
+
+@pytest.mark.parametrize(("less", "is_long"), [(0, True), (8, True), (-1, False)])
+def test_it_is_told_whether_a_run_is_too_long_to_be_followed_on_the_values(monkeypatch, less, is_long):
+    guest = guest_of(LEFT_ALONE, load_target("cortex-m4"), ".c", "-O1")
+    length = bound_of(asked(guest)).instructions
+    monkeypatch.setattr(module, "_LONG", length - less)
+    assert entry_run_bound(asked(guest)).is_long == is_long
+    # Nor is the run told of which it is not known what its caches cost.
+    pushing = LEFT_ALONE.replace("return s;", "volatile u kept = s; return kept;")
+    guest = guest_of(pushing, load_target("arm926ej-s"), ".c", "-O1")
+    length = bound_of(asked(guest, stack_pointer=0x2010_0000)).instructions
+    monkeypatch.setattr(module, "_LONG", length - less)
+    assert entry_run_bound(asked(guest)) == (None, is_long)
 
 
 def test_a_store_to_read_only_memory_or_code_is_no_run():
     text = "typedef unsigned u; const u fixed[2] = {1, 2}; u f(void) { *(volatile u *)(TARGET) = 3; return fixed[1]; }"
     for place, is_told in (("fixed", False), ("(u)f & ~3", False), ("0x40000000", True)):
         guest = guest_of(text.replace("TARGET", place), load_target("cortex-m4"), ".c")
-        bound = entry_run_bound(asked(guest))
+        bound = bound_of(asked(guest))
         assert (bound is not None) == is_told, place
     assert "stack-separation" in {one.id for one in bound.assumptions}
 
@@ -120,12 +138,12 @@ u f(void) { volatile u *p = &one[1].time; *p = count; return 2 * sum(count) + 1;
 
 def test_what_is_unaligned_is_charged_by_its_address():
     guest = guest_of(UNALIGNED, load_target("cortex-m4"), ".c", "-O1")
-    bound = entry_run_bound(asked(guest))
+    bound = bound_of(asked(guest))
     with guest.machine() as machine:
         run = machine.measure("f", (), InitialCache.COLD)
     assert run.instructions == bound.instructions
     assert run.cycles <= bound.cycles <= 1.1 * run.cycles
-    assert entry_run_bound(asked(guest_of(UNALIGNED, load_target("mpc603e"), ".c"), stack_pointer=0x1000)) is None
+    assert bound_of(asked(guest_of(UNALIGNED, load_target("mpc603e"), ".c"), stack_pointer=0x1000)) is None
 
 
 LISTED = """typedef unsigned u; struct list { struct list *next; u number; }; u count = 5;
@@ -145,11 +163,11 @@ u f(void) { return nested(count, 0); }
 @pytest.mark.parametrize("target", TARGETS)
 def test_addresses_of_the_stack_are_compared_where_it_is_known_where_that_is(target):
     guest = guest_of(LISTED, load_target(target), ".c", "-O1")
-    assert entry_run_bound(asked(guest)) is None
+    assert bound_of(asked(guest)) is None
     with guest.machine() as machine:
         pointer = machine.entry_registers(())[guest.target.isa.stack_pointer]
         run = machine.measure("f", (), InitialCache.COLD)
-    bound = entry_run_bound(asked(guest, stack_pointer=pointer))
+    bound = bound_of(asked(guest, stack_pointer=pointer))
     assert bound.instructions == run.instructions
     assert run.cycles <= bound.cycles
     assert bound.stack_pointer == pointer
@@ -175,10 +193,10 @@ def test_a_stack_that_is_written_as_an_object_as_well_is_no_run():
     stack = guest.address("stack")
     with guest.machine() as machine:
         run = machine.measure("on_stack", (), InitialCache.COLD)
-    assert entry_run_bound(asked(guest, stack_pointer=stack - 8)).instructions < run.instructions - 100
-    assert entry_run_bound(asked(guest, stack_pointer=stack + 256)) is None
+    assert bound_of(asked(guest, stack_pointer=stack - 8)).instructions < run.instructions - 100
+    assert bound_of(asked(guest, stack_pointer=stack + 256)) is None
     apart = guest_of(TASK.replace("WORDS", "8").replace("< 64", "< 12"), load_target("cortex-m4"), ".c", "-O1")
-    assert entry_run_bound(asked(apart, stack_pointer=apart.address("stack") + 256)) is not None
+    assert bound_of(asked(apart, stack_pointer=apart.address("stack") + 256)) is not None
 
 
 FIRMWARE = (

@@ -9,15 +9,18 @@ import pytest
 
 from tests.path_check import attack, proved
 from tests.support import guest_of
+from wcet_probe.analyzer import initial_data as module
 from wcet_probe.analyzer.assumptions import assumed_data
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.entry_run_bound import FollowedBound
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.initial_data import (
     _cut,
     _unwritten,
     apart_from_stack,
     image_data,
+    proved_with_initial_data,
     with_initial_data,
     within_visits,
 )
@@ -196,6 +199,39 @@ def test_where_what_memory_holds_at_entry_decides_every_step_nothing_need_be_con
     # What takes too long to follow is not followed from its entry.
     assert told.entry == (None if decided is None else content)
     assert told.at_entry == (told.content if decided is None else content)
+
+
+def test_a_run_that_is_too_long_is_not_followed_on_the_values():
+    content = ((DATA, b"abcd"), (DATA + 8, b"efgh"))
+    prepare, asked = preparing(lambda _: [store(DATA, DATA)])
+    request = request_of(content)
+    request = replace(request, initial=replace(request.initial, is_long=True))
+    found = with_initial_data(request, prepare, lambda _: pytest.fail("it is known that it is too long"))
+    assert asked == [{DATA, DATA + 8}, {DATA + 8}]
+    assert (found.request.initial.content, found.request.initial.entry) == (content[1:], None)
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_what_following_the_code_says_of_its_length_is_told_to_the_proof(monkeypatch, is_long):
+    monkeypatch.setattr(module, "entry_run_bound", lambda _: FollowedBound(None, is_long))
+    asked = []
+
+    def prove(request):
+        asked.append(request.initial.is_long)
+        return SimpleNamespace(by_type=())
+
+    proved_with_initial_data(request_of(((DATA, b"abcd"),)), prove, lambda _: None)
+    assert asked == [is_long]
+
+
+def test_less_is_prepared_where_less_is_gained():
+    left = []
+    asked = SimpleNamespace(image=SimpleNamespace(segments=()), target=load_target("cortex-m4"))
+    for told in ({}, {"is_long": True}, {"is_followed": True}):
+        asked.initial = InitialData((), "the file", **told)
+        within_visits(lambda _, own: left.append(own.left))(asked)
+    assert left == sorted(left, reverse=True)
+    assert len(set(left)) == 3
 
 
 def test_all_that_is_prepared_with_initial_data_has_so_many_blocks_together():

@@ -1,11 +1,13 @@
 """The command that makes the table of a suite: what it is given, and where the table goes."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench import suite
+from bench import suite, suite_rows
 from bench.programs import Question, Row, ask, table
+from bench.suite_rows import Build, Kept, keep, read
 from tests.support import assembler, image_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import UsageError
@@ -52,6 +54,40 @@ def test_a_program_that_the_compiler_refuses_is_told(tmp_path, monkeypatch, caps
     monkeypatch.setattr(suite, "routines", lambda *_: ())
     assert suite.main([str(tmp_path), "--build", str(tmp_path / "build")]) == 0
     assert "NOT COMPILED" in capsys.readouterr().out
+
+
+def kept_row(program, cpu_seconds, level):
+    return Kept(Build("cortex-m4", "zig", level), program, "BOUNDED", "", 3, 2, 1.5, cpu_seconds, 80, "2026-11-29")
+
+
+def test_what_has_no_row_is_asked_the_cheapest_first_and_kept_as_it_comes(tmp_path, monkeypatch):
+    monkeypatch.setattr(suite_rows, "KEPT", tmp_path / "rows.csv")
+    for name in ("dear", "cheap", "had", "dearer"):
+        (tmp_path / "bench" / "app" / name).mkdir(parents=True)
+    monkeypatch.setattr(suite, "routines", lambda *_: ())
+    monkeypatch.setattr(suite, "_compile", lambda folder, _: folder / f"{folder.name}.elf")
+    keep([kept_row("dearer", 50.0, "1"), kept_row("dear", 9.0, "1"), kept_row("cheap", 1.0, "1")])
+    keep([kept_row("had", 1.0, "2")])
+    asked = []
+
+    def ask(question):
+        asked.append((question.elf.stem, [one.program for one in read() if one.build.level == "2"]))
+        return Row(question.elf.stem, "BOUNDED", 3, 2, 3, 2)
+
+    monkeypatch.setattr(suite, "ask", ask)
+    given = [str(tmp_path), "--build", str(tmp_path / "build"), "--keep", "2026-11-29", "--missing"]
+    assert suite.main(given) == 0
+    assert [name for name, _ in asked] == ["cheap", "dear", "dearer"]
+    assert [len(kept) for _, kept in asked] == [1, 2, 3]
+    assert suite.main(given) == 0
+    assert len(asked) == 3
+
+
+def test_processes_that_keep_rows_wait_for_each_other(tmp_path):
+    file = tmp_path / "rows.csv"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda number: keep([kept_row(f"p{number}", 1.0, "2")], file), range(24)))
+    assert len(read(file)) == 24
 
 
 def test_a_run_above_its_bound_decides_the_exit_code(tmp_path, monkeypatch):

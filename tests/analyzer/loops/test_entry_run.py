@@ -38,10 +38,14 @@ void endless(void) { for (;;) out = 1; }
 
 
 def followed(guest, entry, most=200_000, take=lambda *_: True):
+    return beginning(guest, entry, most, take).run
+
+
+def beginning(guest, entry, most=200_000, take=lambda *_: True, untold=0):
     image, target = guest.image, guest.target
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     execution = ConstantExecution(Memory(image), lifter, image_data(image))
-    return entry_run(image, lifter, execution, image.symbols[entry], take, most)
+    return entry_run(image, lifter, execution, image.symbols[entry], take, most, untold=untold)
 
 
 class Taker:
@@ -111,6 +115,21 @@ def test_a_run_is_left_where_the_limit_or_the_taker_says():
     assert followed(guest, "sorted", most=length).instructions == length
     assert followed(guest, "sorted", most=length - 1) is None
     assert followed(guest, "sorted", take=lambda *_: False) is None
+
+
+def test_how_much_was_decided_is_told_of_a_run_that_is_not():
+    guest = guest_of(SOURCE, load_target("cortex-m4"), ".c", "-O1")
+    length = followed(guest, "sorted").instructions
+    assert beginning(guest, "sorted").decided == length
+    assert beginning(guest, "given").decided < 20
+    assert 500 <= beginning(guest, "endless", most=500).decided < 520
+    # A run that may not be told is followed no further than that is worth while, and not past its end.
+    refused = []
+    for untold, least, most in ((0, 1, 20), (30, 30, 50), (length + 100, length, length)):
+        run, decided = beginning(guest, "sorted", take=lambda *_: refused.append(1), untold=untold)
+        assert run is None
+        assert least <= decided <= most
+    assert len(refused) == 3
 
 
 def test_a_return_that_is_not_to_behind_the_call_is_no_run():
