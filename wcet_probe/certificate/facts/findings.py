@@ -37,6 +37,7 @@ class Binary:
         variables: which registers hold variables, as the debug information says; asked only of facts about conditions.
         entry_points: of an allocator, by role.
         named: what a module certificate of it has to call itself: allocator, parameters, target, size of the heap.
+        unshared: where functions begin whose code is of one place of the source each; asked only of facts about places.
     """
 
     image: Image
@@ -48,3 +49,4 @@ class Binary:
     variables: Sequence[VariableLocation] = ()
     entry_points: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, object] = field(default_factory=dict)
+    unshared: frozenset[int] = frozenset()
