@@ -316,7 +316,7 @@ class _Check:
         loops, own, covered = loops_of(self._records[0]), self._binary, self._covered_graph
         # Loops are told by their headers: a second one of the same, entered otherwise, would lend the first its bound.
         demand(len({loop.header for loop in loops}) == len(loops), "two loops of the certificate have one header")
-        self._sums = Sums(covered, loops, own.asserted, self._parameters, own.variables)
+        self._sums = Sums(covered, loops, own.asserted, self._parameters, own.variables, own.unshared)
         self._followed = Followed(covered, loops)
         where = {loop["name"]: loop for loop in self._section["loops"]}
         told = AssertedLoops(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 TRUSTED = (
     ("instructions", "wcet_probe.isa.decode with Capstone: texts, registers, accesses and targets of instructions"),
-    ("ELF", "wcet_probe.build.image with pyelftools: segments, symbols, code, the line table, registers of variables"),
+    ("ELF", "wcet_probe.build.image with pyelftools: segments, symbols, code, line table, variables, compilers"),
     ("code", "is not written while it runs, whatever segment it stands in"),
     ("segments that are not writable", "keep their content, unless a store is known to go there, which is refused"),
     ("target table", "targets/*.toml and its reading, wcet_probe.isa.timing: cycles of each instruction"),

@@ -27,7 +27,7 @@ from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.paths import is_expanded, path_finding
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
 from wcet_probe.evidence.said import authors_words, check_gap, check_said
-from wcet_probe.evidence.variables import variables_of
+from wcet_probe.evidence.variables import unshared_of, variables_of
 from wcet_probe.evidence.witness import operation_document, witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
@@ -58,7 +58,7 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     }
     return Binary(
         program.image, program.instructions, program.costs, target, asserted, parameters, variables,
-        allocator.entry_points, named,
+        allocator.entry_points, named, unshared_of(program.image, asserted),
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from wcet_probe.errors import UsageError, VerificationError
 from wcet_probe.evidence.firmware_replay import check_observed
 from wcet_probe.evidence.recorded import HashedText, RecordedBound
 from wcet_probe.evidence.said import authors_words, check_said
-from wcet_probe.evidence.variables import variables_of
+from wcet_probe.evidence.variables import unshared_of, variables_of
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.image import Image
@@ -154,7 +154,10 @@ def check_firmware(
     asserted = read_asserted(firmware.facts, firmware.sources)
     parameters = None if asked is None else asked.parameters
     charged, variables = costs(instructions, target), variables_of(image, asserted)
-    binary = Binary(image, instructions, charged, target, asserted, parameters, variables, progress=progress)
+    unshared = unshared_of(image, asserted)
+    binary = Binary(
+        image, instructions, charged, target, asserted, parameters, variables, progress=progress, unshared=unshared
+    )
     checked = check_bound(document, binary)
     if asked is None:
         return checked, (Finding("question", OPEN, "the document does not say what was asked"),)

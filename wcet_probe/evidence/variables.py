@@ -1,7 +1,8 @@
-"""Which registers hold variables, for the checker: asked only where a fact counts how often a condition holds."""
+"""What the checker is told of an image by its debug information: registers of variables, and whose code is shared."""
 
 from __future__ import annotations
 
+from wcet_probe.build.compilers import unshared_functions
 from wcet_probe.build.image import variable_locations
 from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.model.image import Image, VariableLocation
@@ -17,3 +18,12 @@ def variables_of(image: Image, asserted: Asserted) -> tuple[VariableLocation, ..
     if not any(str(term).startswith("then ") for own in sums for term in own):
         return ()
     return variable_locations(image, [name for name, symbol in image.symbols.items() if symbol.is_function])
+
+
+def unshared_of(image: Image, asserted: Asserted) -> frozenset[int]:
+    """Where functions begin of which a piece of code is of one place of the source; none where no fact asks.
+
+    Raises:
+        ImageError: damaged debug information.
+    """
+    return unshared_functions(image) if asserted.of("flow") or asserted.of("infeasible") else frozenset()

@@ -16,6 +16,7 @@ from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import allocator_binary
 
 OWN = "half-fit", "cortex-m4"
+LOW = "movwlo r1, #:lower16:buf\nmovtlo r1, #:upper16:buf"
 DATA = ".data\n.balign 64\n.globl buf\nbuf: .space 256\n"
 BODIES = {
     "a word at an odd address": ("ldr r1, =buf+5\nldr r0, [r1]", 2),
@@ -25,6 +26,15 @@ BODIES = {
     "a word of a table of halfwords": ("ldr r1, =buf\nldr r0, [r1, r0, lsl #1]", 1),
     "a word that is aligned": ("ldr r1, =buf\nldr r0, [r1, r0, lsl #2]", 0),
     "one that may be skipped": ("cmp r0, #0\nit ne\nldrne r0, [r0]", 2),
+    "one whose address the same condition computes": (f"cmp r0, #7\nittt lo\n{LOW}\nldrlo r0, [r1, r0, lsl #2]", 0),
+    "one of a halfword's table": (f"cmp r0, #7\nittt lo\n{LOW}\nldrlo r0, [r1, r0, lsl #1]", 1),
+    "one whose address the other condition computes": (
+        "cmp r0, #7\nittte lo\nmovwlo r1, #:lower16:buf\nmovtlo r1, #:upper16:buf\nmovlo r2, #0\nldrhs r0, [r1]",
+        2,
+    ),
+    "one on the same condition of other flags": (f"cmp r0, #7\nitt lo\n{LOW}\ncmp r2, #3\nit lo\nldrlo r0, [r1]", 2),
+    "one on a condition that is tested on it": (f"cmp r0, #7\nitttt lo\n{LOW}\ncmplo r2, #3\nldrlo r0, [r1]", 0),
+    "one behind the block that computes its address": (f"cmp r0, #7\nitt lo\n{LOW}\nit lo\nldrlo r0, [r1]", 0),
 }
 
 

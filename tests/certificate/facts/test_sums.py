@@ -2,18 +2,22 @@
 
 import json
 import re
+from contextlib import chdir
 from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
 from tests.analyzer.facts.test_flow import FOREVER, FOREVER_CODE, LEFT_OUT, SKIPPED, SPLIT
+from tests.analyzer.facts.test_merged_functions import NEEDS_GCC
 from tests.analyzer.loops.debug_unit import debug_unit
 from tests.certificate.forgeries import solved_again
 from tests.certificate.kernel.test_code import document_of
+from tests.random_campaign import built
 from tests.resealed import reseal
 from tests.support import TARGETS, guest_of, image_of
 from wcet_probe.analyzer.facts.source_index import index_sources
+from wcet_probe.build.compilers import unshared_functions
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.certificate.facts.asserted import read_asserted
@@ -188,7 +192,8 @@ def test_what_is_split_off_a_function_is_no_copy_of_a_point(target):
     graph, known = graph_of(records), invariants_of(records)
     covered = Covered(code, graph, known, cover(code, graph, said_of(records), {}))
     sources = {"guest.c": SPLIT.replace("#line 6\n", "")}  # with it the text tells nothing by line
-    sums = Sums(covered, loops_of(records), read_asserted([("facts.toml", MARKED)], sources), {})
+    told = read_asserted([("facts.toml", MARKED)], sources)
+    sums = Sums(covered, loops_of(records), told, {}, unshared=unshared_functions(on.image))
 
     def counted(*nodes):
         factors = dict.fromkeys((name for node in nodes for name in covered.into(node)), 1)
@@ -234,3 +239,45 @@ def test_a_loop_around_one_that_was_unrolled_in_it_is_no_copy_of_that(target):
     (outer,) = loops
     assert sums.lines[outer.header] >= {("guest.c", 5), ("guest.c", 11)}
     assert sums.follows("flow", 0, dict.fromkeys(outer.back, 1), 4) is None
+
+
+JOINED = """\
+volatile unsigned sink;
+void entry(unsigned n)
+{
+    for (unsigned i = 0; i < 16; i++) {
+        if (n & 1) {
+            sink = i;
+            sink = i + 9; sink = i + 7;
+        } else if (n & 2) {
+            sink = 3;
+            /* point: joined */
+            sink = i + 9; sink = i + 7;
+        }
+    }
+}
+"""
+NEVER = '[[infeasible]]\nfunction = "entry"\npoint = "joined"\n'
+SOME = '[[flow]]\nfunction = "entry"\nsum = { "point joined" = 1 }\nmax = 2\n'
+
+
+@NEEDS_GCC
+@pytest.mark.parametrize(
+    ("fact", "level", "opened"),
+    [(NEVER, "-Os", 2), (SOME, "-Os", 2), (SOME, "-O0", 0)],
+    ids=["infeasible", "flow", "flow, not optimised"],
+)
+def test_of_code_that_may_be_of_several_places_nothing_follows(fact, level, opened, tmp_path, capsys):
+    """Both ways end in one block, with the line of the second: 103 instructions followed, where a run takes 151."""
+    guest, name = built("cortex-m4", "arm-none-eabi-gcc", level, JOINED), fact[2:].partition("]")[0]
+    (tmp_path / "guest.c").write_text(JOINED)
+    (tmp_path / "firmware.elf").write_bytes(guest.image.elf)
+    own = index_sources({"guest.c": JOINED}).function("entry").sha256
+    (tmp_path / "facts.toml").write_text(f'{fact}because = "n is odd"\nsha256 = "{own}"\n')
+    about = ["--facts", "facts.toml"]
+    asked = ["bound", "firmware.elf", "--entry", "entry", "--target", "cortex-m4", *about, "--json", "-q"]
+    with chdir(tmp_path), patch("wcet_probe.analyzer.facts.flow._is_of_one_place", return_value=True):
+        assert main(asked) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert any(f"constraint {name}:0" in text for text in document["bound"]["certificates"])
+        assert len(open_constraints(document, about, tmp_path, name)) == opened

@@ -38,6 +38,7 @@ class Binary:
         entry_points: of an allocator, by role.
         progress: is told how much of a long run is executed.
         named: what a module certificate of it has to call itself: allocator, parameters, target, size of the heap.
+        unshared: where functions begin whose code is of one place of the source each; asked only of facts about places.
     """
 
     image: Image
@@ -50,3 +51,4 @@ class Binary:
     entry_points: Mapping[str, str] = field(default_factory=dict)
     named: Mapping[str, object] = field(default_factory=dict)
     progress: Callable[[str, int, int], None] = lambda _text, _done, _total: None
+    unshared: frozenset[int] = frozenset()

@@ -3,8 +3,9 @@
 
 A fact bounds a weighted sum of executions of places in the source. From it follows each constraint whose factors are
 at most those that are computed here: a place counts where a block surely executes it, once. Which code that is, the
-line table says. Of a condition the edges count on which it holds (`conditions`). From a fact with a negative weight
-nothing follows: how often that place is executed the source alone tells, as compilers leave out what they can.
+line table says, but for optimised code of GCC, which may be of several places with the line of one: that counts as
+nothing. Of a condition the edges count on which it holds (`conditions`). What a negative weight takes off the source
+alone tells, as compilers leave out what they can.
 """
 
 from __future__ import annotations
@@ -70,11 +71,12 @@ class Sums:
         asserted: Asserted,
         parameters: Mapping[str, int],
         variables: Sequence[VariableLocation] = (),
+        unshared: frozenset[int] = frozenset(),
     ) -> None:
-        """``loops`` are those of the graph; ``variables`` as the debug information says."""
+        """``loops`` are those of the graph; ``variables`` and ``unshared`` as of `Binary`."""
         self._covered, self._graph, self._code = covered, covered.graph, covered.code
         self._asserted, self._parameters, self._variables = asserted, parameters, variables
-        self._instructions = covered.coverage.instructions
+        self._instructions, self._unshared = covered.coverage.instructions, unshared
         self._sources = {edge.name: edge.source for edge in covered.graph.edges}
         back = {loop.header: loop.back for loop in loops}
         self._loops = {loop.header: loop for loop in loops}
@@ -138,13 +140,19 @@ class Sums:
         symbol = self._code.image.function_at(self._graph.nodes[node][0])
         return symbol.name if symbol else ""
 
+    def _is_of_one_place(self, node: str) -> bool:
+        """Whether no instruction of the node may be of several places of the source, with the line of one."""
+        found = (self._code.image.function_at(one.address) for one in self._instructions[node])
+        return all(symbol is not None and symbol.address & ~1 in self._unshared for symbol in found)
+
     def _surely(self, kind: str, line: tuple[str, int]) -> set[str]:
         """Nodes each execution of which is one of a branch on the line, of which all count, or one of a point."""
         if any(each.first_line == line[1] for each in hidden_loops(self._asserted, line[0])):
             return set()
+        found = self._surely_once(line)
         if kind == "branch":
-            return {node for node in self._nodes_at(line) if self._is_test(self._instructions[node][-1], line)}
-        return self._surely_once(line)
+            found = {node for node in self._nodes_at(line) if self._is_test(self._instructions[node][-1], line)}
+        return set(filter(self._is_of_one_place, found))
 
     def _surely_once(self, line: tuple[str, int]) -> set[str]:
         """Nodes each execution of which is one of the place: one in a function, or tests that follow no other.
@@ -286,6 +294,7 @@ class Sums:
         at, code = (file, line), self._instructions
         condition = condition_of(text, function, tuple((self._asserted.sources or {}).values()))
         nodes = [node for node in self._nodes_at(at) if self._is_test(code[node][-1], at)]
+        nodes = list(filter(self._is_of_one_place, nodes))
         if condition is None:
             return []
         found = edges_where_true(self._graph, self._covered.coverage, nodes, condition, self._variables)
@@ -356,7 +365,7 @@ class Sums:
         for node, code in self._instructions.items():
             found = [self._line(one) for one in code]
             is_own = all(line and line[0] == file and first <= line[1] <= last for line in found)
-            if is_own and not _starts_skipped(code):
+            if is_own and not _starts_skipped(code) and self._is_of_one_place(node):
                 factors |= dict.fromkeys(self._covered.into(node), 1)
         return [(factors, 0)]
 

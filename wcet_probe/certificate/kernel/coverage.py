@@ -37,7 +37,7 @@ Told = Mapping[int, tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]]
 """Where facts say that branches and calls go: addresses, the assumptions that say so, and what is open of them."""
 _IT = re.compile("it[te]{0,3}")
 _LONGEST_BLOCK = 100_000
-_MOST_STATES = 4
+MOST_STATES = 4
 """Ways through the conditional instructions of a block that are followed apart."""
 
 
@@ -163,7 +163,7 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
         if not goes_on or {outcome.address for outcome in outcomes} != {following}:
             return Block(tuple(instructions), tuple(outcomes))
         states, address = [outcome.state for outcome in outcomes], following
-        if len(states) > _MOST_STATES:
+        if len(states) > MOST_STATES:
             states = [reduce(joined, states)]
 
 

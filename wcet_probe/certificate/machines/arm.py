@@ -119,6 +119,12 @@ def outcomes_of(machine: Machine, instruction: Instruction, state: State) -> lis
     return machine.released(_ways(machine, instruction, state), SP)
 
 
+def fulfilled(instruction: Instruction, state: State) -> State | None:
+    """What holds where the condition of ``instruction`` is fulfilled; None where that cannot be."""
+    _, _, condition = mnemonic(instruction)
+    return state if condition is None else _assumed(state, condition, holds=True)
+
+
 def _ways(machine: Machine, instruction: Instruction, state: State) -> list[Outcome]:
     name, sets_flags, condition = mnemonic(instruction)
     following = instruction.address + instruction.size_bytes

@@ -13,10 +13,10 @@ which bytes an access goes to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import reduce
 
-from wcet_probe.certificate.kernel.coverage import Code, Coverage, edges_taken
+from wcet_probe.certificate.kernel.coverage import MOST_STATES, Code, Coverage, edges_taken
 from wcet_probe.certificate.kernel.records import Edge, Graph, demand
 from wcet_probe.certificate.machines.computations import kept, name_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
@@ -43,7 +43,7 @@ from wcet_probe.certificate.values.congruences import (
     residue_of,
     total,
 )
-from wcet_probe.certificate.values.numbers import TAINTED, TOP, WORD, Value, bare, constant
+from wcet_probe.certificate.values.numbers import TAINTED, TOP, WORD, Value, bare, constant, join
 from wcet_probe.certificate.values.state import Place, State, joined
 from wcet_probe.certificate.values.terms import Terms, is_named
 from wcet_probe.model.instruction import Instruction
@@ -142,8 +142,15 @@ class Tracer:
         machine = Machine(self._code.image, self._coverage.escapes, saving=self._coverage.saving)
         executed, outcomes = [], list[Outcome]()
         block, before, old, known = self._coverage.instructions[node], named, numbers, list[Outcome]()
+        is_followed, apart = any(may_be_skipped(one) and one.accesses for one in block), list[State]()
         for instruction in block:
-            executed.append(self._executed(machine, instruction, numbers, named, alignments))
+            is_conditional = is_followed and may_be_skipped(instruction)
+            apart = apart or ([numbers.copy()] if is_conditional else [])
+            found = (self._code.isa.fulfilled(instruction, one) for one in (apart if is_conditional else ()))
+            taken = [one for one in found if one is not None]
+            executed.append(self._executed(machine, instruction, numbers, named, alignments, taken))
+            apart = [way.state for one in apart for way in self._code.isa.outcomes_of(machine, instruction, one)]
+            apart = apart if len(apart) <= MOST_STATES else [reduce(joined, apart)]
             before, old = State(dict(named.values)), State(dict(numbers.values))
             outcomes = self._code.isa.execute(machine, instruction, named)
             known = self._code.isa.execute(machine, instruction, numbers)
@@ -195,7 +202,9 @@ class Tracer:
         numbers: State,
         named: State,
         alignments: dict[str, Congruence],
+        taken: Sequence[State] = (),
     ) -> Executed:
+        """``taken`` is what may hold, as numbers, where a conditional instruction is executed; none of any other."""
         found = []
         for access in instruction.accesses:
             words = []
@@ -223,7 +232,11 @@ class Tracer:
                 of_base = self._at_access(of_base, instruction.address)
                 of_base = max(of_base, residue_of(number).moved(-name.low), self._shown.of(name.base))
                 near = self._near(name, alignments, instruction.address)
-                words.append(Address(number, name, of_base.moved(name.low), of_base, near))
+                own = of_base.moved(name.low)
+                where = reduce(join, (machine.address_of(access, one, each) for one in taken)) if taken else number
+                if where.is_number:
+                    number, own = where, max(own, residue_of(where))
+                words.append(Address(number, name, own, of_base, near))
             found.append(tuple(words))
         self._shown.see(instruction, [(one.number, one.name, one.of_base) for words in found for one in words])
         return Executed(instruction, tuple(found))
