@@ -120,8 +120,8 @@ def _field_sites(
         return found
     joins = {one.branch_target for one in instructions.value}
     macros = _macros(sources.value)
-    members = frozenset(one.name for one in pointers)
-    names = members - _macros(sources.value, members)
+    known = frozenset(one.name for one in pointers)
+    names = known - _macros(sources.value, known)
     called = {name for name in names if any(_calls_through(text, name) for text in sources.value.values())}
     functions, of_clang = _functions(image.value, sources.value) - macros, functions_of_clang(image.value)
     for index, branch in enumerate(instructions.value):
