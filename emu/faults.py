@@ -57,7 +57,10 @@ def disagreeing(image: Image, pc: int) -> EmulationError:
 def stray(image: Image, pc: int, address: int | None, reason: str) -> EmulationError:
     """The instruction at ``pc`` accessed ``address``, or faulted otherwise."""
     what = f"stray access to {address:#010x}" if address is not None else "fault"
-    message = f"{what} at pc {pc:#010x} in {image.location(pc)}: {reason}; check the call's arguments and the heap."
+    remedy = "check the call's arguments and the heap"
+    if address is not None:
+        remedy += ", or, of a register of a device, let a section of the program (NOLOAD) lie there, as memory"
+    message = f"{what} at pc {pc:#010x} in {image.location(pc)}: {reason}; {remedy}."
     return EmulationError(message) if address is None else StrayAccessError(message, pc, address)
 
 

@@ -1,9 +1,11 @@
 """Calls through members of structures: which indirect branch or call reads its target from which member.
 
-A branch or call is bound to a member where two things agree: in its block its target is loaded from as many bytes
-behind a pointer as the debug information says that the member lies behind the start of its structure, and the source
-has a call through a member of that name in the line that the line table gives to the load or the branch, and no call
-there by other means: through a pointer that is no member, or in a macro.
+A branch or call is bound to a member where two things agree: on the only way to it its target is loaded from as many
+bytes behind a pointer as the debug information says that the member lies behind the start of its structure, and the
+source has a call through a member of that name in the line that the line table gives to the load or the branch, and
+no call there by other means: through a pointer that is no member, or in a macro. So is a call of a variable that the
+line of the load sets to such a member: ``done = queue->done; unlock(); if (done) done(queue);``. Between the load and
+the branch control may leave or call, and must not come in.
 
 >>> def field_of(displacement, line, members):  # the line is the source's
 ...     return [name for name, offset in members if offset == displacement and f"->{name}(" in line]
@@ -34,9 +36,12 @@ from wcet_probe.identity import Same
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import AccessKind, Control, Instruction
 from wcet_probe.model.proof import Assumption
+from wcet_probe.model.target import Isa
 
 _MOST_BEFORE = 64
 """Instructions before a branch among which the load of its target is looked for."""
+_ALWAYS = 14
+"""Condition field of instructions that are always executed (ARM ARM DDI 0406C, A8.3)."""
 _RETURNS = frozenset({"r13", "r14", "lr"})
 """Registers that a branch reads which is a return."""
 _KEYWORDS = frozenset({"if", "while", "for", "switch", "return", "sizeof"})
@@ -44,7 +49,17 @@ _BY_NAME = re.compile(r"(\w+)\s*\(")
 _COMPUTED = re.compile(r"(?:[\])]|(?:->|\.)\s*\w+)\s*\(")
 """A call of what is an element, a member or in brackets; or a cast of what is in brackets."""
 _DEFINED = re.compile(r"\b(\w+)(?=\s*\([^;{}]*\)\s*\{)")
-_MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)")
+_MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)(.*)")
+_OTHER_NAME = re.compile(r"[ \t]+([A-Za-z_]\w*)\s*")
+"""What a macro stands for that is another name only."""
+_SET = re.compile(r"(?:\(\s*\*\s*(\w+)\s*\)\s*\([^;=]*\)|\b(\w+))\s*=(?!=)[^;=?]*(?:->|\.)\s*(\w+)\s*;")
+"""A variable that is set to a member: ``v = p->m;``, ``void (*v)(int) = p->m;``."""
+_KEPT_BY_CALLS: Mapping[Isa, frozenset[str]] = {
+    Isa.ARM: frozenset(f"r{number}" for number in range(4, 12)),
+    Isa.THUMB: frozenset(f"r{number}" for number in range(4, 12)),
+    Isa.POWERPC: frozenset(f"r{number}" for number in range(14, 32)),
+}
+"""Registers that callees give back, by convention."""
 CHECKED_CALLS = "every call that the second engine repeats"
 """How runs check what is said of targets."""
 
@@ -105,15 +120,17 @@ def _field_sites(
         return found
     joins = {one.branch_target for one in instructions.value}
     macros = _macros(sources.value)
-    names = frozenset(one.name for one in pointers) - macros
+    known = frozenset(one.name for one in pointers)
+    names = known - _macros(sources.value, known)
     called = {name for name in names if any(_calls_through(text, name) for text in sources.value.values())}
     functions, of_clang = _functions(image.value, sources.value) - macros, functions_of_clang(image.value)
     for index, branch in enumerate(instructions.value):
-        load = _load_of_target(instructions.value, index, joins)
+        load = _load_of_target(instructions.value, index, joins, _KEPT_BY_CALLS[image.value.isa])
         if load is None:
             continue
         (access,) = load.accesses
-        lines = [line for one in (branch, load) if (line := _line(image.value, sources.value, one.address))]
+        line, loaded = (_line(image.value, sources.value, one.address) for one in (branch, load))
+        lines = [each for each in (_with_members(line, loaded), _SET.sub("", loaded)) if each.strip()]
         there = by_offset.get(access.displacement, ())
         own = {one.name for one in there if one.name in names and any(_calls_through(each, one.name) for each in lines)}
         if not own or any(_has_other_calls(line, names, functions) for line in lines):
@@ -144,8 +161,10 @@ def _sites_of(fact: ThroughFact, image: Image, sites: Mapping[int, Sequence[str]
     return tuple(site for site, members in sites.items() if member in members)
 
 
-def _load_of_target(instructions: Sequence[Instruction], index: int, joins: set[int | None]) -> Instruction | None:
-    """The load, in the block of an indirect branch or call, of where it goes to."""
+def _load_of_target(
+    instructions: Sequence[Instruction], index: int, joins: set[int | None], kept: Collection[str]
+) -> Instruction | None:
+    """The load of where an indirect branch or call goes to: in its block, or before it on the only way to it."""
     branch, found = instructions[index], None
     wanted = branch.reads - {"r15"}
     if branch.branch_target is not None or branch.control not in {Control.CALL, Control.INDIRECT}:
@@ -155,14 +174,23 @@ def _load_of_target(instructions: Sequence[Instruction], index: int, joins: set[
     elif wanted.isdisjoint(_RETURNS) and len(wanted) == 1:
         for before in reversed(instructions[max(0, index - _MOST_BEFORE) : index]):
             following = before.address + before.size_bytes
-            if before.control is not Control.NEXT or following in joins or following > branch.address:
+            if not _goes_on(before, wanted, kept) or following in joins or following > branch.address:
                 break
-            if wanted & before.writes:
+            if wanted & before.writes and before.control is not Control.INDIRECT:
                 found = before if wanted <= before.loaded else None
                 if before.accesses or len(before.reads) != 1:
                     break
                 wanted = before.reads  # a copy, as to the counter register of PowerPC
     return found if found is not None and _is_of_member(found) else None
+
+
+def _goes_on(before: Instruction, wanted: frozenset[str], kept: Collection[str]) -> bool:
+    """Whether control may go on behind ``before`` and finds in ``wanted`` what was there, but for what it writes."""
+    if before.control is Control.CALL:
+        return wanted <= set(kept)
+    if before.control is Control.INDIRECT:  # a return where a test fails
+        return before.in_it_block or before.condition != _ALWAYS
+    return before.control in {Control.NEXT, Control.CONDITIONAL_BRANCH}
 
 
 def _is_of_member(load: Instruction) -> bool:
@@ -193,14 +221,32 @@ def _calls_through(line: str, name: str) -> bool:
     return _called(name).search(line) is not None
 
 
+def _with_members(line: str, loaded: str) -> str:
+    """``line`` with the member in place of each variable that it calls and ``loaded`` sets."""
+    for in_brackets, by_name, member in _SET.findall(loaded):
+        variable = re.escape(in_brackets or by_name)
+        line = re.sub(rf"(?<![\w.>])(?:\(\s*\*?\s*{variable}\s*\)|{variable})\s*\(", f"_->{member}(", line)
+    return line
+
+
 def _functions(image: Image, sources: Mapping[str, str]) -> frozenset[str]:
     """Names of functions: of the image, and those that the sources define, which may be expanded everywhere."""
     defined = {one for text in sources.values() for one in _DEFINED.findall(text)}
     return frozenset({name for name, one in image.symbols.items() if one.is_function} | defined)
 
 
-def _macros(sources: Mapping[str, str]) -> frozenset[str]:
-    return frozenset(one for text in sources.values() for one in _MACRO.findall(text))
+def _macros(sources: Mapping[str, str], members: Collection[str] | None = None) -> frozenset[str]:
+    """Names of macros; with ``members``, without those that stand for another name which is none of them.
+
+    Where such a macro is in force, what is called behind a pointer is no pointer to a function by the debug
+    information, and code of that line has another one: a kernel's own files see ``q->done`` as it is, and its users
+    a function of that name.
+    """
+    found = {one for text in sources.values() for one in _MACRO.findall(text)}
+    if members is None:
+        return frozenset(name for name, _ in found)
+    other = {pair: one[1] for pair in found if (one := _OTHER_NAME.fullmatch(pair[1]))}
+    return frozenset(pair[0] for pair in found if pair not in other or other[pair] in members)
 
 
 def _has_other_calls(line: str, names: Collection[str], functions: Collection[str]) -> bool:

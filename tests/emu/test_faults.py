@@ -75,6 +75,7 @@ def test_a_stray_access_in_the_middle_of_a_block(target, mode, function, first, 
         heap = machine.heap.base_address
         sentence = failing(machine, mode, function, *((OUTSIDE, heap) if first else (heap, OUTSIDE)))
         assert f"stray access to {OUTSIDE:#010x}" in sentence
+        assert "of a register of a device, let a section of the program (NOLOAD) lie there" in sentence
         instruction = [i for i in guest(target).instructions if i.address >= guest(target).address(function)][executed]
         assert f"pc {instruction.address:#010x} in {function}+" in sentence
         base = "r1" if not first else "r0"

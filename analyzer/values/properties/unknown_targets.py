@@ -21,8 +21,9 @@ _IF_OVERWRITTEN = (
     ", or, where a store by an index without a bound may go to where the function saved its registers, let bound take "
     "it that none does: --assume saved-registers"
 )
-_CAN_CHANGE = "which is in writable memory; make it const, or assume what it holds at entry (--initial-data, --after)"
 _REMEDY = "name them by a flow fact, [[calls]] function = …, offset = …, targets = […]."
+_OR_SAVED = f"{_REMEDY[:-1]}{_IF_OVERWRITTEN.replace('the function', 'a function')}."
+_CAN_CHANGE = "which is in writable memory; make it const, or assume what it holds at entry (--initial-data, --after)"
 
 
 def check_resolved(image: Image, graph: Supergraph, values: Values, asserted: Collection[int]) -> None:
@@ -68,15 +69,22 @@ def check_targets(image: Image, graph: Supergraph, values: Values, asserted: Col
 def _unknown_targets(image: Image, values: Values, addresses: Sequence[int]) -> AnalysisError:
     """The error that the targets of the branches and calls at ``addresses`` are not known, and what is missing."""
     reasons = [_reason(image, values, address) for address in addresses]
+    remedy = _REMEDY if all(reasons) or values.saving or not _may_overwrite(values) else _OR_SAVED
     if len(addresses) == 1:
         head = f"the targets of the indirect branch or call at {image.location(addresses[0])} are not known: "
-        return AnalysisError(head + (f"{reasons[0]}, or {_REMEDY}" if reasons[0] else _REMEDY), sites=(addresses[0],))
+        return AnalysisError(head + (f"{reasons[0]}, or {remedy}" if reasons[0] else remedy), sites=(addresses[0],))
     each = [
         f"of the one at {image.location(address)}{f' {reason}' if reason else ''}"
         for address, reason in zip(addresses, reasons, strict=True)
     ]
     head = f"the targets of {len(addresses)} indirect branches or calls are not known: "
-    return AnalysisError(f"{head}{'; '.join(each)}; {_REMEDY}", sites=tuple(addresses))
+    return AnalysisError(f"{head}{'; '.join(each)}; {remedy}", sites=tuple(addresses))
+
+
+def _may_overwrite(values: Values) -> bool:
+    """Whether a store to the stack, by an index without a bound, may change a register that a callee has saved."""
+    accesses = (access for index in values.states for access in values.accesses[index])
+    return any(one.is_store and one.base is Base.STACK and one.offset.size > MOST_READ for one in accesses)
 
 
 def too_large_for_targets(image: Image, error: TooManyPointsError, addresses: Sequence[int]) -> TooManyPointsError:

@@ -54,6 +54,63 @@ def by_function(image, sites):
     return found
 
 
+KEPT = """\
+struct queue { int length; int (*done)(struct queue *); int (*full)(struct queue *); };
+volatile int lock;
+int tested(struct queue *q) { if (q->done != 0) return q->done(q) + 1; return lock; }
+int kept(struct queue *q)
+{
+    lock = 1;
+    int (*full)(struct queue *) = q->full;
+    lock = 0;
+    if (full)
+        return (*full)(q) + 1;
+    return 0;
+}
+__attribute__((noinline)) void unlock(void) { lock = 0; lock = 0; }
+int behind(struct queue *q)
+{
+    int (*full)(struct queue *);
+    full = q->full;
+    unlock();
+    if (full != 0)
+        return (full)(q) + 1;
+    return 0;
+}
+int set(struct queue *q, int (*other)(struct queue *))
+{
+    int (*full)(struct queue *);
+    full = other;
+    lock = 0;
+    if (full)
+        return (full)(q) + 1;
+    return 0;
+}
+int either(struct queue *q, struct queue *p)
+{
+    int (*full)(struct queue *);
+    full = q->full;
+    if (p->length)
+        full = p->done;
+    return full(q) + 1;
+}
+"""
+
+
+@pytest.mark.parametrize("target", CORES)
+def test_a_variable_that_is_set_to_a_member_and_called_behind_a_test_is_a_call_through_the_member(target):
+    guest = image_of(KEPT, load_target(target), ".c")
+    found = by_function(guest, field_sites(guest, decode(guest), {"guest.c": KEPT}))
+    assert found == {"tested": [("queue.done",)], "kept": [("queue.full",)], "behind": [("queue.full",)]}
+
+
+def test_a_member_whose_name_is_another_functions_for_users_is_a_member_in_its_own_file(image):
+    users = {"users.h": "#define sync disk_sync_of_users\n#define sync _checked_sync\n"}
+    assert by_function(image, field_sites(image, decode(image), SOURCES | users))["tail"] == [("disk.sync",)]
+    for text in ("#define sync read\n", "#define sync(x) x\n", "#define sync first ? a : b\n"):
+        assert "tail" not in by_function(image, field_sites(image, decode(image), SOURCES | {"users.h": text}))
+
+
 def test_calls_are_bound_to_the_member_by_its_place_and_its_name_in_the_source(image):
     found = by_function(image, field_sites(image, decode(image), SOURCES))
     assert found["fill"] == [("disk.read", "other.read")] * 2  # the two are at one place, and have one name

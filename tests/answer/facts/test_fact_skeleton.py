@@ -164,11 +164,20 @@ def test_a_range_of_an_argument_is_offered_where_it_bounds_a_loop(tool):
     assert "guest.c:1" in offered[0][0]
 
 
+def test_what_an_alignment_saves_while_loops_are_open_is_said_of_a_trial(tool):
+    write(
+        "int f(int *p, int n) { int s = p[0] + p[1]; while (n * n != 81) n = n * 5 + 1; return s + n; }", "arm926ej-s"
+    )
+    text = tool("facts", "f.elf", "--entry", "f", "--target", "arm926ej-s")[1]
+    assert "# the bound in cycles of a trial, with one round for each loop above, goes from " in text
+
+
 def test_an_alignment_of_pointers_is_offered_where_the_bound_in_cycles_becomes_smaller(tool):
     write("int f(int *p) { return p[0] + p[1]; }", "arm926ej-s")
     text = tool("facts", "f.elf", "--entry", "f", "--target", "arm926ej-s")[1]
     before, after = (int(n.replace(",", "")) for n in re.findall(r"cycles goes from ([\d,]+) to ([\d,]+)", text)[-1])
     assert after < before
+    assert "of a trial" not in text
     (alignment,) = re.findall(r"# multiple_of = (\d+)", text)[-1:]
     Path("facts.toml").write_text(f'[[pointer]]\nmultiple_of = {alignment}\nbecause = "so it is"\n', "utf-8")
     words = ("bound", "f.elf", "--entry", "f", "--target", "arm926ej-s", "--facts", "facts.toml")

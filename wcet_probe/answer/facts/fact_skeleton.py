@@ -132,7 +132,8 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     known.left = _MOST_VISITS_OF_FACTS
     trial = _looked(_Trial(asked, known), progress)
     known.left = None
-    candidates = [*_argument_candidates(trial, progress), *pointer_candidates(_closed(trial), progress)]
+    candidates = [*_argument_candidates(trial, progress)]
+    candidates += pointer_candidates(_closed(trial), progress, has_trials=bool(trial.missing))
     candidates += pointees(asked) if trial.missing else ()
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
 
@@ -185,11 +186,11 @@ def _in_a_line(table: Sequence[str]) -> str:
 
 
 def pointer_candidates(
-    asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None
+    asked: BoundRequest | None, progress: Callable[[str], None] = lambda _: None, *, has_trials: bool = False
 ) -> Iterator[FactCandidate]:
     """Alignments of pointers that would make the bound in cycles of ``asked`` smaller, where anything rests on them.
 
-    Where that would take too long to try, they are named with that.
+    Where that would take too long to try, they are named with that. ``has_trials``: ``asked`` has answers for trial.
     """
     if (
         asked is None
@@ -201,7 +202,7 @@ def pointer_candidates(
     # A fact about pointers asks for calls that are expanded: of others it is not the alignment that helps.
     expanded, known = replace(asked, summaries=False), remember(asked.image, asked.target)
     known.left = _MOST_VISITS
-    before = None
+    before, tried = None, " of a trial, with one round for each loop above," if has_trials else ""
     try:
         before = prove(expanded, remembered=known).cycles
         for alignment in _ALIGNMENTS:
@@ -209,7 +210,9 @@ def pointer_candidates(
             told = replace(expanded, facts=_joined(asked.facts, Facts(pointers=(fact,))))
             after = prove(told, remembered=known).cycles
             if after < before:
-                yield FactCandidate(_aligned(alignment), f"the bound in cycles goes from {before:,} to {after:,}")
+                yield FactCandidate(
+                    _aligned(alignment), f"the bound in cycles{tried} goes from {before:,} to {after:,}"
+                )
             before = min(before, after)
     except TooMuchWorkError:
         yield FactCandidate(_aligned(_ALIGNMENTS[0]), "not tried: with each call expanded it would take too long")

@@ -65,6 +65,22 @@ def test_where_no_reason_is_known_the_fact_is_the_remedy():
     )
 
 
+SAVED = (
+    "push {r4, r5, lr}\nsub sp, #12\nldr r4, =helper\nmov r5, sp\nadds r5, r5, r0\nstrb r1, [r5]\nbl other\nblx r4\n"
+    "add sp, #12\npop {r4, r5, pc}\n.ltorg\n.thumb_func\nother: push {r4, lr}\nmovs r4, #3\n"
+    "adds r5, r5, r0\nstrb r1, [r5]\npop {r4, pc}\n.thumb_func\nhelper: bx lr\n"
+)
+
+
+def test_where_a_store_may_have_changed_what_a_callee_saved_the_assumption_that_none_does_is_a_remedy():
+    said = refusal(SAVED)[1]
+    assert said.endswith(
+        "targets = […], or, where a store by an index without a bound may go to where a function saved its registers, "
+        "let bound take it that none does: --assume saved-registers."
+    )
+    assert "--assume" not in refusal(ARGUMENT)[1]
+
+
 def test_several_are_named_together():
     guest, said, sites = refusal(BOTH)
     assert said.startswith("the targets of 2 indirect branches or calls are not known: of the one at ")
