@@ -1,4 +1,4 @@
-"""Corner cases of jumps and of the stack pointer: what the checker executes takes what the engine takes, or it says nothing.
+"""Corner cases of jumps and of the stack pointer: the checker's execution takes what the engine takes, or says nothing.
 
 Tests: certificate.runs.run, certificate.runs.arm_code, certificate.runs.powerpc_code.
 """
@@ -22,7 +22,9 @@ _TABLE_TO_NEXT = f"""{_THUMB}movs r0, #0\nldr r1, =table\nmovs r3, #100
 1: cmp r0, r0\nit eq\ntbbeq [r1, r0]\nsubs r3, #1\nbne 1b\nbx lr\n.ltorg{_END}
 .section .rodata\ntable: .byte 0, 0, 0, 0
 """
-_LOOP_BY_LOW_BITS = "mov r0, sp\nand r0, r0, #3\nmovs r3, #100\ncmp r0, #{}\nit eq\nmoveq r3, #1\n2: subs r3, #1\nbne 2b\n"
+_LOOP_BY_LOW_BITS = (
+    "mov r0, sp\nand r0, r0, #3\nmovs r3, #100\ncmp r0, #{}\nit eq\nmoveq r3, #1\n2: subs r3, #1\nbne 2b\n"
+)
 _ODD_POINTER = _THUMB + "mov r2, sp\nsub sp, #8\nadd sp, sp, #2\n{}mov sp, r2\nbx lr" + _END
 _ODD_BY_JUMP = (
     _THUMB + "mov r2, sp\nmov r4, lr\nsub sp, #8\nldr r1, =1f\norr r1, r1, #1\nstr r1, [sp]\nldr pc, [sp], #2\n"

@@ -115,7 +115,7 @@ class _Compiler:
         return self._settled(self._computed(name, sets_flags)), None
 
     def _settled(self, lines: Lines) -> Lines:
-        """Of Thumb the lowest two bits of the stack pointer are 0, and what is written to it otherwise is not followed."""
+        """Of Thumb the lowest two bits of the stack pointer are 0; one that is written otherwise is not followed."""
         return [*lines, "R[13] = settled(R[13])"] if self._thumb and "r13" in self._own.writes else lines
 
     # ------------------------------------------------------------------------------------------------------- operands
