@@ -98,12 +98,12 @@ class _Compiler:
                 return [f"t = {self._read(operands[0])}", *(linked if name == "blx" else [])], "jump(t)"
             if name in {"tbb", "tbh"}:
                 size = own.accesses[0].bytes_each
-                return [], f"{own.address + 4} + 2 * {self._load(self._address(), size)}"
+                return [], f"jump({own.address + 4} + 2 * {self._load(self._address(), size)} | 1)"
             if name == "mov" and len(operands) == 2:
                 is_free = self._thumb and operands[1] != "lr"  # of the instruction set it says nothing
                 return [], f"jump({self._read(operands[1])}{' | 1' if is_free else ''})"
             if name in {"pop", "ldr", "ldm", "ldmdb", "ldmib", "ldmda"}:
-                return [*self._accessed(name), "t = R[15]"], "jump(t)"
+                return [*self._settled(self._accessed(name)), "t = R[15]"], "jump(t)"
             if name == "add" and not self._thumb:
                 return self._computed(name, sets_flags=False), "jump(R[15])"
             raise ValueError(name)
@@ -115,7 +115,7 @@ class _Compiler:
         return self._settled(self._computed(name, sets_flags)), None
 
     def _settled(self, lines: Lines) -> Lines:
-        """Of Thumb the lowest two bits of the stack pointer are 0."""
+        """Of Thumb the lowest two bits of the stack pointer are 0; one that is written otherwise is not followed."""
         return [*lines, "R[13] = settled(R[13])"] if self._thumb and "r13" in self._own.writes else lines
 
     # ------------------------------------------------------------------------------------------------------- operands

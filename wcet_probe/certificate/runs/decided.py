@@ -18,7 +18,8 @@ from wcet_probe.certificate.values.state import Place
 INITIAL_DATA = "initial-data"
 _STATEMENT = re.compile(
     r"memory holds at entry what the file says, and zeros where it says nothing: ([0-9]+) bytes in ([0-9]+) ranges?"
-    r"(?:, .*)?; the call's stack is in none of them"
+    r"(?:, (?:which|of which [0-9]+ bytes in [0-9]+ ranges? are what) the call is proved not to write)?"
+    r"; the call's stack is in none of them"
 )
 _POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]+) at entry")
 

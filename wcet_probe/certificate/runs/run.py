@@ -191,12 +191,13 @@ class _Run:
         """
         if type(to) is not int:
             return to
-        if to & ~1 == following:
-            raise LostError("a conditional jump leads to the next instruction")
         isa = self._code.image.isa
         if isa is not Isa.POWERPC and to & 1 != (isa is Isa.THUMB):
             raise LostError("a jump changes the instruction set")
-        return to & ~(3 if isa is Isa.POWERPC else 1)
+        at = to & ~(3 if isa is Isa.POWERPC else 1)
+        if at == following:
+            raise LostError("a conditional jump leads to the next instruction")
+        return at
 
     # ----------------------------------------------------------------------------------------------------------- costs
 
@@ -256,9 +257,10 @@ def _bits_of(word: Word) -> tuple[object, ...]:
 
 
 def _settled(pointer: Word) -> Word:
+    """What is known of a stack pointer of Thumb behind a write: of another one than of words, nothing."""
     if isinstance(pointer, Stack):
         return pointer if pointer.times == 1 and pointer.offset % 4 == 0 else NOTHING
-    return pointer & WORD - 4
+    return pointer if type(pointer) is int and pointer % 4 == 0 else NOTHING
 
 
 def _quotient(one: Word, other: Word, *, is_signed: bool, by_zero: Word, too_large: Word = WORD // 2) -> Word:
