@@ -58,7 +58,7 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
     }
     return Binary(
         program.image, program.instructions, program.costs, target, asserted, parameters, variables,
-        allocator.entry_points, named, unshared_of(program.image, asserted),
+        allocator.entry_points, named, unshared=unshared_of(program.image, asserted),
     )  # fmt: skip
 
 

@@ -1,4 +1,7 @@
-"""Words that init surely stores, links and their null, and constant tables: what buddy systems take to be checked."""
+"""Words that init surely stores, links and their null, and constant tables: what buddy systems take to be checked.
+
+Tests: certificate.modules.stored_by_init, certificate.modules.counted_words, certificate.modules.image_words.
+"""
 
 import contextlib
 
