@@ -10,6 +10,7 @@ from wcet_probe.analyzer.request import InitialData
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.runs.memory import RunMemory, memory_at_entry
 from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack
+from wcet_probe.model.image import Segment
 
 SOURCE = """typedef unsigned u; u data[4] = {0x01020304, 5}; u task[64]; const u fixed[2] = {7, 8};
 u f(void) { return fixed[data[1] & 1]; }"""
@@ -74,6 +75,20 @@ def test_a_store_to_what_may_not_change_or_is_not_known_ends_the_run(place):
     at = {"alias": 0x2200_0000, "unknown": NOTHING, "unaligned": image.symbols["data"].address + 1}.get(place)
     with pytest.raises(LostError, match=r"constants|bit-band|not known|not aligned"):
         memory.store(image.symbols[place].address if at is None else at, 4, 1, "store")
+
+
+@pytest.mark.parametrize("alias", [0x2200_0000, 0x42FF_FFFC])
+def test_an_alias_is_no_memory_of_its_own_where_the_file_has_a_segment_or_the_stack_is_there(alias):
+    _, image, used = memory_of()
+    own = Segment(alias, b"\1\2\3\4", 4, writable=True, executable=False)
+    image = replace(image, segments=(*image.segments, own))
+    for pointer in (None, alias + 8):
+        stack = Stack(0, used) if pointer is None else pointer
+        registers = [NOTHING] * 13 + [stack if pointer is None else alias]
+        memory = RunMemory(image, image_data(image), stack, (registers, 13), used, is_aligned=False)
+        assert memory.load(alias, 4, "load") is NOTHING
+        with pytest.raises(LostError, match="bit-band alias"):
+            memory.store(alias, 4, 1, "store")
 
 
 def test_a_stack_whose_place_is_told_is_memory_like_any_other():

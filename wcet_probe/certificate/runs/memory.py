@@ -157,11 +157,17 @@ class RunMemory:
 
     def _at_entry(self, at: int) -> Word:
         found = [data[at - base] for base, data in self._content if base <= at < base + len(data)]
-        return found[0] if len(found) == 1 else NOTHING
+        return found[0] if len(found) == 1 and not self._is_alias(at, at + 1) else NOTHING
+
+    def _is_alias(self, at: int, end: int) -> bool:
+        """Whether a bit of other memory is there, whatever the file says of it."""
+        return self._image.isa is Isa.THUMB and any(low < end and at < high for low, high in _ALIASES)
 
     def _may_be_stored(self, at: int, size_bytes: int) -> bool:
         """Whether a store to a number is to memory; one to a device is not kept."""
         end = at + size_bytes
+        if self._is_alias(at, end):
+            raise LostError(f"a store goes to {at:#x}, a bit-band alias")
         if any(low <= at and end <= high for low, high in self._writable):
             self._is_known(at, size_bytes)
             if any(low <= at & ~3 and (at | 3) < high for low, high in self._writable):
@@ -169,8 +175,6 @@ class RunMemory:
             return True
         if any(one.address < end and at < one.address + one.size_bytes for one in self._image.segments):
             raise LostError(f"a store goes to {at:#x}, to code or constants")
-        if self._image.isa is Isa.THUMB and any(low < end and at < high for low, high in _ALIASES):
-            raise LostError(f"a store goes to {at:#x}, a bit-band alias")
         if type(self._pointer) is not int:
             self._used.add("stack-separation")
             return False
