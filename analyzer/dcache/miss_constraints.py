@@ -82,6 +82,7 @@ class SharedMisses(NamedTuple):
         refills: of traversals whose lines may be evicted.
         accesses: group, if it is known, and points of the misses that are auxiliary variables.
         stores: those of ``written`` that may modify a line besides, of each execution of a point.
+        leaving: as ``misses``, but of each time that a point is left for another than the next instruction.
     """
 
     misses: Counter[int]
@@ -92,6 +93,7 @@ class SharedMisses(NamedTuple):
     refills: list[Refills]
     accesses: dict[str, tuple[int | None, frozenset[int]]]
     stores: Counter[int]
+    leaving: Counter[int]
 
 
 def shared_misses(
@@ -105,6 +107,7 @@ def shared_misses(
     allocated: Mapping[SymbolicBlock, Mapping[Edge, Allocated]] = MappingProxyType({}),
     touched_stay: bool = False,
     counts_all: bool = False,
+    departing: Collection[tuple[SymbolicBlock, int]] = (),
 ) -> SharedMisses:
     """Misses of each execution of a point, and constraints of those that are shared; the same of single writes.
 
@@ -120,11 +123,13 @@ def shared_misses(
         touched_stay: whether such stores are single writes only if no access to the line that fills was before in the
             scope, whether it missed or not.
         counts_all: whether each miss has an auxiliary variable, also where it takes place once for each execution.
+        departing: lines and points of such accesses as take place only where the point is left for another than the
+            next instruction. Where it is the only one of its line, its misses are charged there.
 
     *Soundness:* as said of the module. Each miss of an access that is persistent in the call is of another one of the
     candidates; regions of candidates do not overlap.
     """
-    found = SharedMisses(Counter(), Counter(), [], {}, [], [], {}, Counter())
+    found = SharedMisses(Counter(), Counter(), [], {}, [], [], {}, Counter(), Counter())
     by_group: dict[int, dict[int, dict[str, list[int]]]] = {}
     traversing = _of_traversals(shared, traversals, line_bytes, found.refills)
     for auxiliaries, own in (*_of_regions(shared), *traversing, *_of_visits(shared)):
@@ -145,7 +150,17 @@ def shared_misses(
         stores = {granule: writes.get(SymbolicBlock(number, granule), {}) for granule in granules}
         most = groups[number].most_lines(granules, line_bytes)
         group = groups[number]
-        _add_scopes(found, number, granules, stores, most=most, scopes=scopes, group=group, counts_all=counts_all)
+        _add_scopes(
+            found,
+            number,
+            granules,
+            stores,
+            most=most,
+            scopes=scopes,
+            group=group,
+            counts_all=counts_all,
+            departing=departing,
+        )
     for line, counts in writes.items():
         group, edges = groups[line.group], allocated.get(line, {})
         if line.granule not in by_group.get(line.group, {}):
@@ -282,6 +297,7 @@ def _add_scopes(
     scopes: Scopes,
     group: ReferenceGroup,
     counts_all: bool,
+    departing: Collection[tuple[SymbolicBlock, int]],
 ) -> None:
     """Add to ``found`` the misses of the persistent accesses of a group: variables and their points, by granule.
 
@@ -303,7 +319,8 @@ def _add_scopes(
         is_once = points[0] not in scopes.repeated or missing == Starts(tuple(points), (), at_entry=False)
         is_charged = most == len(granules) and len(points) == 1 and is_once and not counts_all
         if is_charged and name in auxiliaries and not last:
-            found.misses[points[0]] += 1
+            charged = found.leaving if (line, points[0]) in departing else found.misses
+            charged[points[0]] += 1
             continue
         every += auxiliaries
         points_of_all.update(points)

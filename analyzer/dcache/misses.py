@@ -247,7 +247,7 @@ class _Costs:
         leaving: of those by which control goes elsewhere than to the next instruction.
         first_touches: how many there are in each execution of a point.
         asserted: of ``inside``, the misses of first touches and of reuse.
-        shared: points of the persistent accesses, by what they share.
+        shared: points of persistent accesses, by what they share; ``departing``: line and point of leaving ones.
         writes: single writes of stores that miss only if their line was not filled in the scope, by line and point.
         counted: accesses to them that may miss, by point.
         changing: accesses that miss only in another line than that of the access before, by point.
@@ -270,6 +270,7 @@ class _Costs:
     first_touches: Counter[int] = field(default_factory=Counter)
     asserted: Counter[int] = field(default_factory=Counter)
     shared: dict[Shared, list[int]] = field(default_factory=dict)
+    departing: set[tuple[SymbolicBlock, int]] = field(default_factory=set)
     writes: dict[SymbolicBlock, Counter[int]] = field(default_factory=dict)
     counted: dict[Objects, Counter[int]] = field(default_factory=dict)
     changing: dict[LineChanges, Counter[int]] = field(default_factory=dict)
@@ -298,6 +299,8 @@ class _Costs:
         asserted = self._counted_by(point, access, is_resident=is_resident and line is not None and not touch)
         if asserted is not None:
             return asserted
+        if access.is_leaving and line is not None and verdict.is_persistent:
+            self.departing.add((line, point))
         if verdict.is_persistent_in_call:
             return self._share(point, Shared(line if verdict.is_persistent else None, frozenset(candidates)))
         if verdict.is_persistent_in_traversal and traversed and self._is_bounded(traversed, access):
@@ -401,9 +404,11 @@ class _Costs:
             # With first-in first-out what hit may be evicted; else only where lines are kept there are such writes.
             touched_stay=self.config.replacement is not Replacement.FIFO,
             counts_all=self.kept is not None,
+            departing=self.departing,
         )
         self.stores.update(shared.stores)
         self.inside.misses.update(shared.misses)
+        self.leaving.misses.update(shared.leaving)
         for left in self.refetches.left():
             self.inside.misses.update(left)
         single_cycles = self.target.memory.single_cycles
@@ -451,12 +456,11 @@ class _Costs:
 
     def with_kept(self, kept: KeptCall | None) -> _Costs:
         """A copy, in which some lines may be accessed and none of them is evicted then."""
-        inside, leaving = self.inside.copied(), self.leaving.copied()
         return replace(
             self,
             kept=kept,
-            inside=inside,
-            leaving=leaving,
+            inside=self.inside.copied(),
+            leaving=self.leaving.copied(),
             stores=Counter(self.stores),
             single_stores=Counter(self.single_stores),
         )
