@@ -4,7 +4,6 @@ Tests: certificate.modules.stored_by_init, certificate.modules.counted_words, ce
 """
 
 import contextlib
-from dataclasses import replace
 
 import pytest
 
@@ -14,14 +13,12 @@ from wcet_probe.answer.bounds import module_certificate as module
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.facts.findings import OK
-from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.instruction_kinds import Uses
 from wcet_probe.certificate.modules.module import check_module
-from wcet_probe.certificate.values.kinds import ARENA, CONSTANT, NULL, NUMBER, UNKNOWN, Part, added, followed, links_of
+from wcet_probe.certificate.values.kinds import ARENA, NULL, NUMBER, Part, added, followed, links_of
 from wcet_probe.certificate.values.residues import ALL, residue
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.evidence.checking import allocator_binary
-from wcet_probe.model.image import Segment, Symbol
 
 BINARY, FIBONACCI = ("buddy-binary", "buddy_binary.c"), ("buddy-fibonacci", "buddy_fibonacci.c")
 BROKEN = {
@@ -111,54 +108,3 @@ def test_null_of_a_link_is_in_no_address():
     (own,) = (part for part in loaded if part.kind == NULL)
     assert not followed(added((Part(ARENA, False, ALL),), (own,)))
     assert followed(added((Part(ARENA, False, ALL),), (null,)))  # a number that is 0
-
-
-def test_who_says_that_init_stores_more_than_it_does_is_refused(monkeypatch):
-    """The forger takes each word of static data to be stored where init has returned 0, or where it begins."""
-    allocator, *change = BROKEN["a base that is not always stored"]
-    given = program(allocator, tuple(change))
-    first, found = given.image.symbols["buddy_binary_control"].address, module.stored_by_init
-
-    def all_stored(*of):
-        stored = found(*of)
-        assert first not in stored.behind
-        words = frozenset(range(first, first + given.image.symbols["buddy_binary_control"].size_bytes, 4))
-        return stored._replace(before=dict.fromkeys(stored.before, words), behind=words)
-
-    monkeypatch.setattr(module, "stored_by_init", all_stored)
-    document = module.module_certificate(given, HEAP_BYTES)
-    assert document["facts"]
-    with pytest.raises(VerificationError, match=f"the image holds at {first:#x} what static:{first:#x} does not"):
-        check_module(document, allocator_binary(given, HEAP_BYTES))
-
-
-class _FoundError(Exception):
-    """What init stores was found, and no more is asked."""
-
-
-def test_a_refusal_where_init_begins_need_not_store(monkeypatch):
-    """The compiler makes a conditional return (`bltlr`) of it, so that init is left from the node where it begins."""
-    behind, found = set(), module.stored_by_init
-
-    def spy(*of):
-        behind.update(found(*of).behind)
-        raise _FoundError
-
-    monkeypatch.setattr(module, "stored_by_init", spy)
-    with pytest.raises(_FoundError):
-        module.module_certificate(program("djgpp-tags"), HEAP_BYTES)
-    assert len(behind) == 4
-
-
-def test_what_is_beside_a_table_may_be_of_another_without_a_symbol():
-    """So are two tables of one name in two files: the image has one symbol of them."""
-    words = b"".join(one.to_bytes(4, "big") for one in (16, 32, 3, 5))
-    image = replace(
-        program("buddy-fibonacci").image,
-        segments=(Segment(0x10000, words, len(words), False, False),),
-        symbols={"table": Symbol("table", 0x10000, 8, False)},
-    )
-    kinds = {one: [part.kind for part in constant_word(image, one)] for one in (0xFFFC, 0x10000, 0x10004)}
-    assert set(map(tuple, kinds.values())) == {(CONSTANT,)}
-    (beside,) = constant_word(image, 0x10008)
-    assert beside.kind == UNKNOWN

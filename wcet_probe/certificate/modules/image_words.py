@@ -41,30 +41,10 @@ def table_word(image: Image, residues: int) -> Word:
 
 
 def _is_at_table(image: Image, value: int) -> bool:
-    """Whether an address is one of a table, or beside one where the image holds nothing that may be another's.
-
-    Of data without a symbol of its own, such as the second table of one name, nobody knows what it holds: so there are
-    only instructions behind a table, or nothing, and before it zeros, which fill up, or these.
-    """
     is_code = any(one.is_function and one.address == value for one in image.symbols.values())
-    ends = [(start, start + len(data)) for start, data in _tables(image)]
-    if is_code or any(low <= value < high for low, high in ends):
-        return not is_code
-    return any(
-        (low - _BESIDE <= value < low and not any(_data(image, value, low)))
-        or (high <= value <= high + _BESIDE and not _data(image, value, value + 1))
-        for low, high in ends
+    return not is_code and any(
+        start - _BESIDE <= value <= start + len(data) + _BESIDE for start, data in _tables(image)
     )
-
-
-def _data(image: Image, low: int, high: int) -> list[int]:
-    """The bytes that an image holds in some place, instructions left out."""
-    held = ((one, place) for one in image.segments for place in range(low, high) if one.address <= place)
-    return [
-        (one.data[place - one.address : place - one.address + 1] or b"\0")[0]
-        for one, place in held
-        if place < one.address + one.size_bytes and not any(place in code for code in image.code)
-    ]
 
 
 def _tables(image: Image) -> Iterator[tuple[int, bytes]]:

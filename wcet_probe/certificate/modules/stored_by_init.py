@@ -77,16 +77,17 @@ def surely_stored(code: Code, graph: Graph, said: Said, coverage: Coverage, resu
 def _ways_to(  # noqa: PLR0917  (as above)
     code: Code, graph: Graph, said: Said, coverage: Coverage, end: str, result: Place
 ) -> Iterator[str]:
-    """The nodes before ``end`` from which it may return 0; itself where the operation begins there."""
-    ways = [(end, dict[Place, Value]())] if end == graph.entry else []
-    into = (edge for edge in graph.edges if edge.target == end and edge.name in coverage.taken)
-    ways += ((edge.source, dict(coverage.taken[edge.name].values)) for edge in into)
-    for source, told in ways:
+    """The nodes before ``end`` from which it may return 0; itself where that is not asked of each edge."""
+    into = [edge for edge in graph.edges if edge.target == end and edge.name in coverage.taken]
+    if not into or end == graph.entry:
+        yield end
+        return
+    for edge in into:
         # What the edge tells alone may be less than what is said of the node, of which each way holds both.
-        state = State({**said.invariants[end], **told})
+        state = State({**said.invariants[end], **coverage.taken[edge.name].values})
         for outcome in run_block(code, coverage.machine(code), graph, end, state).outcomes:
             if outcome.address is None and _may_be_zero(outcome.state.read(result)):
-                yield source
+                yield edge.source
 
 
 def _may_be_zero(value: Value) -> bool:
