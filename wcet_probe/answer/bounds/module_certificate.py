@@ -9,7 +9,7 @@ the allocator's memory and the nodes of its operations, whose graphs are those o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,25 +28,21 @@ from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
 from wcet_probe.certificate.kernel.records import read_records
 from wcet_probe.certificate.kernel.shapes import reached_nodes
-from wcet_probe.certificate.modules.instruction_kinds import Uses
 from wcet_probe.certificate.modules.module import (
     ROLES,
     Operation,
     accesses_of,
     cell_of,
-    cells_at,
+    counted_in,
     entry_words,
     holds_at,
     initial_words,
     operation_of,
     returned,
-    stored_by_init,
-    used_as,
     wanted_of,
     ways_of,
 )
 from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
-from wcet_probe.certificate.modules.stored_by_init import Stored
 from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.residues import MODULUS
@@ -177,9 +173,9 @@ class _Growing(ModuleMachine):
         image: Image,
         cells: Mapping[str, Word],
         stored: Callable[[str, Word, int], None],
-        uses: Uses = Uses(),  # noqa: B008  (it does not change)
+        counted: Collection[int] = (),
     ) -> None:
-        super().__init__(image, cells, stored, uses)
+        super().__init__(image, cells, stored, counted)
         self.lost = list[int]()
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
@@ -236,8 +232,7 @@ class _Search:
     followed: list[Followed] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     _nodes: list[tuple[Operation, Coverage, str]] = field(default_factory=list)
-    _uses: dict[tuple[str, str], Uses] = field(default_factory=dict)
-    _stored: Stored = field(default_factory=lambda: Stored({}, frozenset()))
+    _counted: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
     _waiting: set[tuple[str, str]] = field(default_factory=set)
     _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
 
@@ -253,9 +248,8 @@ class _Search:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node, uses in used_as(self.code, one, coverage).items():
-                self._uses[one.role, node] = uses
-        self._stored = stored_by_init(self.code, self.operations[0], self.covered[0])
+            for node, addresses in counted_in(self.code, one, coverage).items():
+                self._counted[one.role, node] = addresses
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
                 self._nodes.append((one, coverage, node))
@@ -281,8 +275,7 @@ class _Search:
         self._waiting, self._seen = set(), {}
         for address, parts in initial_words(self.image):
             name = cell_of(self.cells, address)
-            if name == REST or address not in self._stored.behind:
-                self._store(name, new(parts, is_loaded=False), address)
+            self._store(name, new(parts, is_loaded=False), address)
         for one in self.operations:
             self._begin(one)
         while self._waiting:
@@ -298,8 +291,7 @@ class _Search:
 
     def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
         key = one.role, node
-        cells = cells_at(self.cells, self.image, self._stored, one.role, node)
-        machine = _Growing(self.image, cells, self._store, self._uses.get(key, Uses()))
+        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
         self.cells.reader = key
         for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage):
             if target is not None:

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: 0BSD
-"""Which words an operation loads and counts in, or follows: by *words-keep-their-kind* they were stored as that.
+"""Which words an operation loads and counts in: by *words-keep-their-kind* they were stored as numbers.
 
 Counted in is what is multiplied or shifted to the left, or a summand of it, or compared, with a constant added or none,
 with a number from 1 to 65,535. It must not be a link as well: a word is none of these if it, or what is made of it by
 sums, differences and bits, is followed anywhere in the operation, is compared with what may be an address or a link, is
 returned as a block, or goes where nobody looks. So of a word that is used as both nothing is told.
-
-Followed is what is the address of an access, less than 65,536 bytes from it: no object lies so low that the word is an
-index there. Of what is counted in as well it is not told, nor where one instruction loads several words.
 
 It is asked of the code alone: which words come where is followed forward through the graph, from each load, until no
 more comes anywhere.
@@ -26,9 +23,8 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation
-from wcet_probe.certificate.modules.image_words import constant_word
-from wcet_probe.certificate.modules.instruction_kinds import Uses, unconditional
-from wcet_probe.certificate.modules.module_machine import Combined, ModuleMachine
+from wcet_probe.certificate.modules.instruction_kinds import unconditional
+from wcet_probe.certificate.modules.module_machine import Combined, ModuleMachine, constant_word
 from wcet_probe.certificate.values.kinds import ANYTHING, Word
 from wcet_probe.certificate.values.numbers import WORD, Value
 from wcet_probe.certificate.values.state import STATIC, Place, State
@@ -92,7 +88,6 @@ class _Uses:
 
     def __init__(self) -> None:
         self.counted, self.linked = set[Load](), set[Load]()
-        self.followed, self.several = set[Load](), set[Load]()
         self.compared = set[tuple[Load, Load]]()
 
     def numbers(self) -> set[Load]:
@@ -105,15 +100,11 @@ class _Uses:
                     self.linked.update(pair)
         return self.counted - self.linked
 
-    def links(self) -> set[Load]:
-        """Those that are followed, and not counted in."""
-        return self.followed - self.counted - self.several
-
 
 def counted_words(
     code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None = None
-) -> Mapping[str, Uses]:  # fmt: skip
-    """The instructions that load what the operation counts in or follows, by node of its ``graph``.
+) -> Mapping[str, frozenset[int]]:  # fmt: skip
+    """The instructions that load what the operation counts in, by node of its ``graph``.
 
     Args:
         code: the image.
@@ -142,13 +133,10 @@ def counted_words(
                 if edge.name in coverage.taken and (grown != before or edge.target not in arrived):
                     arrived[edge.target] = grown
                     waiting.append(edge.target)
-    found = dict[str, Uses]()
-    for number, loads in enumerate((uses.numbers(), uses.links())):
-        for load in loads:
-            own = list(found.get(load.node, Uses()))
-            own[number] |= {load.address}
-            found[load.node] = Uses(*own)
-    return found
+    found: dict[str, set[int]] = {}
+    for load in uses.numbers():
+        found.setdefault(load.node, set()).add(load.address)
+    return {node: frozenset(addresses) for node, addresses in found.items()}
 
 
 class _Watching(ModuleMachine):
@@ -168,7 +156,6 @@ class _Watching(ModuleMachine):
             self._give(name, {Held(own, Grade.WHOLE): 0})
             if sum(access.count for access in self._instruction.accesses) != 1:
                 self._uses.linked.add(own)  # nobody tells which of its words is which
-                self._uses.several.add(own)
         elif size_bytes < 4:
             self._no_links.add(name)
         return value, name
@@ -192,8 +179,6 @@ class _Watching(ModuleMachine):
             parts.add(access.index)
         for one in parts - {None}:
             self._link(self._words(state, one))
-        if access.index is None:
-            self._follow(self._words(state, access.base), self._displacement(access, number_of_access))
         return value
 
     def havoc(self, instruction: Instruction, state: State, stored: Iterable[str] = ()) -> None:
@@ -218,12 +203,6 @@ class _Watching(ModuleMachine):
 
     def _link(self, words: Words) -> None:
         self._uses.linked.update(one.load for one in words)
-
-    def _follow(self, words: Words, displacement: int) -> None:
-        for one, distance in words.items():
-            by = None if distance is None or one.grade is not Grade.WHOLE else distance + displacement + _LOW
-            if by is not None and by % WORD < 2 * _LOW:
-                self._uses.followed.add(one.load)
 
     def _scale(self, words: Words) -> None:
         self._uses.counted.update(one.load for one in words if one.grade > Grade.PART)

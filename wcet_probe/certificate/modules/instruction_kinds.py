@@ -7,13 +7,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from operator import and_, or_, xor
-from typing import NamedTuple
 
 from wcet_probe.certificate.machines import arm
 from wcet_probe.certificate.machines.operands import ALWAYS, may_be_skipped
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.values.congruences import Congruence
-from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, index, multiples, scaled
+from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
 from wcet_probe.certificate.values.numbers import WORD
 from wcet_probe.certificate.values.residues import of_class, residue
 from wcet_probe.model.instruction import Instruction
@@ -46,18 +45,6 @@ def unconditional(instruction: Instruction, isa: Isa) -> Instruction:
     return replace(instruction, text=text, condition=ALWAYS, in_it_block=False)
 
 
-class Uses(NamedTuple):
-    """Instructions that load one word, by what the operation uses it as.
-
-    Attributes:
-        numbers: it counts in the word.
-        links: it follows the word.
-    """
-
-    numbers: frozenset[int] = frozenset()
-    links: frozenset[int] = frozenset()
-
-
 Operand = tuple[Word, int | None]
 """What an operand is made of, and what it is if that is known, as a signed number."""
 
@@ -75,7 +62,7 @@ def summed(name: str, each: list[Operand]) -> Word | None:
 
 
 def multiplied(name: str, each: list[Operand]) -> Word | None:
-    """A multiple, or what is shifted; None of another computation."""
+    """A multiple, or what is shifted to the left; None of another computation."""
     match name, each:
         case (("lsl" | "slwi"), [(a, _), (_, int(known))]) if 0 <= known < 32:
             return scaled(a, 1 << known)
@@ -84,10 +71,7 @@ def multiplied(name: str, each: list[Operand]) -> Word | None:
         case (("lsl" | "slw" | "mul" | "mullw"), [(a, _), (b, _)]):
             return computed([a, b], multiples(a))
         case ("rlwinm", [(a, _), _, (_, int(first)), (_, int(last))]) if 0 <= first <= last < 32:
-            found = computed([a], of_class(Congruence(1 << 31 - last, 0)))
-            return index(found)
-        case (("lsr" | "asr" | "srw" | "srwi" | "sraw" | "srawi"), [(a, _), (b, _)]):
-            return index(computed([a, b]))
+            return computed([a], of_class(Congruence(1 << 31 - last, 0)))
     return None
 
 

@@ -32,10 +32,7 @@ from wcet_probe.certificate.kernel.records import (
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
 from wcet_probe.certificate.modules.counted_words import counted_words
-from wcet_probe.certificate.modules.image_words import constant_word
-from wcet_probe.certificate.modules.instruction_kinds import Uses
-from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine
-from wcet_probe.certificate.modules.stored_by_init import Stored, surely_stored
+from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.values.kinds import (
     ANYTHING,
@@ -118,49 +115,14 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
     return {first: argument, second: _UNKNOWN_NUMBER}
 
 
-def used_as(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, Uses]:
-    """The instructions that load what ``operation`` counts in or follows, by node, where ``coverage`` was found.
+def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[int]]:
+    """The instructions that load what ``operation`` counts in, by node; ``coverage`` is what was checked of its graph.
 
     Raises:
         VerificationError: a node is not executed.
     """
     block = registers(code.image)[0] if operation.role == "malloc" else None
     return counted_words(code, operation.graph, operation.said, coverage, block)
-
-
-def stored_by_init(code: Code, operation: Operation, coverage: Coverage) -> Stored:
-    """The words that ``operation``, init, surely stores, where ``coverage`` was found of its graph.
-
-    Raises:
-        VerificationError: a node is not executed.
-    """
-    return surely_stored(code, operation.graph, operation.said, coverage, registers(code.image)[0])
-
-
-class _CellsOfInit(Mapping[str, Word]):
-    """What cells hold where a node of init loads: what the image holds, too, where it may not have stored it."""
-
-    def __init__(self, cells: Mapping[str, Word], image: Image, stored: frozenset[int]) -> None:
-        self._cells = cells
-        others = ((cell_of(cells, one), parts) for one, parts in initial_words(image) if one not in stored)
-        self._initial = {name: new(parts, is_loaded=False) for name, parts in others if name != REST}
-
-    def __getitem__(self, name: str) -> Word:
-        """What a cell may hold."""
-        return word((*self._cells.get(name, ANYTHING), *self._initial.get(name, ())))
-
-    def __iter__(self) -> Iterator[str]:
-        """Their names."""
-        return iter(self._cells)
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._cells)
-
-
-def cells_at(cells: Mapping[str, Word], image: Image, stored: Stored, role: str, node: str) -> Mapping[str, Word]:
-    """What ``cells`` hold where a node of an operation loads."""
-    return _CellsOfInit(cells, image, stored.before[node]) if role == "init" else cells
 
 
 def returned(machine: ModuleMachine, state: State) -> Word:
@@ -328,10 +290,9 @@ class _Module:
         covered = [cover(self._code, one.graph, one.said, {}, ends=ends) for one in self._operations]
         left = [text for one in covered for text in one.open]
         found = [self._covered(covered, left)]
-        stored = stored_by_init(self._code, self._operations[0], covered[0])
-        self._check_initial(stored.behind)
+        self._check_initial()
         for operation, coverage in zip(self._operations, covered, strict=True):
-            self._check_operation(operation, coverage, stored)
+            self._check_operation(operation, coverage)
         words = f"{self._stores} stores of {len(self._operations)} operations lie in the {len(self._cells)} cells"
         is_open = left or any(one.escapes for one in covered)
         found.append(
@@ -353,24 +314,22 @@ class _Module:
         nodes = sum(len(one.graph.nodes) for one in self._operations)
         return Finding("graphs", OK, f"{nodes} nodes of {', '.join(ROLES)} cover the code, and values hold in them")
 
-    def _check_initial(self, stored: frozenset[int]) -> None:
+    def _check_initial(self) -> None:
         for address, parts in initial_words(self._image):
             name = cell_of(self._cells, address)
             own = self._cells.get(name, ANYTHING)
-            is_held = (name != REST and address in stored) or within(new(parts, is_loaded=False), own)
-            demand(is_held, f"the image holds at {address:#x} what {name} does not")
+            demand(within(new(parts, is_loaded=False), own), f"the image holds at {address:#x} what {name} does not")
 
-    def _check_operation(self, operation: Operation, coverage: Coverage, stored: Stored) -> None:
+    def _check_operation(self, operation: Operation, coverage: Coverage) -> None:
         graph, role = operation.graph, operation.role
         said = operation.words.get(graph.entry, {})
         known = entry_words(role, self._image, self._block)
         for place, parts in said.items():
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
-        uses = used_as(self._code, operation, coverage)
+        counted = counted_in(self._code, operation, coverage)
         for node in reached_nodes(graph, coverage.taken):
-            cells = cells_at(self._cells, self._image, stored, role, node)
-            machine = ModuleMachine(self._image, cells, self._store, uses.get(node, Uses()))
+            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
             for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
                 self._check_way(operation, machine, node, target, state)
             place = self._image.location(machine.unknown[0]) if machine.unknown else ""

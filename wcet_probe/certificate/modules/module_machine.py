@@ -21,11 +21,9 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation, operands_of, register_named
-from wcet_probe.certificate.modules.image_words import constant_word, table_word
 from wcet_probe.certificate.modules.instruction_kinds import (
     BITWISE,
     Operand,
-    Uses,
     constants_of,
     multiplied,
     otherwise,
@@ -36,11 +34,12 @@ from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.certificate.values.kinds import (
     ANYTHING,
     ARENA,
-    CONSTANT,
     GIVEN,
     NULL,
     NUMBER,
     PAYLOAD,
+    STATIC,
+    UNKNOWN,
     Part,
     Word,
     added,
@@ -48,7 +47,6 @@ from wcet_probe.certificate.values.kinds import (
     computed,
     followed,
     known_as,
-    links_of,
     masked,
     multiples,
     new,
@@ -69,11 +67,22 @@ _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
 _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
 """A computation whose last operand is shifted by a register."""
-_LOW = 1 << 16
-"""No memory lies below."""
+_AROUND = 1 << 16  # so near to the image a constant is taken for an address in it: compilers subtract from it later
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 _NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
+
+
+def constant_word(image: Image, value: int) -> Word:
+    """The word ``value``: null, a number, an address of static data, or what nobody can tell from one of the code."""
+    known, offset = residue(value), value % MODULUS
+    if value == 0:
+        return (Part(NULL, False, known, offset),)
+    ends = [(one.writable, one.address, one.address + one.size_bytes) for one in image.segments]
+    near = {writable for writable, low, high in ends if low - _AROUND <= value <= high + _AROUND}
+    inside = {writable for writable, low, high in ends if low <= value <= high}
+    kind = NUMBER if not near else STATIC if (inside or near) == {True} else UNKNOWN
+    return (Part(kind, False, known, offset),)
 
 
 class Reached(NamedTuple):
@@ -132,13 +141,13 @@ class ModuleMachine(Machine):
         image: Image,
         cells: Mapping[str, Word],
         stored: Callable[[str, Word, int], None],
-        uses: Uses = Uses(),  # noqa: B008  (it does not change)
+        counted: Collection[int] = (),
     ) -> None:
-        """``cells`` tell what memory holds, of others nothing is known; ``uses`` are those of `counted_words`."""
+        """``cells`` tell what memory holds, of others nothing is known; ``counted`` are loads of `counted_words`."""
         super().__init__(image)
         self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
         self.aligned = dict[Accessed, int]()
-        self._cells, self._used = cells, uses
+        self._cells, self._counted = cells, counted
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
         self._instruction: Instruction | None = None
@@ -158,12 +167,10 @@ class ModuleMachine(Machine):
         if value.may_be_stack or not value.is_number:
             return ANYTHING
         if value.is_constant:
-            others = tuple(one for one in parts if not (one.is_address and one.is_loaded and one.offset == 0))
-            is_link = others and value.low == 0 and all(one.kind == NULL for one in others)  # no loaded address is null
-            return others if is_link else constant_word(self.image, value.low % WORD) if parts else ()
+            return constant_word(self.image, value.low % WORD) if parts else ()
         known = of_value(value)
         if parts == ANYTHING:
-            return (Part(NUMBER, False, known),) if unsigned(value).high < _LOW else ANYTHING
+            return (Part(NUMBER, False, known),) if unsigned(value).high < _AROUND else ANYTHING
         return known_as(tuple(part for part in parts if part.kind != NULL or 0 in value.words()), known)
 
     def learn(self, state: State) -> None:
@@ -248,26 +255,21 @@ class ModuleMachine(Machine):
             state.kinds[name] = self._loaded(address, made_of, size_bytes)
         return value, name
 
-    def _loaded(self, place: Value, made_of: Word, size_bytes: int) -> Word:
+    def _loaded(self, address: Value, made_of: Word, size_bytes: int) -> Word:
         if size_bytes < _WORD_BYTES:
             return _NUMBER_WORD
-        table = self.table(place, size_bytes)
+        table = self.table(address, size_bytes)
         if table is not None:
             return word(part for one in table for part in constant_word(self.image, one))
-        if not made_of and self._segment(place) is None:
+        if not made_of and self._segment(address) is None:
             return self.behind_nothing
-        if made_of and all(part.kind == CONSTANT for part in made_of):
-            return table_word(self.image, reduce(or_, (part.value for part in made_of)))
-        reached = self._reached(place, made_of, size_bytes)
+        reached = self._reached(address, made_of, size_bytes)
         if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
-        address = None if self._instruction is None else self._instruction.address
-        found = list[Part]()
-        for one in reached:
-            own = [part for name in one.cells for part in self._cells.get(name, ANYTHING)]
-            loaded = new(tuple(own), is_loaded=one.is_computed)
-            found += links_of(loaded) if one.is_computed and address in self._used.links else loaded
-        return numbers_of(word(found)) if address in self._used.numbers else word(found)
+        each = [(part, one) for one in reached for name in one.cells for part in self._cells.get(name, ANYTHING)]
+        found = word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
+        is_counted = self._instruction is not None and self._instruction.address in self._counted
+        return numbers_of(found) if is_counted else found
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""
@@ -317,7 +319,7 @@ class ModuleMachine(Machine):
                 return None
             found = self._of_static(address.low, address.high, of_value(address), size_bytes)
             return [found._replace(is_computed=bool(made_of) and all(part.is_computed for part in made_of))]
-        if address.may_be_stack or not made_of or not all(part.is_memory for part in made_of):
+        if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
             return None
         each = (
             _of_arena(part.value, size_bytes) if part.is_arena else self._of_static(0, WORD, part.value, size_bytes)
