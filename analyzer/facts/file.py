@@ -225,8 +225,15 @@ def _calls(entry: _Entry, file: str) -> CallsFact | GivenBoundFact | ThroughFact
         through = entry.text("through")
         if not _MEMBER.fullmatch(through):
             raise entry.error("through", f"cannot be {through!r}; name a structure and its member, 'lfs_config.read'")
-        return ThroughFact(entry.where, through, entry.texts("targets"), entry.text("because"))
-    return CallsFact(entry.where, entry.place("line", "offset"), entry.texts("targets"), *_reason(entry))
+        return ThroughFact(entry.where, through, _targets(entry), entry.text("because"))
+    return CallsFact(entry.where, entry.place("line", "offset"), _targets(entry), *_reason(entry))
+
+
+def _targets(entry: _Entry) -> tuple[str, ...]:
+    if entry.has("targets") and entry.value("targets", object, "") == []:
+        remedy = "tell of each call that is never made by [[infeasible]] with its function and offset, or name a target"
+        raise entry.error("targets", f"cannot be []; {remedy}")
+    return entry.texts("targets")
 
 
 def _reason(entry: _Entry) -> tuple[str, str]:

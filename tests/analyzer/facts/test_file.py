@@ -122,7 +122,12 @@ LOOP = f'[[loop]]\nfunction = "f"\nline = 3\nmax = 1\n{REASON}\n'
         (FULL.replace("heap-walk", "heap-wolk"), "unknown check 'heap-wolk': did you mean 'heap-walk'"),
         (FULL.replace('"find:scan"', '"scan"'), "cannot hold 'scan'; name loops as function:label"),
         (FULL.replace("N = 3", "max = 3"), r"\[parameters\] key max: is no name for a parameter"),
-        (FULL.replace('["one", "two"]', "[]"), r"key targets: cannot be \[\]"),
+        (
+            FULL.replace('["one", "two"]', "[]"),
+            r"key targets: cannot be \[\]; tell of each call that is never made by \[\[infeasible\]\]",
+        ),
+        (FULL.replace('["one", "two"]', "[3]"), r"key targets: cannot be \[3\]; give an array of texts"),
+        (FULL.replace('["one", "two"]', '"one"'), r"key targets: cannot be 'one'; give an array of texts"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(text, message):
