@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import image_of
+from wcet_probe.answer.firmware import firmware_run
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode
@@ -220,6 +221,8 @@ int at(unsigned i) { if (i > 3) for (;;) { } return values[i]; }
 @pytest.mark.parametrize("target", ["cortex-m4", "mpc603e"])
 def test_a_run_that_panics_is_told_where_what_never_returns_is(target, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    # It takes half a minute until a run is given up otherwise.
+    monkeypatch.setattr(firmware_run, "_MOST_INSTRUCTIONS", 1 << 20)
     Path("f.elf").write_bytes(image_of(PANIC, load_target(target), ".c").elf)
     asked = ("bound", "f.elf", "--entry", "at", "--target", target, "-q", "--run")
     assert main([*asked, "at(3)"]) == ExitCode.OK
