@@ -98,11 +98,11 @@ def _by_signs(each: Iterable[_Ranges]) -> dict[tuple[int, ...], _Ranges]:
     """The ranges, those of numbers of the same signs joined."""
     found: dict[tuple[int, ...], _Ranges] = {}
     for ranges in each:
-        for signs in product((0, 1), repeat=len(ranges)):
-            parts = tuple(strided.meet(one, _half(one.bits, sign)) for one, sign in zip(ranges, signs, strict=True))
-            if not any(part.is_bottom for part in parts):
-                known = found.get(signs, parts)
-                found[signs] = tuple(strided.join(one, other) for one, other in zip(known, parts, strict=True))
+        halves = ([(sign, strided.meet(one, _half(one.bits, sign))) for sign in (0, 1)] for one in ranges)
+        for chosen in product(*([half for half in each_half if not half[1].is_bottom] for each_half in halves)):
+            signs, parts = tuple(sign for sign, _ in chosen), tuple(part for _, part in chosen)
+            known = found.get(signs, parts)
+            found[signs] = tuple(strided.join(one, other) for one, other in zip(known, parts, strict=True))
     return found
 
 
