@@ -68,17 +68,18 @@ def test_a_table_branch_that_a_counter_drives():
     assert checked(proof, (1,)) <= proof.bound.instructions
 
 
+SWITCH_BY_LOAD = """cmp r0, #2
+ldrls pc, [pc, r0, lsl #2]
+b 9f
+.word 1f, 2f, 3f
+1: add r0, r0, #1
+2: add r0, r0, #1
+3: add r0, r0, #1
+9: bx lr"""
+
+
 def test_a_predicated_load_of_the_program_counter():
-    body = """sub r0, r0, #1
-    cmp r0, #2
-    ldrls pc, [pc, r0, lsl #2]
-    b 9f
-    .word 1f, 2f, 3f
-    1: add r0, r0, #1
-    2: add r0, r0, #1
-    3: add r0, r0, #1
-    9: bx lr"""
-    proof = of("arm926ej-s", ARM + arm("f", body))
+    proof = of("arm926ej-s", ARM + arm("f", f"sub r0, r0, #1\n{SWITCH_BY_LOAD}"))
     assert max(checked(proof, (number,)) for number in range(6)) == proof.bound.instructions
 
 

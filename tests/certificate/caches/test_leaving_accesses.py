@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from tests.analyzer.test_firmware_tables import SWITCH_BY_LOAD
 from tests.certificate.forgeries import solved_again
 from tests.certificate.kernel.test_code import document_of
 from tests.support import assembler, guest_of
@@ -15,20 +16,11 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import VerificationError
 
-SWITCH = """cmp r0, #2
-ldrls pc, [pc, r0, lsl #2]
-b 9f
-.word 1f, 2f, 3f
-1: add r0, r0, #1
-2: add r0, r0, #1
-3: add r0, r0, #1
-9: bx lr"""
-
 
 @cache
 def proved():
     target = load_target("arm926ej-s")
-    return document_of(guest_of(assembler({"f": SWITCH}, target), target))
+    return document_of(guest_of(assembler({"f": SWITCH_BY_LOAD}, target), target))
 
 
 def edges_cheaper(is_meant, by):

@@ -179,10 +179,8 @@ class _Compiler:
 
     def _two(self, name: str, operands: Sequence[str], *, sets_flags: bool) -> Lines:
         if self._thumb and register_of(operands[1]) == "r15" and operands[2].startswith("#"):
-            pc, number = (
-                self._own.address + 4 & ~3,
-                immediate_of(operands[2]),
-            )  # which is cut down (ARM DDI 0403E, A7.7.7)
+            # The program counter is cut down (ARM DDI 0403E, A7.7.7).
+            pc, number = self._own.address + 4 & ~3, immediate_of(operands[2])
             if name not in {"addw", "subw"}:
                 raise ValueError(name)
             return [self._write(str((pc + number if name == "addw" else pc - number) & ALL), operands[0])]
