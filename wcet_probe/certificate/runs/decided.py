@@ -17,11 +17,12 @@ from wcet_probe.certificate.values.state import Place
 
 INITIAL_DATA = "initial-data"
 _STATEMENT = re.compile(
-    r"memory holds at entry what the file says, and zeros where it says nothing: ([0-9]+) bytes in ([0-9]+) ranges?"
+    r"memory holds at entry what the file says, and zeros where it says nothing: "
+    r"([0-9]{1,10}) bytes in ([0-9]{1,10}) ranges?"
     r"(?:, (?:which|of which [0-9]+ bytes in [0-9]+ ranges? are what) the call is proved not to write)?"
     r"; the call's stack is in none of them"
 )
-_POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]+) at entry")
+_POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]{1,8}) at entry")
 
 
 def decided_run(  # noqa: PLR0917  a bound, and what it is held against
@@ -46,11 +47,11 @@ def decided_run(  # noqa: PLR0917  a bound, and what it is held against
         VerificationError: memory is said to hold more at entry than there is, or the run takes more than the bound.
     """
     own, place = _STATEMENT.fullmatch(listed[INITIAL_DATA]), listed.get("stack-pointer")
-    if own is None:
-        return "it is not the file that says what memory holds at entry"
+    at = _POINTER.fullmatch(place) if place is not None else None
+    if own is None or (place is not None and at is None):
+        return "it is not the file that says what memory holds at entry, or no word that says where the stack is"
     if bound > MOST_INSTRUCTIONS:
         return f"it may take {bound} instructions, and {MOST_INSTRUCTIONS} are followed"
-    at = _POINTER.fullmatch(place) if place is not None else None
     pointer = int(at[1], 16) if at else None
     content, most = memory_at_entry(code.image, pointer), memory_at_entry(code.image, None)
     size = sum(len(data) for _, data in content)
