@@ -3,6 +3,7 @@
 import pytest
 
 from tests.analyzer.loops.one_loop import hold, proof_of
+from wcet_probe.analyzer.loops import dwindling
 from wcet_probe.errors import AnalysisError
 
 THUMB, ARM, POWERPC = "cortex-m4", "arm926ej-s", "mpc603e"
@@ -80,3 +81,26 @@ def test_the_range_of_a_number_is_followed_until_the_loop_ends(name):
 def test_what_need_not_become_less_bounds_nothing(name):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proof_of(THUMB, REFUSED[name])
+
+
+def test_a_loop_whose_numbers_stay_as_many_is_given_up_early(monkeypatch):
+    rounds = []
+    following = dwindling._next
+    monkeypatch.setattr(dwindling, "_next", lambda *given: rounds.append(given) or following(*given))
+    with pytest.raises(AnalysisError, match="no bound for the loop"):
+        proof_of(THUMB, "movs r1, #0\n1: adds r1, #1\nlsr r2, r0, r1\ncmp r2, r3\nbne 1b\nbx lr")
+    assert dwindling._LOOK_BACK <= len(rounds) < dwindling._MOST_ROUNDS, "of all times that it is asked together"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "left", "ends"),
+    [
+        (1 << 32, 1 << 31, 224, True),
+        (1 << 32, (1 << 32) - 32, 224, False),
+        (300, 268, 160, True),
+        (2_000, 1_968, 224, False),
+        (1 << 62, 1 << 62, 224, False),
+    ],
+)
+def test_numbers_may_be_few_in_time_if_they_halve_or_go_as_fast_as_before(before, now, left, ends):
+    assert dwindling._may_end(before, now, left) is ends
