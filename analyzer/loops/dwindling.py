@@ -29,8 +29,10 @@ from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _MOST_ROUNDS = 256
 _LOOK_BACK = 32
-"""After as many rounds it is asked whether the loop dwindles at all: a word that loses a bit a round is followed to its
-end by then."""
+"""Rounds of which it is asked whether the loop dwindles at all: a word that loses a bit a round is followed to its end
+by then."""
+_ARRIVAL = 4
+"""Rounds before these, in which what the entry brings gives way to what an edge back brings."""
 _MOST_NUMBERS = 4
 """That decide together: of each the negative ones are followed apart."""
 _FEW = 128
@@ -83,17 +85,17 @@ def most_rounds_of_ranges(
     if len(own) > _MOST_NUMBERS:
         return None
     at = _by_signs([tuple(own)])
-    before: int | None = None
+    counts: list[int] = []
     for passed in range(_MOST_ROUNDS):
         if not at:
             return passed
         each = [(*one, *fixed) for one in at.values()]
-        many = sum(prod(number.size for number in one) for one in each)
-        if passed % _LOOK_BACK == 0:
-            if before is not None and not _may_end(before, many, _MOST_ROUNDS - passed):
+        counts.append(sum(prod(number.size for number in one) for one in each))
+        if passed > _LOOK_BACK and passed % _LOOK_BACK == _ARRIVAL:
+            before, between, now = counts[-1 - _LOOK_BACK :: _LOOK_BACK // 2]
+            if not _may_end(before, between, now, _MOST_ROUNDS - passed):
                 return None
-            before = many
-        if many <= _FEW:
+        if counts[-1] <= _FEW:
             few = of_few(numbers for one in each for numbers in product(*(number.values() for number in one)))
             return None if few is None else passed + few
         following = _by_signs(after for one in at.values() for after in _next(terms, rounds, one, fixed))
@@ -103,13 +105,15 @@ def most_rounds_of_ranges(
     return None
 
 
-def _may_end(before: int, now: int, left: int) -> bool:
-    """Whether numbers, ``before`` many `_LOOK_BACK` rounds ago and ``now`` many, may be few in ``left`` rounds.
+def _may_end(before: int, between: int, now: int, left: int) -> bool:
+    """Whether numbers may be few in ``left`` rounds, ``before`` many `_LOOK_BACK` rounds ago and ``now`` many.
 
-    They may if they halve, or if as many go in each round as went in these, twice as fast. It is no question of
-    soundness: that a loop is given up says nothing of it.
+    They may if they halve, if as many go in each round as went in these, twice as fast, or if ever more go: if since
+    half of these rounds ago, when they were ``between`` many, more went than before. It is no question of soundness:
+    that a loop is given up says nothing of it.
     """
-    return 2 * now <= before or now - _FEW <= 2 * (before - now) * left // _LOOK_BACK
+    gone = before - now
+    return 2 * now <= before or now - _FEW <= 2 * gone * left // _LOOK_BACK or between - now > max(before - between, 0)
 
 
 def _by_signs(each: Iterable[_Ranges]) -> dict[tuple[int, ...], _Ranges]:

@@ -38,6 +38,12 @@ BOUNDED = {
         34,
         (0, 3, 4, 65535, 50000),
     ),
+    "less by the next odd number each time": (
+        THUMB,
+        "ubfx r0, r0, #0, #15\nmovs r1, #1\n1: subs r0, r0, r1\nadd r1, #2\nbpl 1b\nbx lr",
+        182,
+        (0, 1, 255, 256, 32_767),
+    ),
     "ARM": (
         ARM,
         "ldr r1, =0xcccccccd\n1: umull r2, r3, r1, r0\nmovs r0, r3, lsr #3\nbne 1b\nbx lr\n.ltorg",
@@ -93,14 +99,19 @@ def test_a_loop_whose_numbers_stay_as_many_is_given_up_early(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "left", "ends"),
+    ("before", "between", "now", "left", "ends"),
     [
-        (1 << 32, 1 << 31, 224, True),
-        (1 << 32, (1 << 32) - 32, 224, False),
-        (300, 268, 160, True),
-        (2_000, 1_968, 224, False),
-        (1 << 62, 1 << 62, 224, False),
+        (1 << 32, 3 << 30, 1 << 31, 224, True),
+        (1 << 32, (1 << 32) - 16, (1 << 32) - 32, 224, False),
+        (1 << 32, (1 << 32) - 16, (1 << 32) - 33, 224, True),
+        (300, 284, 268, 160, True),
+        (2_000, 1_984, 1_968, 224, False),
+        (1 << 62, 1 << 62, 1 << 62, 224, False),
+        (1 << 61, 1 << 62, (1 << 62) - 1, 224, True),
+        (1 << 61, 1 << 62, 1 << 62, 224, False),
     ],
 )
-def test_numbers_may_be_few_in_time_if_they_halve_or_go_as_fast_as_before(before, now, left, ends):
-    assert dwindling._may_end(before, now, left) is ends
+def test_numbers_may_be_few_in_time_if_they_halve_or_go_as_fast_as_before_or_ever_faster(
+    before, between, now, left, ends
+):
+    assert dwindling._may_end(before, between, now, left) is ends
