@@ -155,6 +155,23 @@ UNOPTIMISED = """
 """
 
 
+WHERE_IT_IS = """
+ mflr 0
+ bcl 20, 31, 1f
+1: mflr 9
+ mtlr 0
+ lwz 3, 2f-1b(9)
+ blr
+2: .long 5
+"""
+
+
+def test_code_that_asks_where_it_is_calls_nothing():
+    """As GCC's position-independent code does; a true bound was refused, as its block ended there for the checker."""
+    target = load_target("mpc603e")
+    assert not_checked(guest_of(assembler({"f": WHERE_IT_IS}, target), target)) == set()
+
+
 NEVER_TAKEN = """
  and r2, r1, #7
  cmp r0, #0
