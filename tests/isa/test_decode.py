@@ -265,6 +265,13 @@ def test_an_it_block_survives_an_unknown_instruction():
     assert "no instruction known" in found[1].problem
 
 
+def test_a_link_to_the_next_instruction_is_no_call():
+    """By it position-independent code asks where it is."""
+    found = decoded(Isa.POWERPC, "bcl 20, 31, . + 4\nbl . + 4\nbl . + 8\nnop\nnop")
+    assert [one.control for one in found[:3]] == [Control.BRANCH, Control.BRANCH, Control.CALL]
+    assert all("lr" in one.writes for one in found[:3])
+
+
 def test_powerpc_branches():
     lines = ["b f", "bl f", "beq f", "bdnz f", "blr", "bctr", "bctrl", "blrl", "beqlr", "bnectr", "bcl 20, 31, f",
              "ba 0x100", "bdzf 5, f"]  # fmt: skip

@@ -224,7 +224,10 @@ def _field(number: int) -> frozenset[str]:
 
 
 def _branch(record: Record, primary: int, extended: int) -> Instruction:
-    """b, bc, bclr and bcctr with their absolute and linking forms."""
+    """b, bc, bclr and bcctr with their absolute and linking forms.
+
+    One that links to the next instruction calls nothing: position-independent code asks so where it is.
+    """
     link, always = record.bit(0), primary == 18 or record.bits(25, 21) & 0x14 == 0x14
     target = None
     if primary != 19:
@@ -234,7 +237,7 @@ def _branch(record: Record, primary: int, extended: int) -> Instruction:
     if not always:
         control, timing_class = Control.CONDITIONAL_BRANCH, "branch_conditional"
     elif link:
-        control, timing_class = Control.CALL, "call"
+        control, timing_class = Control.BRANCH if target == record.address + 4 else Control.CALL, "call"
     else:
         control = Control.BRANCH if primary != 19 else Control.INDIRECT
         timing_class = "branch" if primary != 19 else "branch_indirect"

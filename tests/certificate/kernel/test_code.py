@@ -155,6 +155,45 @@ UNOPTIMISED = """
 """
 
 
+WHERE_IT_IS = """
+ mflr 0
+ bcl 20, 31, 1f
+1: mflr 9
+ mtlr 0
+ lwz 3, 2f-1b(9)
+ blr
+2: .long 5
+"""
+
+
+def test_code_that_asks_where_it_is_calls_nothing():
+    """As GCC's position-independent code does; a true bound was refused, as its block ended there for the checker."""
+    target = load_target("mpc603e")
+    assert not_checked(guest_of(assembler({"f": WHERE_IT_IS}, target), target)) == set()
+
+
+BY_ITS_ADDRESS = """
+ ldr r3, 2f
+1: add r3, pc
+ mov r2, pc
+ str r0, [r3]
+ bx lr
+ .balign 4
+2: .long own - (1b + 4)
+ .bss
+own: .space 8
+ .text
+"""
+
+
+def test_data_that_thumb_code_finds_by_its_own_address_is_known():
+    """A store there, as of GCC's position-independent code, was one to anywhere: true bounds were refused."""
+    target = load_target("cortex-m4")
+    on = guest_of(assembler({"f": BY_ITS_ADDRESS}, target), target)
+    assert not_checked(on) == set()
+    assert "stack-separation" not in {one["id"] for one in document_of(on)[0]["bound"]["assumptions"]}
+
+
 NEVER_TAKEN = """
  and r2, r1, #7
  cmp r0, #0

@@ -38,6 +38,17 @@ def test_a_store_by_a_number_rests_on_an_assumption():
     assert running.used == {"stack-separation"}
 
 
+def test_where_nothing_is_assumed_of_a_store_by_a_number_what_is_loaded_may_be_of_the_stack():
+    """The prover may have taken it so, and assume nothing: a true bound was refused. The second time it is ANY."""
+    running = machine(is_separate=False)
+    running.store(TOP, 4, number(1), None, State({}))
+    assert running.found_escape
+    again = machine(escapes=True)
+    loaded, _ = again.load(TOP, 4, State({}))
+    again.store(loaded, 4, number(1), None, State({}))
+    assert (loaded, again.used) == (ANY, set())
+
+
 @pytest.mark.parametrize(("last", "assumed"), [(0, set()), (28, {"stack-separation"})])
 def test_a_store_by_an_index_rests_on_an_assumption_though_all_of_its_addresses_are_of_the_image(last, assumed):
     """It was not asked for: but the stack may be in the same segment, behind the array."""

@@ -392,6 +392,8 @@ def _second_operand(
         return constant(immediate_of(operands[0])), None
     register = register_of(operands[0])
     value = _read(state, register, instruction, thumb=thumb)
+    if thumb and register == PC and len(operands) == 1:
+        value = constant(instruction.address + 4)  # of a register; to a number the aligned one is added
     if len(operands) == 1:
         return value, name_held(state, register)
     shift, amount = operands[1].split(" ") if " " in operands[1] else (operands[1], "#1")

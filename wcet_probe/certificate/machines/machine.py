@@ -63,7 +63,8 @@ class Machine:
         image: the binary.
         escapes: whether a stack address may stand in memory that is not a known word of the stack.
         found_escape: whether one was stored so.
-        is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack.
+        is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack,
+            and no store through a number goes there.
         used: rules that rest on an assumption.
         constant_store: an address of memory that is taken to be constant, which a store surely goes to.
         saving: the instructions that save registers, and which of their stores do, if these are assumed to stay.
@@ -217,6 +218,7 @@ class Machine:
             state.write(STATIC + address.low, value, name)
         if self._is_far(address):
             self.used.add("stack-separation")
+            self.found_escape |= not self.is_separate  # then what leads there may be of the stack, if it was loaded
         self.found_escape |= value.may_be_stack
 
     def begin(self, instruction: Instruction, state: State) -> None:  # noqa: ARG002  (for who follows more)

@@ -149,6 +149,7 @@ def _taken(machine: Machine, instruction: Instruction, word: int, state: State, 
     if is_call:
         state.write("lr", constant(following), machine.fresh())
     if target is None:
+        is_call = is_call and instruction.branch_target != following  # else it asks where it is
         return [Outcome("call" if is_call else "jump", instruction.branch_target, state)]
     way = "call" if is_call else "return" if word >> 1 & 0x3FF == 16 else "jump"
     if target == LINK:
