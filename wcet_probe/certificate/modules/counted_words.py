@@ -23,8 +23,9 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation
+from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.instruction_kinds import unconditional
-from wcet_probe.certificate.modules.module_machine import Combined, ModuleMachine, constant_word
+from wcet_probe.certificate.modules.module_machine import Combined, ModuleMachine
 from wcet_probe.certificate.values.kinds import ANYTHING, Word
 from wcet_probe.certificate.values.numbers import WORD, Value
 from wcet_probe.certificate.values.state import STATIC, Place, State

@@ -21,6 +21,7 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation, operands_of, register_named
+from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.instruction_kinds import (
     BITWISE,
     Operand,
@@ -38,8 +39,6 @@ from wcet_probe.certificate.values.kinds import (
     NULL,
     NUMBER,
     PAYLOAD,
-    STATIC,
-    UNKNOWN,
     Part,
     Word,
     added,
@@ -51,6 +50,7 @@ from wcet_probe.certificate.values.kinds import (
     multiples,
     new,
     numbers_of,
+    reaching,
     scaled,
     shifted,
     word,
@@ -67,22 +67,11 @@ _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
 _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
 """A computation whose last operand is shifted by a register."""
-_AROUND = 1 << 16  # so near to the image a constant is taken for an address in it: compilers subtract from it later
+_LOW = 1 << 16
+"""No memory lies below."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 _NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
-
-
-def constant_word(image: Image, value: int) -> Word:
-    """The word ``value``: null, a number, an address of static data, or what nobody can tell from one of the code."""
-    known, offset = residue(value), value % MODULUS
-    if value == 0:
-        return (Part(NULL, False, known, offset),)
-    ends = [(one.writable, one.address, one.address + one.size_bytes) for one in image.segments]
-    near = {writable for writable, low, high in ends if low - _AROUND <= value <= high + _AROUND}
-    inside = {writable for writable, low, high in ends if low <= value <= high}
-    kind = NUMBER if not near else STATIC if (inside or near) == {True} else UNKNOWN
-    return (Part(kind, False, known, offset),)
 
 
 class Reached(NamedTuple):
@@ -133,6 +122,8 @@ class ModuleMachine(Machine):
         aligned: residues of addresses, by instruction, access and word of it.
     """
 
+    unstored: Mapping[str, Word] = {}
+    """What cells hold besides, of which it is not known that it is overwritten already."""
     behind_nothing: Word = ANYTHING
     """What is loaded by an address that is made of nothing that could be one."""
 
@@ -170,8 +161,9 @@ class ModuleMachine(Machine):
             return constant_word(self.image, value.low % WORD) if parts else ()
         known = of_value(value)
         if parts == ANYTHING:
-            return (Part(NUMBER, False, known),) if unsigned(value).high < _AROUND else ANYTHING
-        return known_as(tuple(part for part in parts if part.kind != NULL or 0 in value.words()), known)
+            return (Part(NUMBER, False, known),) if unsigned(value).high < _LOW else ANYTHING
+        own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
+        return reaching(known_as(own, known), limits.low, limits.high)
 
     def learn(self, state: State) -> None:
         """What is made of a word whose lowest bits were tested, and are zero."""
@@ -266,10 +258,13 @@ class ModuleMachine(Machine):
         reached = self._reached(address, made_of, size_bytes)
         if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
-        each = [(part, one) for one in reached for name in one.cells for part in self._cells.get(name, ANYTHING)]
-        found = word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
+        each = [(self._held_in(name), one) for one in reached for name in one.cells]
+        found = word(part for own, one in each for part in new(own, is_loaded=one.is_computed))
         is_counted = self._instruction is not None and self._instruction.address in self._counted
         return numbers_of(found) if is_counted else found
+
+    def _held_in(self, cell: str) -> Word:
+        return word((*self._cells.get(cell, ANYTHING), *self.unstored.get(cell, ())))
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""
@@ -322,7 +317,9 @@ class ModuleMachine(Machine):
         if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
             return None
         each = (
-            _of_arena(part.value, size_bytes) if part.is_arena else self._of_static(0, WORD, part.value, size_bytes)
+            _of_arena(part.value, size_bytes)
+            if part.is_arena
+            else self._of_static(*(part.reach or (0, WORD - 1)), part.value, size_bytes)
             for part in made_of
         )
         return [one._replace(is_computed=part.is_computed) for part, one in zip(made_of, each, strict=True)]

@@ -8,13 +8,14 @@ was loaded; `NEAR` is null plus a number, `MIXED` a sum of addresses that is non
 from an address by anything but sums and masks is a number. ``given+8`` is an address of the arena that
 is so far behind the start of the block that the operation is given, and `PAYLOAD` one that is a constant, but not told,
 distance behind it. A part is *loaded* if a word is in it that was loaded from the arena, or from a place of static data
-that is computed: of these the lemmas speak.
+that is computed: of these the lemmas speak. Of an address of static data that was not loaded it may be told, too,
+between which numbers it lies.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import NamedTuple
 
@@ -43,9 +44,10 @@ _SMALL_MASK = 0xFFFF
 _KEEPING = WORD - MODULUS
 """A mask from here on clears a few of the lowest bits: what it keeps of an address is one."""
 _RESIDUES = "([1-9][0-9]?):((?:0|[1-9][0-9]?)(?:,(?:0|[1-9][0-9]?))*)"
+_ADDRESS = "0x(0|[1-9a-f][0-9a-f]{0,7})"
 _PART = re.compile(
     r"(null|near|number|arena|static|table|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
-    rf":{_RESIDUES}:(?:o(0|[1-9][0-9]?)|r{_RESIDUES})"
+    rf"(?:@{_ADDRESS}-{_ADDRESS})?:{_RESIDUES}:(?:o(0|[1-9][0-9]?)|r{_RESIDUES})"
 )
 
 
@@ -58,6 +60,7 @@ class Part(NamedTuple):
         value: its residues.
         offset: what was added to the one unknown number that it is made of by sums; None where there are several.
         root: the residues of each of these; only where ``offset`` is None.
+        reach: of an address of static data that was not loaded the least and the greatest number that it may be.
     """
 
     kind: str
@@ -65,6 +68,7 @@ class Part(NamedTuple):
     value: int
     offset: int | None = 0
     root: int = ALL
+    reach: tuple[int, int] | None = None
 
     @property
     def roots(self) -> int:
@@ -116,10 +120,14 @@ def word(parts: Iterable[Part]) -> Word:
 def _joined(a: Part, b: Part) -> Part:
     if a == b:
         return a
-    value = a.value | b.value
+    value, reach = a.value | b.value, _hull(a.reach, b.reach)
     if a.offset is not None and a.offset == b.offset:
-        return a._replace(value=value)
-    return a._replace(value=value, offset=None, root=a.roots | b.roots)
+        return a._replace(value=value, reach=reach)
+    return a._replace(value=value, offset=None, root=a.roots | b.roots, reach=reach)
+
+
+def _hull(one: tuple[int, int] | None, other: tuple[int, int] | None) -> tuple[int, int] | None:
+    return (min(one[0], other[0]), max(one[1], other[1])) if one and other else None
 
 
 def within(one: Word, other: Word) -> bool:
@@ -142,6 +150,26 @@ def new(parts: Word, *, is_loaded: bool) -> Word:
 def known_as(parts: Word, known: int) -> Word:
     """``parts``, of whose residues ``known`` is known besides."""
     return tuple(part._replace(value=part.value & known) for part in parts if part.value & known)
+
+
+def reaching(parts: Word, low: int, high: int) -> Word:
+    """``parts``, which are known as a number from ``low`` to ``high``, too."""
+    return tuple(one for part in parts for one in _reaching(part, low, high))
+
+
+def _reaching(part: Part, low: int, high: int) -> Iterator[Part]:
+    if part.kind not in {STATIC, TABLE} or part.is_loaded:
+        yield part
+        return
+    first, last = part.reach or (0, WORD - 1)
+    if max(low, first) <= min(high, last):
+        reach = max(low, first), min(high, last)
+        yield part._replace(reach=reach if _tells(*reach) else None)
+
+
+def _tells(low: int, high: int) -> bool:
+    """Whether it tells much that an address lies between two numbers: for half of all words it is not said."""
+    return 0 <= high - low < WORD // 2
 
 
 def followed(address: Word) -> Word:
@@ -173,7 +201,15 @@ def _added(a: Part, b: Part, sign: int, constant: int | None) -> Part:
     if constant is None:
         return Part(kind, is_loaded, value, None, a.roots | b.roots)
     offset = None if a.offset is None else (a.offset + sign * constant) % MODULUS
-    return Part(kind, is_loaded, value, offset, a.root)
+    return Part(kind, is_loaded, value, offset, a.root, _reach(a, kind, sign * constant))
+
+
+def _reach(part: Part, kind: str, by: int) -> tuple[int, int] | None:
+    """Between which numbers an address lies that a constant is added to; None where it may wrap around."""
+    if part.reach is None or kind != part.kind:
+        return None
+    low, high = part.reach[0] + by, part.reach[1] + by
+    return (low, high) if low >= 0 and high < WORD else None
 
 
 def _kind_of_sum(a: Part, b: Part, sign: int, constant: int | None) -> str:
@@ -265,7 +301,8 @@ def text_of(parts: Word) -> str:
 
 def _text_of(part: Part) -> str:
     way = f"r{text_of_residues(part.root)}" if part.offset is None else f"o{part.offset}"
-    return f"{part.kind}{'*' * part.is_loaded}:{text_of_residues(part.value)}:{way}"
+    reach = "" if part.reach is None else f"@{part.reach[0]:#x}-{part.reach[1]:#x}"
+    return f"{part.kind}{'*' * part.is_loaded}{reach}:{text_of_residues(part.value)}:{way}"
 
 
 def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
@@ -279,18 +316,26 @@ def word_of(text: str, demand: Callable[[object, str], None]) -> Word:
         match = _PART.fullmatch(one)
         demand(match, f"{one[:80]!r} is no part of a word")
         assert match is not None  # noqa: S101  (told above)
-        kind, star, modulus, own, offset, *root = match.groups()
+        kind, star, first, last, modulus, own, offset, *root = match.groups()
         known = _residues(int(modulus), own)
         part = (
             Part(kind, bool(star), known, int(offset))
             if offset
             else Part(kind, bool(star), known, None, _residues(int(root[0]), root[1]))
         )
+        if first:
+            part = part._replace(reach=(int(first, 16), int(last, 16)))
+        demand(not first or _may_reach(part), f"{one[:80]!r} is no address of static data between two numbers")
         demand(_text_of(part) == one and int(offset or 0) < MODULUS, f"{one[:80]!r} is not how its part is written")
         parts.append(part)
     found = tuple(parts)
     demand(found and word(found) == found, f"{text[:80]!r} is no word")
     return found
+
+
+def _may_reach(part: Part) -> bool:
+    """Whether it may be told of a part between which numbers it lies, and is so."""
+    return part.kind in {STATIC, TABLE} and not part.is_loaded and part.reach is not None and _tells(*part.reach)
 
 
 def _residues(modulus: int, text: str) -> int:
