@@ -64,6 +64,8 @@ def random_word(random):
         kind not in {"null", "given"} and random.random() < 0.5,
         known,
     )
+    if kind == "static" and not part.is_loaded and random.random() < 0.5:
+        part = part._replace(reach=(value - random.randrange(64), value + random.randrange(64)))
     other = Part(NUMBER, True, ALL)
     return value, times, word((part, other) if random.random() < 0.3 and part.kind != NUMBER else (part,))
 
@@ -76,6 +78,8 @@ def covers(parts, value, times):
 def _is_of(part, value, times):
     if part.kind == UNKNOWN:
         return True
+    if part.reach is not None and not part.reach[0] <= value <= part.reach[1]:
+        return False
     is_of_class = bool(part.value >> value % MODULUS & 1)
     if part.kind == MIXED:  # a list's head less something is none, too: a lemma
         return is_of_class and (times not in MADE_OF.values() or (part.is_loaded and times == (0, 1)))
