@@ -179,8 +179,10 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         coverage: what was checked of its graph.
     """
     graph, said = operation.graph, operation.said
-    kinds = {place: tables_of(parts) if place in machine.stepped else parts for place, parts in words.items()}
-    state = State(dict(said.invariants[node]), {}, dict(said.flags.get(node, {})), dict[object, Word](kinds))
+    kinds: dict[object, Word] = {
+        place: tables_of(parts) if place in machine.stepped else parts for place, parts in words.items()
+    }
+    state = State(dict(said.invariants[node]), {}, dict(said.flags.get(node, {})), kinds)
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
         if outcome.address is None and node in graph.exits:
