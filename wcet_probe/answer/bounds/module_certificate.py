@@ -28,6 +28,7 @@ from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
 from wcet_probe.certificate.kernel.records import read_records
 from wcet_probe.certificate.kernel.shapes import reached_nodes
+from wcet_probe.certificate.modules.counted_words import Loading
 from wcet_probe.certificate.modules.module import (
     ROLES,
     Operation,
@@ -35,6 +36,7 @@ from wcet_probe.certificate.modules.module import (
     cell_of,
     counted_in,
     entry_words,
+    followed_in,
     holds_at,
     initial_words,
     operation_of,
@@ -45,6 +47,7 @@ from wcet_probe.certificate.modules.module import (
     words_of_image,
 )
 from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
+from wcet_probe.certificate.modules.stepped_registers import stepped_registers
 from wcet_probe.certificate.modules.stored_by_init import Stored
 from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
 from wcet_probe.certificate.values.numbers import Value
@@ -199,8 +202,9 @@ class _Growing(ModuleMachine):
         cells: Mapping[str, Word],
         stored: Callable[[str, Word, int], None],
         counted: Collection[int] = (),
+        links: Collection[Loading] = (),
     ) -> None:
-        super().__init__(image, cells, stored, counted)
+        super().__init__(image, cells, stored, counted, links)
         self.lost = list[int]()
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
@@ -259,6 +263,8 @@ class _Search:
     unknown: list[int] = field(default_factory=list)
     _nodes: list[tuple[Operation, Coverage, str]] = field(default_factory=list)
     _counted: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    _links: dict[tuple[str, str], frozenset[Loading]] = field(default_factory=dict)
+    _stepped: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     _stored: Stored = field(default_factory=lambda: Stored({}, frozenset()))
     _waiting: set[tuple[str, str]] = field(default_factory=set)
     _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
@@ -274,17 +280,7 @@ class _Search:
             self.covered = [cover(self.code, one.graph, one.said, {}, ends=self.ends) for one in self.operations]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
-        seen = set[int]()
-        for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node, addresses in counted_in(self.code, one, coverage).items():
-                self._counted[one.role, node] = addresses
-        for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node in reached_nodes(one.graph, coverage.taken):
-                self._nodes.append((one, coverage, node))
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
-                    pass
-        self._stored = stored_by_init(self.code, self.operations[0], self.covered[0]) if of_init else self._stored
-        self.of_init = self._stored.behind & seen
+        seen = self._look(of_init=of_init)
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
         while True:
@@ -295,6 +291,25 @@ class _Search:
             empty -= nothing
         if self.unknown:
             raise self._lost(self.unknown[0])
+
+    def _look(self, *, of_init: bool) -> set[int]:
+        """Look at what the code alone tells; the words of static data that are accessed at a known address."""
+        seen = set[int]()
+        for one, coverage in zip(self.operations, self.covered, strict=True):
+            self._stepped[one.role] = stepped_registers(one.graph, coverage)
+            for node, addresses in counted_in(self.code, one, coverage).items():
+                self._counted[one.role, node] = addresses
+            for node, loads in followed_in(self.code, one, coverage).items():
+                self._links[one.role, node] = loads
+        for one, coverage in zip(self.operations, self.covered, strict=True):
+            for node in reached_nodes(one.graph, coverage.taken):
+                self._nodes.append((one, coverage, node))
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
+                    pass
+        if of_init:
+            self._stored = stored_by_init(self.code, self.operations[0], self.covered[0])
+            self.of_init = self._stored.behind & seen
+        return seen
 
     def _lost(self, address: int) -> AnalysisError:
         place = self.image.location(address)
@@ -322,7 +337,9 @@ class _Search:
 
     def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
         key = one.role, node
-        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
+        links = self._links.get(key, ())
+        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()), links)
+        machine.stepped = self._stepped[one.role][node]
         if one.role == ROLES[0] and self.of_init:
             machine.unstored = words_of_image(self.image, self.of_init - self._stored.before[node])
         self.cells.reader = key

@@ -31,9 +31,10 @@ from wcet_probe.certificate.kernel.records import (
     well_formed,
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
-from wcet_probe.certificate.modules.counted_words import counted_words
+from wcet_probe.certificate.modules.counted_words import Loading, counted_words, followed_words
 from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine
+from wcet_probe.certificate.modules.stepped_registers import stepped_registers
 from wcet_probe.certificate.modules.stored_by_init import Stored, surely_stored
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.values.kinds import (
@@ -47,6 +48,7 @@ from wcet_probe.certificate.values.kinds import (
     Word,
     followed,
     new,
+    tables_of,
     within,
     word,
     word_of,
@@ -127,6 +129,15 @@ def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[
     return counted_words(code, operation.graph, operation.said, coverage, block)
 
 
+def followed_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[Loading]]:
+    """The instructions that load what ``operation`` follows, by node, with the number of the word that it is.
+
+    Raises:
+        VerificationError: a node is not executed.
+    """
+    return followed_words(code, operation.graph, operation.said, coverage)
+
+
 def stored_by_init(code: Code, operation: Operation, coverage: Coverage) -> Stored:
     """The words that ``operation``, init, surely stores, where ``coverage`` was found of its graph.
 
@@ -168,7 +179,9 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         coverage: what was checked of its graph.
     """
     graph, said = operation.graph, operation.said
-    kinds = dict[object, Word](words.items())
+    kinds: dict[object, Word] = {
+        place: tables_of(parts) if place in machine.stepped else parts for place, parts in words.items()
+    }
     state = State(dict(said.invariants[node]), {}, dict(said.flags.get(node, {})), kinds)
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
@@ -359,8 +372,10 @@ class _Module:
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
         counted = counted_in(self._code, operation, coverage)
+        links, stepped = followed_in(self._code, operation, coverage), stepped_registers(graph, coverage)
         for node in reached_nodes(graph, coverage.taken):
-            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
+            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()), links.get(node, ()))
+            machine.stepped = stepped[node]
             if self._of_init and role == ROLES[0]:
                 machine.unstored = words_of_image(self._image, self._of_init - stored.before[node])
             for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):

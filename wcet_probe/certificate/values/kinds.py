@@ -4,12 +4,13 @@
 A word is any of its *parts*. What a part is made of is asked of how it was computed, not of its value: `ARENA` is the
 arena's start plus numbers, `STATIC` an address of static data plus numbers, or a number that looks like one, unless it
 was loaded; `NEAR` is null plus a number, `MIXED` a sum of addresses that is none, and of `UNKNOWN` nothing is known.
-`TABLE` is `STATIC` with the content of a register added that the same block does not make a constant. What is computed
+`TABLE` is `STATIC` with the content of a register added that the same block does not make a constant, `CONSTANT` an
+address of data that is not written plus numbers, or a number that looks like one. What is computed
 from an address by anything but sums and masks is a number. ``given+8`` is an address of the arena that
 is so far behind the start of the block that the operation is given, and `PAYLOAD` one that is a constant, but not told,
 distance behind it. A part is *loaded* if a word is in it that was loaded from the arena, or from a place of static data
 that is computed: of these the lemmas speak. Of an address of static data that was not loaded it may be told, too,
-between which numbers it lies.
+between which numbers it lies. Null is loaded where it stands for a link; a sum that it is in is none.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from wcet_probe.certificate.values.residues import (
 )
 
 NULL, NEAR, NUMBER, ARENA, STATIC, MIXED, UNKNOWN = "null", "near", "number", "arena", "static", "mixed", "any"
-GIVEN, PAYLOAD, TABLE = "given", "payload", "table"
+GIVEN, PAYLOAD, TABLE, CONSTANT = "given", "payload", "table", "constant"
 _MOST_DISTANCE = 64
 _SMALL_MASK = 0xFFFF
 """What a mask with none above keeps is a number: no memory lies below."""
@@ -46,7 +47,7 @@ _KEEPING = WORD - MODULUS
 _RESIDUES = "([1-9][0-9]?):((?:0|[1-9][0-9]?)(?:,(?:0|[1-9][0-9]?))*)"
 _ADDRESS = "0x(0|[1-9a-f][0-9a-f]{0,7})"
 _PART = re.compile(
-    r"(null|near|number|arena|static|table|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
+    r"(null|near|number|arena|static|table|constant|mixed|any|payload|given[+-](?:0|[1-9][0-9]?))(\*?)"
     rf"(?:@{_ADDRESS}-{_ADDRESS})?:{_RESIDUES}:(?:o(0|[1-9][0-9]?)|r{_RESIDUES})"
 )
 
@@ -87,13 +88,18 @@ class Part(NamedTuple):
 
     @property
     def is_address(self) -> bool:
-        """Whether it is an address of the arena or of static data."""
+        """Whether it is an address of the arena, of static data or of constant data."""
+        return self.is_memory or self.kind == CONSTANT
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether it is an address of what may be written."""
         return self.is_arena or self.kind in {STATIC, TABLE}
 
     @property
     def may_be_number(self) -> bool:
-        """Whether it may be a number that looks like an address of static data."""
-        return self.kind == TABLE or (self.kind == STATIC and not self.is_loaded)
+        """Whether it may be a number that looks like an address of static or constant data."""
+        return self.kind in {TABLE, CONSTANT} or (self.kind == STATIC and not self.is_loaded)
 
     @property
     def is_computed(self) -> bool:
@@ -140,7 +146,7 @@ def new(parts: Word, *, is_loaded: bool) -> Word:
     return word(
         Part(
             ARENA if part.is_arena else STATIC if part.kind == TABLE else part.kind,
-            (part.is_loaded or is_loaded or part.kind in {STATIC, TABLE}) and part.kind not in {NULL, NEAR, UNKNOWN},
+            part.is_loaded or ((is_loaded or part.kind in {STATIC, TABLE}) and part.kind not in {NULL, NEAR, UNKNOWN}),
             part.value,
         )
         for part in parts
@@ -186,6 +192,25 @@ def numbers_of(loaded: Word) -> Word:
     return tuple(part for part in loaded if part.is_number or part.kind == UNKNOWN or not part.is_loaded)
 
 
+def tables_of(parts: Word) -> Word:
+    """``parts`` in a register that a loop steps: an address of static data is a computed place."""
+    return word(part._replace(kind=TABLE) if part.kind == STATIC and not part.is_loaded else part for part in parts)
+
+
+def nulls_of(parts: Word) -> Word:
+    """``parts`` where they are 0: of what may be null of a link, or a link, null of one; no loaded address is 0."""
+    return word(
+        part if part.kind == NULL else Part(NULL, part.is_address and part.is_loaded and part.offset == 0, residue(0))
+        for part in parts
+    )
+
+
+def links_of(loaded: Word) -> Word:
+    """``loaded`` where it is followed: *words-keep-their-kind* says that it was stored as an address or as none."""
+    kept = (part for part in loaded if not (part.is_loaded and part.kind in {NUMBER, MIXED}))
+    return word(part._replace(is_loaded=True) if part.kind == NULL else part for part in kept)
+
+
 # --------------------------------------------------------------------------------------------------------- computations
 
 
@@ -214,7 +239,7 @@ def _reach(part: Part, kind: str, by: int) -> tuple[int, int] | None:
 
 def _kind_of_sum(a: Part, b: Part, sign: int, constant: int | None) -> str:
     no_address = UNKNOWN if a.may_be_number or b.may_be_number else MIXED
-    if {UNKNOWN, MIXED} & {a.kind, b.kind}:
+    if {UNKNOWN, MIXED} & {a.kind, b.kind} or any(one.kind == NULL and one.is_loaded for one in (a, b)):
         return UNKNOWN if UNKNOWN in {a.kind, b.kind} else no_address
     if a.is_number and b.is_number:
         return NEAR if a.kind in {NULL, NEAR} or (sign > 0 and b.kind in {NULL, NEAR}) else NUMBER
@@ -231,6 +256,8 @@ def _moved(address: Part, is_null: bool, constant: int | None) -> str:  # noqa: 
     kind = address.kind
     if kind == STATIC and address.is_loaded:  # a list's head: only what is behind it is an address
         return STATIC if is_null or (constant is not None and constant >= 0) else MIXED
+    if kind == CONSTANT:
+        return kind
     if kind in {STATIC, TABLE}:
         return kind if is_null or constant is not None else TABLE
     if kind == ARENA or constant is None:
@@ -280,9 +307,13 @@ def _made_of(parts: Iterable[Part], value: int) -> Part:
 
 
 def scaled(parts: Word, factor: int) -> Word:
-    """Words times a constant, as numbers. Facts about pointers speak of no multiples of numbers."""
-    found = (_made_of((part,), scaled_by(part.value, factor)) for part in parts)
-    return word(part._replace(offset=None, root=residue(0)) for part in found)
+    """Words times a constant, as numbers."""
+    return indices_of(_made_of((part,), scaled_by(part.value, factor)) for part in parts)
+
+
+def indices_of(parts: Iterable[Part]) -> Word:
+    """``parts`` that were multiplied or have a range: facts about pointers do not speak of the numbers among them."""
+    return word(part._replace(offset=None, root=residue(0)) if part.is_number else part for part in parts)
 
 
 def multiples(parts: Word) -> int:
