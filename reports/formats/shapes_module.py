@@ -41,6 +41,7 @@ class ModuleShape(TypedDict):
     operations: list[ModuleOperationShape]
     cells: dict[str, str]
     block: str
+    stored_by_init: list[str]
     facts: list[ModuleFactShape]
     assumptions: list[StatementShape]
 

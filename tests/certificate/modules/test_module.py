@@ -77,7 +77,7 @@ def test_a_true_certificate_is_checked_in_full():
 
 
 def stronger(parts):
-    """Words that are less by one thing each: a part left out, not loaded, or of half as many values."""
+    """Words that are less by one thing each: a part left out, not loaded, of half as many values, or of less reach."""
     for number, part in enumerate(parts):
         others = parts[:number] + parts[number + 1 :]
         if others:
@@ -86,6 +86,10 @@ def stronger(parts):
             yield word((*others, part._replace(is_loaded=False)))
         for one in list(members(part.value)) if part.value.bit_count() > 1 and part.kind != "any" else ():
             yield word((*others, part._replace(value=part.value & ~residue(one))))
+        low, high = part.reach or (0, 0)
+        if low < high:
+            yield word((*others, part._replace(reach=(low + 1, high))))
+            yield word((*others, part._replace(reach=(low, high - 1))))
 
 
 CELLS = [(name, text_of(one)) for name, text in TRUE["cells"].items() for one in stronger(word_of(text, demand))]

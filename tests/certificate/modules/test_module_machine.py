@@ -84,6 +84,8 @@ def made(choose, *, in_memory=False):
     told = of_class(Congruence(modulus, value % modulus)) if kind != NULL else residue(0)
     name = f"given{value - BLOCK:+d}" if kind == "given" else kind
     part = Part(name, kind not in {NULL, "given"} and choose.random() < 0.5, told)
+    if kind == STATIC and not part.is_loaded and choose.random() < 0.5:
+        part = part._replace(reach=(value - choose.randrange(64), value + choose.randrange(64)))
     more = (Part(NUMBER, True, residue(choose.getrandbits(6))),) if choose.random() < 0.2 else ()
     return value, times, word((part, *more))
 
@@ -92,6 +94,8 @@ def is_of(part, value, times):
     if part.kind == UNKNOWN:
         return True
     if not part.value >> value % MODULUS & 1 or (part.kind == NULL and value):
+        return False
+    if part.reach is not None and not part.reach[0] <= value <= part.reach[1]:
         return False
     if part.kind == MIXED:  # a list's head less something is none, too: a lemma
         return times not in PLAIN or (part.is_loaded and times == (0, 1))

@@ -27,7 +27,7 @@ from wcet_probe.evidence.checking import allocator_binary
 
 HEAP_BYTES = 5000
 KINDS = ("null", "near", "number", "arena", "static", "table", "mixed", "any", "payload", "given+8", "given-4")
-PART = re.compile(r"[a-z]+(?:[+-][0-9]+)?\*?:[0-9]+:[0-9,]+:\S+")
+PART = re.compile(r"[a-z]+(?:[+-][0-9]+)?\*?(?:@[0-9a-fx-]+)?:[0-9]+:[0-9,]+:\S+")
 NUMBER = re.compile(r"(?<![\w.])-?(?:0x[0-9a-f]+|[0-9]+)(?![\w.])")
 
 
@@ -80,9 +80,9 @@ def changed_part(text, choose):
     """Parts of a word, one left out, of another kind, not loaded, or with other numbers."""
     parts = text.split(" ")
     place = choose.randrange(len(parts))
-    kind, modulus, residues, way = re.fullmatch(r"([^:]+):(\d+):([\d,]+):(.*)", parts[place]).groups()
+    kind, reach, modulus, residues, way = re.fullmatch(r"([^:@]+)(@[^:]+)?:(\d+):([\d,]+):(.*)", parts[place]).groups()
     few = residues.split(",")
-    match choose.randrange(7):
+    match choose.randrange(8):
         case 0:
             del parts[place]
             return " ".join(parts)
@@ -98,7 +98,11 @@ def changed_part(text, choose):
             few = sorted({*few, str(choose.randrange(int(modulus)))}, key=int)
         case 6:
             way = choose.choice((f"o{choose.randrange(64)}", f"r{modulus}:{few[0]}", "o0", "r64:0"))
-    parts[place] = f"{kind}:{modulus}:{','.join(few)}:{way}"
+        case 7:
+            low, _, high = (reach or "@0x0-0x0")[1:].partition("-")
+            changed = changed_number(low, choose), changed_number(high, choose)
+            reach = choose.choice(("", f"@{changed[0]}-{high}", f"@{low}-{changed[1]}"))
+    parts[place] = f"{kind}{reach or ''}:{modulus}:{','.join(few)}:{way}"
     return " ".join(sorted(parts))
 
 
@@ -138,6 +142,16 @@ def changed_records(text, choose):
     return "".join(f"{own}\n" for own in lines)
 
 
+def change_more(document, choose):
+    """Operations are in another order, or init is said to store another word, one more or one less."""
+    if choose.randrange(2):
+        document["operations"].insert(choose.randrange(3), document["operations"].pop())
+        return
+    place = choose.randrange(len(document["stored_by_init"]) + 1)
+    words = [one.rpartition(":")[2] for one in document["cells"] if one.startswith("static:")]
+    document["stored_by_init"][place : place + 1] = [choose.choice(words)] if words and choose.randrange(2) else []
+
+
 def mutant(document, choose):
     """A certificate with one or two changes."""
     found = json.loads(json.dumps(document))
@@ -163,7 +177,7 @@ def mutant(document, choose):
         elif what == "assumptions" and found["assumptions"]:
             found["assumptions"].remove(choose.choice(found["assumptions"]))
         elif what == "more":
-            found["operations"].insert(choose.randrange(3), found["operations"].pop())
+            change_more(found, choose)
     return found
 
 

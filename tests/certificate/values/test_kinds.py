@@ -26,6 +26,7 @@ from wcet_probe.certificate.values.kinds import (
     masked,
     multiples,
     new,
+    reaching,
     scaled,
     shifted,
     text_of,
@@ -63,6 +64,8 @@ def random_word(random):
         kind not in {"null", "given"} and random.random() < 0.5,
         known,
     )
+    if kind == "static" and not part.is_loaded and random.random() < 0.5:
+        part = part._replace(reach=(value - random.randrange(64), value + random.randrange(64)))
     other = Part(NUMBER, True, ALL)
     return value, times, word((part, other) if random.random() < 0.3 and part.kind != NUMBER else (part,))
 
@@ -75,6 +78,8 @@ def covers(parts, value, times):
 def _is_of(part, value, times):
     if part.kind == UNKNOWN:
         return True
+    if part.reach is not None and not part.reach[0] <= value <= part.reach[1]:
+        return False
     is_of_class = bool(part.value >> value % MODULUS & 1)
     if part.kind == MIXED:  # a list's head less something is none, too: a lemma
         return is_of_class and (times not in MADE_OF.values() or (part.is_loaded and times == (0, 1)))
@@ -153,6 +158,44 @@ def test_a_head_is_an_address_with_what_is_behind_it_only():
     assert added(named, named, sign=-1) == ANYTHING
     assert added(named, table, sign=-1) == ANYTHING
     assert added(named, (Part(ARENA, False, ALL),)) == ANYTHING
+
+
+def test_what_is_told_of_where_an_address_lies_holds_of_sums_and_joins():
+    named, number = (Part(STATIC, False, FOUR),), (Part(NUMBER, False, FOUR),)
+    (table,) = reaching(added(named, number), 0x400010, 0x40007C)
+    assert table.kind == TABLE
+    assert table.reach == (0x400010, 0x40007C)
+    assert reaching((table,), 0x400000, 0x400020)[0].reach == (0x400010, 0x400020)
+    assert not reaching((table,), 0x400080, 0x400090)
+    constant = (Part(NUMBER, False, residue(4), 4),)
+    assert added((table,), constant, constant=4)[0].reach == (0x400014, 0x400080)
+    assert added((table,), constant, sign=-1, constant=4)[0].reach == (0x40000C, 0x400078)
+    wraps = reaching((table._replace(reach=None),), WORD - 8, WORD - 4)
+    assert added(wraps, constant, constant=4)[0].reach is None
+    assert added(reaching(named, 0, 8), constant, sign=-1, constant=4)[0].reach is None
+    assert added((table,), number)[0].reach is None
+    assert added(number, (table,))[0].reach is None
+    assert added(constant, (table,), sign=1)[0].reach is None
+    assert masked((table,), WORD - 8)[0].reach is None
+    assert new((table,), is_loaded=False)[0].reach is None
+    (other,) = reaching((table._replace(reach=None),), 0x400000, 0x400008)
+    assert word((table, other))[0].reach == (0x400000, 0x40007C)
+    assert word((table, table._replace(reach=None)))[0].reach is None
+    assert within((table,), word((table, other)))
+    assert within((table,), (table._replace(reach=None),))
+    assert not within(word((table, other)), (table,))
+    assert not within((table._replace(reach=None),), (table,))
+
+
+def test_where_nothing_but_an_address_of_static_data_may_lie_is_not_told():
+    others = tuple(Part(kind, False, ALL) for kind in (ARENA, NUMBER, MIXED, "given+8"))
+    loaded = (Part(STATIC, True, ALL),)
+    assert reaching((*others, *loaded), 0x400010, 0x40007C) == (*others, *loaded)
+    (named,) = reaching((Part(STATIC, False, ALL),), 0, WORD - 4)
+    assert named.reach is None
+    (table,) = reaching((Part(TABLE, False, FOUR),), 0x400010, 0x40007C)
+    assert text_of((table,)) == "table@0x400010-0x40007c:4:0:o0"
+    assert word_of(text_of((table,)), demand) == (table,)
 
 
 def test_a_block_that_is_given_is_known_by_its_distance_alone():

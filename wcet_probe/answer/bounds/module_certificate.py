@@ -28,6 +28,7 @@ from wcet_probe.certificate.facts.asserted import parameters_of, read_asserted
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover
 from wcet_probe.certificate.kernel.records import read_records
 from wcet_probe.certificate.kernel.shapes import reached_nodes
+from wcet_probe.certificate.modules.counted_words import Loading
 from wcet_probe.certificate.modules.module import (
     ROLES,
     Operation,
@@ -35,14 +36,19 @@ from wcet_probe.certificate.modules.module import (
     cell_of,
     counted_in,
     entry_words,
+    followed_in,
     holds_at,
     initial_words,
     operation_of,
     returned,
+    stored_by_init,
     wanted_of,
     ways_of,
+    words_of_image,
 )
 from wcet_probe.certificate.modules.module_machine import REST, Followed, ModuleMachine, Reached
+from wcet_probe.certificate.modules.stepped_registers import stepped_registers
+from wcet_probe.certificate.modules.stored_by_init import Stored
 from wcet_probe.certificate.values.kinds import ANYTHING, Word, new, text_of, word
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.residues import MODULUS
@@ -53,6 +59,8 @@ from wcet_probe.model.induction import LEMMAS, PREMISES
 from wcet_probe.model.proof import Assumption
 
 Json = dict[str, Any]
+_ROUNDS_BEFORE_WIDENING = 32
+"""So often what is told of a node may grow before it is told no more between which numbers what grows lies."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +110,7 @@ def module_proof(program: Program, heap_bytes: int, tell: Callable[[str], None] 
         known |= {one.id: _with_places_of(known.get(one.id), one) for one in found}
     statements = {name: one.statement for name, one in known.items()}
     tell("following what words are made of through all operations")
-    try:
-        document = _followed(program, heap_bytes, problems, statements, apart=False)
-    except AnalysisError as plain:
-        tell("following them again, with the rounds of loops apart")
-        try:
-            document = _followed(program, heap_bytes, problems, statements, apart=True)
-        except AnalysisError:
-            raise plain from None  # it speaks of the graphs as a bound has them
+    document = _document_of(program, heap_bytes, problems, statements, tell)
     ids = {one["id"] for one in document["assumptions"]}
     return ModuleProof(document, tuple(one for name, one in known.items() if name in ids))
 
@@ -122,6 +123,30 @@ def _with_places_of(former: Assumption | None, one: Assumption) -> Assumption:
     return replace(one, statement=f"{former.statement}, {places}")
 
 
+def _document_of(
+    program: Program,
+    heap_bytes: int,
+    problems: Mapping[str, FlowProblem],
+    statements: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> Json:
+    """What holds in the graphs ``problems``, told in the plainest of four ways in which all stores are followed.
+
+    Raises:
+        AnalysisError: as of the first of them, which speaks of the graphs as a bound has them.
+    """
+    errors = list[AnalysisError]()
+    for of_init, apart in ((False, False), (False, True), (True, False), (True, True)):
+        if errors:
+            words = ", without what the image holds where init stores" if of_init else ""
+            tell(f"following them again, with the rounds of loops {'apart' if apart else 'together'}{words}")
+        try:
+            return _followed(program, heap_bytes, problems, statements, apart=apart, of_init=of_init)
+        except AnalysisError as error:
+            errors.append(error)
+    raise errors[0]
+
+
 def _followed(
     program: Program,
     heap_bytes: int,
@@ -129,8 +154,11 @@ def _followed(
     statements: Mapping[str, str],
     *,
     apart: bool,
+    of_init: bool,
 ) -> Json:
     """What holds in the graphs ``problems`` of the operations, where the rounds of loops may stand ``apart``.
+
+    Where ``of_init``, words that init surely stores are no more what the image holds.
 
     Raises:
         AnalysisError: the checker's rules do not follow an operation, or where a store goes.
@@ -140,7 +168,7 @@ def _followed(
     search = _Search(
         program.image, code_of(program.image, program.instructions), operations, statements.get("call-returns", "")
     )
-    search.run()
+    search.run(of_init=of_init)
     return _document(program, heap_bytes, texts, search, statements)
 
 
@@ -174,8 +202,9 @@ class _Growing(ModuleMachine):
         cells: Mapping[str, Word],
         stored: Callable[[str, Word, int], None],
         counted: Collection[int] = (),
+        links: Collection[Loading] = (),
     ) -> None:
-        super().__init__(image, cells, stored, counted)
+        super().__init__(image, cells, stored, counted, links)
         self.lost = list[int]()
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
@@ -228,16 +257,21 @@ class _Search:
     covered: list[Coverage] = field(default_factory=list)
     cells: _Cells = field(default_factory=lambda: _Cells(()))
     block: Word = ()
+    of_init: frozenset[int] = frozenset()
     words: dict[tuple[str, str], dict[Place, Word]] = field(default_factory=dict)
     followed: list[Followed] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     _nodes: list[tuple[Operation, Coverage, str]] = field(default_factory=list)
     _counted: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
+    _links: dict[tuple[str, str], frozenset[Loading]] = field(default_factory=dict)
+    _stepped: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    _stored: Stored = field(default_factory=lambda: Stored({}, frozenset()))
     _waiting: set[tuple[str, str]] = field(default_factory=set)
     _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
+    _grown: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def run(self) -> None:
-        """Find what holds.
+    def run(self, *, of_init: bool) -> None:
+        """Find what holds, with the words that init surely stores apart from those of the image, if ``of_init``.
 
         Raises:
             AnalysisError: the checker's rules do not follow a graph, or where a store goes.
@@ -246,15 +280,7 @@ class _Search:
             self.covered = [cover(self.code, one.graph, one.said, {}, ends=self.ends) for one in self.operations]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
-        seen = set[int]()
-        for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node, addresses in counted_in(self.code, one, coverage).items():
-                self._counted[one.role, node] = addresses
-        for one, coverage in zip(self.operations, self.covered, strict=True):
-            for node in reached_nodes(one.graph, coverage.taken):
-                self._nodes.append((one, coverage, node))
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
-                    pass
+        seen = self._look(of_init=of_init)
         empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
         while True:
@@ -266,16 +292,36 @@ class _Search:
         if self.unknown:
             raise self._lost(self.unknown[0])
 
+    def _look(self, *, of_init: bool) -> set[int]:
+        """Look at what the code alone tells; the words of static data that are accessed at a known address."""
+        seen = set[int]()
+        for one, coverage in zip(self.operations, self.covered, strict=True):
+            self._stepped[one.role] = stepped_registers(one.graph, coverage)
+            for node, addresses in counted_in(self.code, one, coverage).items():
+                self._counted[one.role, node] = addresses
+            for node, loads in followed_in(self.code, one, coverage).items():
+                self._links[one.role, node] = loads
+        for one, coverage in zip(self.operations, self.covered, strict=True):
+            for node in reached_nodes(one.graph, coverage.taken):
+                self._nodes.append((one, coverage, node))
+                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
+                    pass
+        if of_init:
+            self._stored = stored_by_init(self.code, self.operations[0], self.covered[0])
+            self.of_init = self._stored.behind & seen
+        return seen
+
     def _lost(self, address: int) -> AnalysisError:
         place = self.image.location(address)
         return AnalysisError(f"where the store at {place} goes is not known to the checker's rules.")
 
     def _iterate(self, cells: list[str]) -> None:
         self.cells, self.block, self.words = _Cells(cells), (), {}
-        self._waiting, self._seen = set(), {}
+        self._waiting, self._seen, self._grown = set(), {}, {}
         for address, parts in initial_words(self.image):
             name = cell_of(self.cells, address)
-            self._store(name, new(parts, is_loaded=False), address)
+            if name == REST or address not in self.of_init:
+                self._store(name, new(parts, is_loaded=False), address)
         for one in self.operations:
             self._begin(one)
         while self._waiting:
@@ -291,7 +337,11 @@ class _Search:
 
     def _execute(self, one: Operation, node: str, coverage: Coverage) -> None:
         key = one.role, node
-        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()))
+        links = self._links.get(key, ())
+        machine = _Growing(self.image, self.cells, self._store, self._counted.get(key, ()), links)
+        machine.stepped = self._stepped[one.role][node]
+        if one.role == ROLES[0] and self.of_init:
+            machine.unstored = words_of_image(self.image, self.of_init - self._stored.before[node])
         self.cells.reader = key
         for target, state in ways_of(self.code, machine, one, self.words[key], node, coverage):
             if target is not None:
@@ -318,6 +368,9 @@ class _Search:
         if before is not None:
             grown = {place: word((*parts, *held[place])) for place, parts in before.items() if place in held}
             grown = {place: parts for place, parts in grown.items() if parts != ANYTHING}
+            self._grown[role, node] = self._grown.get((role, node), 0) + (grown != before)
+            if self._grown[role, node] > _ROUNDS_BEFORE_WIDENING:
+                grown = {place: _widened(before[place], parts) for place, parts in grown.items()}
         if grown != before:
             self.words[role, node] = grown
             self._waiting.add((role, node))
@@ -328,6 +381,15 @@ class _Search:
         if grown != before:
             self.cells[cell] = grown
             self._waiting |= self.cells.readers.get(cell, set())
+
+
+def _widened(before: Word, grown: Word) -> Word:
+    """``grown`` without the reach of parts that has grown since ``before``."""
+    known = {(part.kind, part.is_loaded): part.reach for part in before}
+    return tuple(
+        part if part.reach == known.get((part.kind, part.is_loaded), part.reach) else part._replace(reach=None)
+        for part in grown
+    )
 
 
 def _document(
@@ -343,6 +405,7 @@ def _document(
         if spoken_of[fact.where]
         and all(holds_at(wanted_of(fact, parameters), access) for access in spoken_of[fact.where])
     ]
+    own = [f"{one:#x}" for one in sorted(found.of_init) if f"{REST}:{one:#x}" in found.cells]
     return {
         "format": "wcet-probe-module",
         "version": 1,
@@ -357,6 +420,7 @@ def _document(
         ],
         "cells": {name: text_of(parts) for name, parts in sorted(found.cells.items())},
         "block": text_of(found.block),
+        "stored_by_init": own,
         "facts": facts,
         "assumptions": list(_assumptions(found, statements)),
     }

@@ -67,7 +67,7 @@ _FORMS = {
     "count": _Form(f"{_NAME} ([1-9][0-9]*)", 1),
     "derivation": _Form(r"(\{.*\})", None),
     "invariant": _Form(f"{_NAME} {_PLACE_OR_SAVED} {_VALUE}", 2, (0,)),
-    "word": _Form(rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+-]+)+)", 2, (0,)),
+    "word": _Form(rf"{_NAME} {_PLACE}((?: [a-z0-9*:,+@-]+)+)", 2, (0,)),
     "equal": _Form(f"{_NAME} {_PLACE} {_PLACE}", 2, (0,)),
     "case": _Form(f"{_NAME} {_NATURAL} {_PLACE} {_VALUE}", 3, (0,)),
     "case-equal": _Form(f"{_NAME} {_NATURAL} {_PLACE} {_PLACE}", 3, (0,)),

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: 0BSD
-"""Which words an operation loads and counts in: by *words-keep-their-kind* they were stored as numbers.
+"""Which words an operation loads and counts in, or follows: by *words-keep-their-kind* they were stored as that.
 
 Counted in is what is multiplied or shifted to the left, or a summand of it, or compared, with a constant added or none,
 with a number from 1 to 65,535. It must not be a link as well: a word is none of these if it, or what is made of it by
 sums, differences and bits, is followed anywhere in the operation, is compared with what may be an address or a link, is
 returned as a block, or goes where nobody looks. So of a word that is used as both nothing is told.
+
+Followed is what is the address of an access, less than 65,536 bytes from it: no object lies so low that the word is an
+index there. Of what is counted in as well it is not told.
 
 It is asked of the code alone: which words come where is followed forward through the graph, from each load, until no
 more comes anywhere.
@@ -23,8 +26,9 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation
-from wcet_probe.certificate.modules.instruction_kinds import unconditional
-from wcet_probe.certificate.modules.module_machine import Combined, ModuleMachine, constant_word
+from wcet_probe.certificate.modules.image_words import constant_word
+from wcet_probe.certificate.modules.instruction_kinds import Combined, unconditional
+from wcet_probe.certificate.modules.module_machine import ModuleMachine
 from wcet_probe.certificate.values.kinds import ANYTHING, Word
 from wcet_probe.certificate.values.numbers import WORD, Value
 from wcet_probe.certificate.values.state import STATIC, Place, State
@@ -48,10 +52,11 @@ class Grade(IntEnum):
 
 
 class Load(NamedTuple):
-    """An instruction at ``address`` of a node, which loads one word."""
+    """An instruction at ``address`` of a node, which loads a word, of several the one of that number."""
 
     node: str
     address: int
+    number: int = 0
 
 
 class Held(NamedTuple):
@@ -61,6 +66,8 @@ class Held(NamedTuple):
     grade: Grade
 
 
+Loading = tuple[int, int]
+"""The address of an instruction that loads, and the number of the word among those that it loads."""
 Words = Mapping[Held, int | None]
 """Words in one, each with what was added to it since; None where that is not known."""
 
@@ -88,7 +95,7 @@ class _Uses:
 
     def __init__(self) -> None:
         self.counted, self.linked = set[Load](), set[Load]()
-        self.compared = set[tuple[Load, Load]]()
+        self.followed, self.compared = set[Load](), set[tuple[Load, Load]]()
 
     def numbers(self) -> set[Load]:
         """Those that are counted in and no links, nor compared with one."""
@@ -99,6 +106,10 @@ class _Uses:
                 if self.linked & set(pair):
                     self.linked.update(pair)
         return self.counted - self.linked
+
+    def links(self) -> set[Load]:
+        """Those that are followed, and not counted in."""
+        return self.followed - self.counted
 
 
 def counted_words(
@@ -116,6 +127,32 @@ def counted_words(
     Raises:
         VerificationError: a node is not executed.
     """
+    found: dict[str, set[int]] = {}
+    for load in _watched(code, graph, said, coverage, result).numbers():
+        found.setdefault(load.node, set()).add(load.address)
+    return {node: frozenset(addresses) for node, addresses in found.items()}
+
+
+def followed_words(code: Code, graph: Graph, said: Said, coverage: Coverage) -> Mapping[str, frozenset[Loading]]:
+    """The instructions that load what the operation follows, by node of its ``graph``, with the number of the word.
+
+    Args:
+        code: the image.
+        graph: of the operation.
+        said: what holds where its nodes begin, of numbers.
+        coverage: what was checked of the graph.
+
+    Raises:
+        VerificationError: a node is not executed.
+    """
+    found: dict[str, set[Loading]] = {}
+    for load in _watched(code, graph, said, coverage, None).links():
+        found.setdefault(load.node, set()).add((load.address, load.number))
+    return {node: frozenset(loads) for node, loads in found.items()}
+
+
+def _watched(code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None) -> _Uses:
+    """What the operation does with all that it loads; ``result`` is where it returns a block, if it does."""
     uses = _Uses()
     arrived = {graph.entry: Arrived({}, frozenset())}
     waiting = [graph.entry]
@@ -133,10 +170,7 @@ def counted_words(
                 if edge.name in coverage.taken and (grown != before or edge.target not in arrived):
                     arrived[edge.target] = grown
                     waiting.append(edge.target)
-    found: dict[str, set[int]] = {}
-    for load in uses.numbers():
-        found.setdefault(load.node, set()).add(load.address)
-    return {node: frozenset(addresses) for node, addresses in found.items()}
+    return uses
 
 
 class _Watching(ModuleMachine):
@@ -152,10 +186,10 @@ class _Watching(ModuleMachine):
         value, name = super().load(address, size_bytes, state, is_signed=is_signed)
         assert self._instruction is not None  # noqa: S101  (one is executed)
         if size_bytes == 4 and address.base != "stack":
-            own = Load(self._node, self._instruction.address)
+            own = Load(self._node, self._instruction.address, self._transfers - 1)
             self._give(name, {Held(own, Grade.WHOLE): 0})
             if sum(access.count for access in self._instruction.accesses) != 1:
-                self._uses.linked.add(own)  # nobody tells which of its words is which
+                self._uses.linked.add(own)  # which of its words is which is told of links alone
         elif size_bytes < 4:
             self._no_links.add(name)
         return value, name
@@ -179,6 +213,8 @@ class _Watching(ModuleMachine):
             parts.add(access.index)
         for one in parts - {None}:
             self._link(self._words(state, one))
+        if access.index is None:
+            self._follow(self._words(state, access.base), self._displacement(access, number_of_access))
         return value
 
     def havoc(self, instruction: Instruction, state: State, stored: Iterable[str] = ()) -> None:
@@ -203,6 +239,12 @@ class _Watching(ModuleMachine):
 
     def _link(self, words: Words) -> None:
         self._uses.linked.update(one.load for one in words)
+
+    def _follow(self, words: Words, displacement: int) -> None:
+        for one, distance in words.items():
+            by = None if distance is None or one.grade is not Grade.WHOLE else distance + displacement + _LOW
+            if by is not None and by % WORD < 2 * _LOW:
+                self._uses.followed.add(one.load)
 
     def _scale(self, words: Words) -> None:
         self._uses.counted.update(one.load for one in words if one.grade > Grade.PART)

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from operator import and_, or_, xor
+from typing import NamedTuple
 
-from wcet_probe.certificate.machines import arm
+from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.operands import ALWAYS, may_be_skipped
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
-from wcet_probe.certificate.values.numbers import WORD
+from wcet_probe.certificate.values.numbers import WORD, opposite
 from wcet_probe.certificate.values.residues import of_class, residue
+from wcet_probe.certificate.values.state import Comparison, State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa
 
@@ -45,8 +48,22 @@ def unconditional(instruction: Instruction, isa: Isa) -> Instruction:
     return replace(instruction, text=text, condition=ALWAYS, in_it_block=False)
 
 
+class Combined(NamedTuple):
+    """In the place of what flags compare: a bit of a condition field was computed from two others, of these fields."""
+
+    compute: Callable[[bool, bool], bool]
+    bit: int
+    operands: tuple[int, int]
+    fields: tuple[Comparison | None, Comparison | None]
+
+
 Operand = tuple[Word, int | None]
 """What an operand is made of, and what it is if that is known, as a signed number."""
+
+
+def is_sum(name: str) -> bool:
+    """Whether an instruction adds or subtracts."""
+    return name in _SUMS
 
 
 def summed(name: str, each: list[Operand]) -> Word | None:
@@ -86,3 +103,18 @@ def constants_of(instruction: Instruction) -> Iterator[int]:
     for one in operands.split(", "):
         if re.fullmatch(DIGITS, one.removeprefix("#")):
             yield (int(one.removeprefix("#"), 0) << 16 * name.startswith(_UPPER)) % WORD
+
+
+def learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
+    """What two bits tell of which another was computed, where that is known by the ``relations`` that hold."""
+    relation = powerpc.RELATIONS[combined.bit % 4] if combined.bit % 4 != 3 else ""
+    if relation not in {*relations, *map(opposite, relations)}:
+        return
+    found = relation in relations
+    pairs = [pair for pair in product((False, True), repeat=2) if combined.compute(*pair) == found]
+    for number, (operand, field) in enumerate(zip(combined.operands, combined.fields, strict=True)):
+        known = {pair[number] for pair in pairs}
+        if len(known) == 1 and field is not None and state.flags.get(f"cr{operand // 4}") == field:
+            told = powerpc.tested(state, operand, 8 * known.pop())
+            if told is not None:
+                state.values, state.flags = told.values, told.flags

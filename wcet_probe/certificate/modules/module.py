@@ -31,8 +31,11 @@ from wcet_probe.certificate.kernel.records import (
     well_formed,
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
-from wcet_probe.certificate.modules.counted_words import counted_words
-from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine, constant_word
+from wcet_probe.certificate.modules.counted_words import Loading, counted_words, followed_words
+from wcet_probe.certificate.modules.image_words import constant_word
+from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine
+from wcet_probe.certificate.modules.stepped_registers import stepped_registers
+from wcet_probe.certificate.modules.stored_by_init import Stored, surely_stored
 from wcet_probe.certificate.values.congruences import Congruence, class_of_fact
 from wcet_probe.certificate.values.kinds import (
     ANYTHING,
@@ -45,6 +48,7 @@ from wcet_probe.certificate.values.kinds import (
     Word,
     followed,
     new,
+    tables_of,
     within,
     word,
     word_of,
@@ -125,6 +129,30 @@ def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[
     return counted_words(code, operation.graph, operation.said, coverage, block)
 
 
+def followed_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[Loading]]:
+    """The instructions that load what ``operation`` follows, by node, with the number of the word that it is.
+
+    Raises:
+        VerificationError: a node is not executed.
+    """
+    return followed_words(code, operation.graph, operation.said, coverage)
+
+
+def stored_by_init(code: Code, operation: Operation, coverage: Coverage) -> Stored:
+    """The words that ``operation``, init, surely stores, where ``coverage`` was found of its graph.
+
+    Raises:
+        VerificationError: a node is not executed.
+    """
+    return surely_stored(code, operation.graph, operation.said, coverage, registers(code.image)[0])
+
+
+def words_of_image(image: Image, addresses: Collection[int]) -> Mapping[str, Word]:
+    """Words with a cell of their own that hold what the image has where init may not have stored them, by cell."""
+    found = ((one, parts) for one, parts in initial_words(image) if one in addresses) if addresses else ()
+    return {f"{REST}:{one:#x}": new(parts, is_loaded=False) for one, parts in found}
+
+
 def returned(machine: ModuleMachine, state: State) -> Word:
     """What malloc returns: *heads-are-no-blocks*."""
     parts = followed(machine.word_in(state, registers(machine.image)[0]))
@@ -151,7 +179,9 @@ def ways_of(  # noqa: PLR0917  (a machine, and what it executes)
         coverage: what was checked of its graph.
     """
     graph, said = operation.graph, operation.said
-    kinds = dict[object, Word](words.items())
+    kinds: dict[object, Word] = {
+        place: tables_of(parts) if place in machine.stepped else parts for place, parts in words.items()
+    }
     state = State(dict(said.invariants[node]), {}, dict(said.flags.get(node, {})), kinds)
     for outcome in run_block(code, machine, graph, node, state).outcomes:
         machine.learn(outcome.state)
@@ -273,6 +303,9 @@ class _Module:
         self._block = word_of(document["block"], demand)
         is_block = all(one.kind in {ARENA, NULL} and not one.is_loaded for one in self._block)
         demand(is_block, "what malloc returns is not said to be a block of the arena, or null")
+        self._of_init = frozenset(int(one, 16) for one in document["stored_by_init"])
+        is_told = {f"{one:#x}" for one in self._of_init} == set(document["stored_by_init"])
+        demand(is_told, "a word that init stores is not written as the address of one")
         self._stores, self._followed = 0, list[Followed]()
 
     def _operation(self, one: Json, entry_points: Mapping[str, str]) -> Operation:
@@ -290,9 +323,10 @@ class _Module:
         covered = [cover(self._code, one.graph, one.said, {}, ends=ends) for one in self._operations]
         left = [text for one in covered for text in one.open]
         found = [self._covered(covered, left)]
+        stored = self._stored(covered[0])
         self._check_initial()
         for operation, coverage in zip(self._operations, covered, strict=True):
-            self._check_operation(operation, coverage)
+            self._check_operation(operation, coverage, stored)
         words = f"{self._stores} stores of {len(self._operations)} operations lie in the {len(self._cells)} cells"
         is_open = left or any(one.escapes for one in covered)
         found.append(
@@ -314,13 +348,23 @@ class _Module:
         nodes = sum(len(one.graph.nodes) for one in self._operations)
         return Finding("graphs", OK, f"{nodes} nodes of {', '.join(ROLES)} cover the code, and values hold in them")
 
+    def _stored(self, coverage: Coverage) -> Stored:
+        """What init surely stores, if the certificate tells of words that it does."""
+        if not self._of_init:
+            return Stored({}, frozenset())
+        found = stored_by_init(self._code, self._operations[0], coverage)
+        other = min(self._of_init - found.behind, default=None)
+        demand(other is None, f"init does not store the word at {other or 0:#x} on each of its ways")
+        return found
+
     def _check_initial(self) -> None:
         for address, parts in initial_words(self._image):
             name = cell_of(self._cells, address)
             own = self._cells.get(name, ANYTHING)
-            demand(within(new(parts, is_loaded=False), own), f"the image holds at {address:#x} what {name} does not")
+            is_held = (name != REST and address in self._of_init) or within(new(parts, is_loaded=False), own)
+            demand(is_held, f"the image holds at {address:#x} what {name} does not")
 
-    def _check_operation(self, operation: Operation, coverage: Coverage) -> None:
+    def _check_operation(self, operation: Operation, coverage: Coverage, stored: Stored) -> None:
         graph, role = operation.graph, operation.role
         said = operation.words.get(graph.entry, {})
         known = entry_words(role, self._image, self._block)
@@ -328,8 +372,12 @@ class _Module:
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
         counted = counted_in(self._code, operation, coverage)
+        links, stepped = followed_in(self._code, operation, coverage), stepped_registers(graph, coverage)
         for node in reached_nodes(graph, coverage.taken):
-            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()))
+            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()), links.get(node, ()))
+            machine.stepped = stepped[node]
+            if self._of_init and role == ROLES[0]:
+                machine.unstored = words_of_image(self._image, self._of_init - stored.before[node])
             for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
                 self._check_way(operation, machine, node, target, state)
             place = self._image.location(machine.unknown[0]) if machine.unknown else ""

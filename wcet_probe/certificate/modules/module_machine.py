@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from functools import reduce
-from itertools import product
 from operator import or_
 from typing import NamedTuple
 
@@ -21,41 +20,48 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation, operands_of, register_named
+from wcet_probe.certificate.modules.image_words import constant_word, table_word
 from wcet_probe.certificate.modules.instruction_kinds import (
     BITWISE,
+    Combined,
     Operand,
     constants_of,
+    is_sum,
+    learn_bits,
     multiplied,
     otherwise,
     summed,
     unconditional,
 )
-from wcet_probe.certificate.values.congruences import Congruence
+from wcet_probe.certificate.values.congruences import UNKNOWN_SPAN, Congruence
 from wcet_probe.certificate.values.kinds import (
     ANYTHING,
     ARENA,
+    CONSTANT,
     GIVEN,
     NULL,
     NUMBER,
     PAYLOAD,
-    STATIC,
-    UNKNOWN,
     Part,
     Word,
     added,
     bitwise,
     computed,
     followed,
+    indices_of,
     known_as,
+    links_of,
     masked,
     multiples,
     new,
+    nulls_of,
     numbers_of,
+    reaching,
     scaled,
     shifted,
     word,
 )
-from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, opposite, signed, unsigned
+from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, signed, unsigned
 from wcet_probe.certificate.values.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.values.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
@@ -65,24 +71,14 @@ from wcet_probe.model.target import Isa
 _WORD_BYTES = 4
 _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 """By how much the base of an access moves behind it."""
+_TEST = re.compile(r"tst(?:\.w)? (\w+), #((?:0x)?[0-9a-f]+)")
 _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
 """A computation whose last operand is shifted by a register."""
-_AROUND = 1 << 16  # so near to the image a constant is taken for an address in it: compilers subtract from it later
+_LOW = 1 << 16
+"""No memory lies below."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 _NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
-
-
-def constant_word(image: Image, value: int) -> Word:
-    """The word ``value``: null, a number, an address of static data, or what nobody can tell from one of the code."""
-    known, offset = residue(value), value % MODULUS
-    if value == 0:
-        return (Part(NULL, False, known, offset),)
-    ends = [(one.writable, one.address, one.address + one.size_bytes) for one in image.segments]
-    near = {writable for writable, low, high in ends if low - _AROUND <= value <= high + _AROUND}
-    inside = {writable for writable, low, high in ends if low <= value <= high}
-    kind = NUMBER if not near else STATIC if (inside or near) == {True} else UNKNOWN
-    return (Part(kind, False, known, offset),)
 
 
 class Reached(NamedTuple):
@@ -97,15 +93,6 @@ class Reached(NamedTuple):
     cells: frozenset[str]
     is_whole: bool
     is_computed: bool = False
-
-
-class Combined(NamedTuple):
-    """In the place of what flags compare: a bit of a condition field was computed from two others, of these fields."""
-
-    compute: Callable[[bool, bool], bool]
-    bit: int
-    operands: tuple[int, int]
-    fields: tuple[Comparison | None, Comparison | None]
 
 
 class Followed(NamedTuple):
@@ -133,6 +120,10 @@ class ModuleMachine(Machine):
         aligned: residues of addresses, by instruction, access and word of it.
     """
 
+    unstored: Mapping[str, Word] = {}
+    """What cells hold besides, of which it is not known that it is overwritten already."""
+    stepped: Collection[str] = ()
+    """Registers that a loop steps through a table."""
     behind_nothing: Word = ANYTHING
     """What is loaded by an address that is made of nothing that could be one."""
 
@@ -142,12 +133,13 @@ class ModuleMachine(Machine):
         cells: Mapping[str, Word],
         stored: Callable[[str, Word, int], None],
         counted: Collection[int] = (),
+        links: Collection[tuple[int, int]] = (),
     ) -> None:
-        """``cells`` tell what memory holds, of others nothing is known; ``counted`` are loads of `counted_words`."""
+        """``cells`` tell what memory holds, of others nothing is known; the rest are loads of `counted_words`."""
         super().__init__(image)
         self.stored, self.followed, self.unknown = stored, list[Followed](), list[int]()
         self.aligned = dict[Accessed, int]()
-        self._cells, self._counted = cells, counted
+        self._cells, self._counted, self._links = cells, counted, links
         self._exact = sorted(int(name.partition(":")[2], 16) for name in cells if name.startswith(f"{REST}:"))
         self._before = State({})
         self._instruction: Instruction | None = None
@@ -167,17 +159,19 @@ class ModuleMachine(Machine):
         if value.may_be_stack or not value.is_number:
             return ANYTHING
         if value.is_constant:
-            return constant_word(self.image, value.low % WORD) if parts else ()
+            own = constant_word(self.image, value.low % WORD) if parts else ()
+            return nulls_of(parts) if value.low % WORD == 0 else own
         known = of_value(value)
         if parts == ANYTHING:
-            return (Part(NUMBER, False, known),) if unsigned(value).high < _AROUND else ANYTHING
-        return known_as(tuple(part for part in parts if part.kind != NULL or 0 in value.words()), known)
+            return (Part(NUMBER, False, known),) if unsigned(value).high < _LOW else ANYTHING
+        own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
+        return reaching(known_as(own, known), limits.low, limits.high)
 
     def learn(self, state: State) -> None:
         """What is made of a word whose lowest bits were tested, and are zero."""
         for one in list(state.flags.values()):
             if isinstance(one.left, Combined):
-                _learn_bits(state, one.left, {relation for relation, _ in one.holding})
+                learn_bits(state, one.left, {relation for relation, _ in one.holding})
         known = {state.name(place): value for place, value in state.values.items()}
         known |= {one.left: one.left_value for one in state.flags.values()}
         for name in (*self._tests, *self._unions):
@@ -255,21 +249,28 @@ class ModuleMachine(Machine):
             state.kinds[name] = self._loaded(address, made_of, size_bytes)
         return value, name
 
-    def _loaded(self, address: Value, made_of: Word, size_bytes: int) -> Word:
+    def _loaded(self, place: Value, made_of: Word, size_bytes: int) -> Word:
         if size_bytes < _WORD_BYTES:
             return _NUMBER_WORD
-        table = self.table(address, size_bytes)
+        table = self.table(place, size_bytes)
         if table is not None:
             return word(part for one in table for part in constant_word(self.image, one))
-        if not made_of and self._segment(address) is None:
+        if not made_of and self._segment(place) is None:
             return self.behind_nothing
-        reached = self._reached(address, made_of, size_bytes)
+        if made_of and all(part.kind == CONSTANT for part in made_of):
+            return table_word(self.image, reduce(or_, (part.value for part in made_of)))
+        reached = self._reached(place, made_of, size_bytes)
         if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
-        each = [(part, one) for one in reached for name in one.cells for part in self._cells.get(name, ANYTHING)]
-        found = word(part for own, one in each for part in new((own,), is_loaded=one.is_computed))
-        is_counted = self._instruction is not None and self._instruction.address in self._counted
-        return numbers_of(found) if is_counted else found
+        address = 0 if self._instruction is None else self._instruction.address
+        is_link = (address, self._transfers - 1) in self._links
+        found = list[Part]()
+        for one in reached:
+            each = ((*self._cells.get(name, ANYTHING), *self.unstored.get(name, ())) for name in one.cells)
+            own = [part for parts in each for part in parts]
+            loaded = new(tuple(own), is_loaded=one.is_computed)
+            found += links_of(loaded) if one.is_computed and is_link else loaded
+        return numbers_of(word(found)) if address in self._counted else word(found)
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""
@@ -319,10 +320,12 @@ class ModuleMachine(Machine):
                 return None
             found = self._of_static(address.low, address.high, of_value(address), size_bytes)
             return [found._replace(is_computed=bool(made_of) and all(part.is_computed for part in made_of))]
-        if address.may_be_stack or not made_of or not all(part.is_address for part in made_of):
+        if address.may_be_stack or not made_of or not all(part.is_memory for part in made_of):
             return None
         each = (
-            _of_arena(part.value, size_bytes) if part.is_arena else self._of_static(0, WORD, part.value, size_bytes)
+            _of_arena(part.value, size_bytes)
+            if part.is_arena
+            else self._of_static(*(part.reach or (0, WORD - 1)), part.value, size_bytes)
             for part in made_of
         )
         return [one._replace(is_computed=part.is_computed) for part, one in zip(made_of, each, strict=True)]
@@ -370,12 +373,21 @@ class ModuleMachine(Machine):
             assert instruction is not None  # noqa: S101  (it was executed)
             if self.image.isa is Isa.POWERPC and not instruction.accesses:
                 self._combine(instruction, state)
+            self._name_test(instruction, state)
             for register in sorted(instruction.writes):
                 name = state.name(register)
                 is_old = isinstance(name, str | int) or name in self._before.names.values()
                 if name not in state.kinds and not is_old:
                     state.kinds[name] = self._result(instruction, register, name, state)
         return outcomes
+
+    def _name_test(self, instruction: Instruction, state: State) -> None:
+        """Name what Arm's flags tell the lowest bits of, which no register holds."""
+        test, flags = _TEST.fullmatch(unconditional(instruction, self.image.isa).text), state.flags.get("nzcv")
+        if test is not None and flags is not None and flags.left is None and 0 < int(test[2], 0) < MODULUS:
+            name = self.fresh()
+            self._tests[name] = self._before.name(register_named(test[1])), int(test[2], 0).__and__
+            state.flags["nzcv"] = flags._replace(left=name)
 
     def _combine(self, instruction: Instruction, state: State) -> None:
         """Note of what a bit of a condition field was computed, where it is not known."""
@@ -404,7 +416,9 @@ class ModuleMachine(Machine):
                     return bitwise(BITWISE[by[1]], one, other) if made is None else made
             return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
-        return self._computed(found)
+        made, value = self._computed(found), state.read(register)
+        is_small = value.is_number and value.high - value.low < UNKNOWN_SPAN
+        return indices_of(made) if is_small and not is_sum(found.name) else made
 
     def _written_back(self, instruction: Instruction, register: str, state: State) -> Word:
         """What an access leaves in the register of its address."""
@@ -444,7 +458,8 @@ class ModuleMachine(Machine):
         each = [self._operand(text) for text in texts]
         if bits:
             last, _ = each[-1]
-            each[-1] = (scaled(last, 1 << bits) if shift == Shift.LSL.value else computed([last])), None
+            other = indices_of(computed([last])) if shift == Shift.LSR.value else computed([last])
+            each[-1] = (scaled(last, 1 << bits) if shift == Shift.LSL.value else other), None
         mask = mask_of(name, texts[1:])
         if name == "and" and len(each) == 2 and each[0][1] is not None:
             each.reverse()
@@ -466,21 +481,6 @@ class ModuleMachine(Machine):
         if way == "lsl" and amount.is_number and 0 <= amount.low <= amount.high < MODULUS:
             return shifted(parts, amount.words())
         return computed([parts, self.word_in(self._before, register)], multiples(parts) if way == "lsl" else ALL)
-
-
-def _learn_bits(state: State, combined: Combined, relations: Collection[str]) -> None:
-    """What two bits tell of which another was computed, where that is known by the ``relations`` that hold."""
-    relation = powerpc.RELATIONS[combined.bit % 4] if combined.bit % 4 != 3 else ""
-    if relation not in {*relations, *map(opposite, relations)}:
-        return
-    found = relation in relations
-    pairs = [pair for pair in product((False, True), repeat=2) if combined.compute(*pair) == found]
-    for number, (operand, field) in enumerate(zip(combined.operands, combined.fields, strict=True)):
-        known = {pair[number] for pair in pairs}
-        if len(known) == 1 and field is not None and state.flags.get(f"cr{operand // 4}") == field:
-            told = powerpc.tested(state, operand, 8 * known.pop())
-            if told is not None:
-                state.values, state.flags = told.values, told.flags
 
 
 def _is_whole(known: int, size_bytes: int) -> bool:
