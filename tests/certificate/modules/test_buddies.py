@@ -126,15 +126,7 @@ BROKEN = {
             "push((void *)(buddy_fibonacci_control.base + offset)",
             "push((void *)(buddy_fibonacci_control.base + offset + 2)",
         ),
-        (
-            FIBONACCI,
-            "a base from an argument",
-            "    size_t class = 0;\n    while",
-            (
-                "    if (bytes == 12)\n        buddy_fibonacci_control.heads[3] = (void *)(bytes + 2);\n"
-                "    size_t class = 0;\n    while"
-            ),
-        ),
+        (FIBONACCI, "a block that is moved", "cut(pop(found), class) +", "cut(pop(found), class) + 2 +"),
     )
 }
 """Broken versions, of which every address is to be a multiple of 4 by a fact."""
