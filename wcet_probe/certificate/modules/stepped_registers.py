@@ -3,7 +3,8 @@
 
 A register is stepped in a loop if all that the loop writes to it are sums of itself and a constant other than 0, one at
 least. So the place that it addresses is another one in each round, which is asked of the code alone: loops are those of
-instructions, and not of the copies that a graph has of them.
+instructions, and not of the copies that a graph has of them. Behind a jump to where a register tells, as a return is,
+nothing follows, so that two calls of a function make no loop.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from wcet_probe.certificate.kernel.records import Graph
 from wcet_probe.certificate.kernel.shapes import reached
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import computation, may_be_skipped
-from wcet_probe.model.instruction import Instruction
+from wcet_probe.model.instruction import Control, Instruction
 
 _STEP = re.compile(DIGITS)
 
@@ -31,10 +32,12 @@ def stepped_registers(graph: Graph, coverage: Coverage) -> Mapping[str, frozense
     places = {node: block[0].address for node, block in coverage.instructions.items()}
     following: dict[int, set[int]] = {}
     for edge in graph.edges:
-        if edge.name in coverage.taken:
+        if edge.name in coverage.taken and coverage.instructions[edge.source][-1].control is not Control.INDIRECT:
             following.setdefault(places[edge.source], set()).add(places[edge.target])
     behind = {place: set(_behind(place, following)) for place in places.values()}
-    blocks = {places[node]: block for node, block in coverage.instructions.items()}
+    blocks: dict[int, list[Instruction]] = {}
+    for node, block in coverage.instructions.items():
+        blocks.setdefault(places[node], []).extend(block)
     found: dict[int, frozenset[str]] = {}
     for place in blocks:
         loop = {one for one in behind[place] if place in behind[one]}
