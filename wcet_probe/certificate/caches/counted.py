@@ -24,6 +24,8 @@ from wcet_probe.model.target import CacheConfig, Replacement
 
 _LONGEST_STEP_BYTES = 1 << 16
 _MOST_LINES = WORD // _LONGEST_STEP_BYTES // 2
+_MOST_EDGES = 50_000_000
+"""So many are looked at for all limits together whose lines may be kept; the others are not checked."""
 
 
 class Counting:
@@ -31,6 +33,7 @@ class Counting:
 
     def __init__(self, caches: Caches, loops: Sequence[LoopRecord]) -> None:
         self.caches, self._loops = caches, loops
+        self.edges_left = _MOST_EDGES
 
     def holds(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether ``limit`` holds by one of the rules of this module."""
@@ -108,6 +111,9 @@ def _is_kept(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     most = lines * max(factor for *_, factor in own)
     credited = {**limit.credited, ENTER: limit.credited.get(ENTER, 0) + limit.constant}
     giving = {edge for edge, credits_given in credited.items() if credits_given >= most}
+    counting.edges_left -= len(caches.graph.edges)
+    if not giving or counting.edges_left < 0:
+        return False
     within = [edge for edge in caches.graph.edges if edge.name in caches.passages and edge.name not in giving]
     leading, arriving = dict[str, list[str]](), dict[str, list[str]]()
     for edge in within:
