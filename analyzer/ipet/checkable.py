@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.cases import loop_cases
@@ -23,14 +23,21 @@ from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
 from wcet_probe.analyzer.ipet.record_lines import case_lines, equality_lines, flag_lines, invariant_lines
-from wcet_probe.certificate.kernel.coverage import Code, edges_of, edges_taken, outside, run_block
+from wcet_probe.certificate.kernel.coverage import (
+    Code,
+    edges_of,
+    edges_taken,
+    only_edges,
+    outside,
+    run_block,
+)
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning
 from wcet_probe.certificate.kernel.flags import Flags
 from wcet_probe.certificate.kernel.records import Edge, Graph, says_nothing
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, number, unknown, within
-from wcet_probe.certificate.values.state import Place, State, joined
+from wcet_probe.certificate.values.state import Place, State, between_blocks, joined
 from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
@@ -148,6 +155,9 @@ class _Search:
         self._rounds_with_all = _ROUNDS_WITH_ALL_THRESHOLDS
         self._excluded: dict[str, dict[int | None, None]] = {}
         self._cases: Cases = {}
+        self._only = only_edges(graph)
+        self._entering: dict[str, State] = {}
+        """What holds on the only edge into a node, as it was found last."""
 
     def run_in_cases(self, arguments: Mapping[Place, Value]) -> Checkable:
         """What holds, and in which cases what; cases that do not hold are not told."""
@@ -244,6 +254,8 @@ class _Search:
                 found += [(edge.target, outcome.state) for edge in fitting or edges]
                 if not edges:
                     self._excluded.setdefault(node, {})[outcome.address] = None
+        for target in dict.fromkeys(target for target, _ in found if target in self._only):
+            self._entering[target] = reduce(joined, (state for other, state in found if other == target))
         return found
 
     def _fits(self, edge: Edge, state: State) -> bool:
@@ -253,7 +265,9 @@ class _Search:
         # The checker reads no record of what says nothing, and learns nothing of such a place.
         said = {place: value for place, value in values.items() if not says_nothing(place, value)}
         states = [beginning({**said, **case.values}, {}, case.equal) for case in self._cases.get(node, ())]
-        blocks = (run_block(self._code, self.machine, self._graph, node, one) for one in states or [State(said)])
+        if not states:
+            states = [between_blocks(self._entering[node]) if node in self._entering else State(said)]
+        blocks = (run_block(self._code, self.machine, self._graph, node, one) for one in states)
         return [one for block in blocks for one in block.outcomes]
 
     def _limits(self, header: int, former: Values, grown: Values) -> Limits:

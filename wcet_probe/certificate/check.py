@@ -20,17 +20,15 @@ from wcet_probe.certificate.facts.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
 from wcet_probe.certificate.facts.sums import Sums
-from wcet_probe.certificate.flow.counters import most_executions
-from wcet_probe.certificate.flow.differences import most_by_difference
 from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
+from wcet_probe.certificate.flow.rounds import counts, ranges_in_rounds
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
 from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded, said_of
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import (
     Graph,
-    LoopRecord,
     Records,
     demand,
     factors_of,
@@ -298,8 +296,10 @@ class _Check:
     def _check_caches(self, graph: Graph, records: Records) -> Cached:
         code, target = self._code, self._binary.target
         asserted = pointers(self._binary.asserted, self._parameters, self._binary.image)
+        moved = ranges_in_rounds(self._covered_graph, loops_of(records)) if target.dcache else {}
+        invariants = {node: {**known, **moved.get(node, {})} for node, known in self._invariants.items()}
         self._cached = check_caches(
-            code, graph, records, self._invariants, self._coverage, target, asserted, self._listed.get("alignment")
+            code, graph, records, invariants, self._coverage, target, asserted, self._listed.get("alignment")
         )
         self._used |= dict.fromkeys(sorted(self._cached.assumptions))
         return self._cached
@@ -329,7 +329,7 @@ class _Check:
             loop = derived[0].get(f"loop:{name}")
             demand(loop is not None and name in where, f"the loop {name} has no derivation")
             if loop is not None and loop["origin"] == "proved":
-                if not any(found is not None and found <= most for found in _counts(covered, record)):
+                if not any(found is not None and found <= most for found in counts(covered, record)):
                     open_loops[name] = record.header, most
                     continue
                 shown += 1
@@ -459,11 +459,6 @@ class _Check:
 def used_constraints(records: Records) -> set[str]:
     """The names of the constraints that the bound rests on: those with a multiplier."""
     return {name for name, _ in records["dual"]}
-
-
-def _counts(covered: Covered, loop: LoopRecord) -> Iterator[int | None]:
-    yield most_executions(covered, loop)
-    yield most_by_difference(covered, loop)
 
 
 def not_followed(section: Json, image: Image) -> str:

@@ -61,6 +61,32 @@ OF_THUMB = {
         *("ldr r0, [r3, #4]!\n", "cmp r3, r1\n bne 1b\n", None),
     ),
     "behind the end": ("add r3, r0, #4\n mov r1, r0\n", "adds r3, #4\n", "cmp r3, r1\n bne 1b\n", (1 << 30) - 1),
+    "from the end on by threes": ("mov r3, r0\n mov r1, r0\n", "adds r3, #3\n", "cmp r3, r1\n bne 1b\n", None),
+    "behind the end by threes": ("adds r3, r0, #3\n mov r1, r0\n", "adds r3, #3\n", "cmp r3, r1\n bne 1b\n", None),
+    "up to one of several": (
+        "and r4, r0, #12\n adds r4, #4\n subs r3, r1, #4\n add r1, r3, r4\n",
+        *("adds r3, #4\n", "cmp r3, r1\n bne 1b\n", 4),
+    ),
+    "up to one of several, or none": (
+        "and r4, r0, #12\n subs r3, r1, #4\n add r1, r3, r4\n",
+        *("adds r3, #4\n", "cmp r3, r1\n bne 1b\n", None),
+    ),
+    "up to one of several, or none, tested before": (
+        "and r4, r0, #12\n mov r3, r1\n add r1, r3, r4\n",
+        *("cmp r3, r1\n beq 2f\n adds r3, #4\n", "b 1b\n", 4),
+    ),
+    "beside one of several": (
+        "and r4, r0, #14\n adds r4, #4\n subs r3, r1, #4\n add r1, r3, r4\n",
+        *("adds r3, #4\n", "cmp r3, r1\n bne 1b\n", None),
+    ),
+    "flags that an inner loop changes": (
+        "and r4, r0, #12\n mov r3, r1\n add r1, r3, r4\n",
+        *("cmp r3, r1\n beq 2f\n adds r3, #4\n", "cmp r0, #1\n ite eq\n moveq r0, #2\n movne r0, #1\n b 1b\n", 4),
+    ),
+    "a test of another word": (
+        "and r4, r0, #12\n mov r3, r1\n add r1, r3, r4\n",
+        *("adds r5, r1, #4\n cmp r3, r5\n beq 2f\n adds r3, #4\n", "b 1b\n", None),
+    ),
     "beside the end": ("subs r3, r0, #4\n add r1, r0, #62\n", "ldr r0, [r3, #4]!\n", "cmp r3, r1\n bne 1b\n", None),
     "or more": ("subs r3, r0, #4\n add r1, r0, #60\n", "ldr r0, [r3, #4]!\n", "cmp r3, r1\n bhs 1b\n", None),
     "no more": ("subs r3, r0, #4\n add r1, r0, #60\n", "ldr r0, [r3, #4]!\n", "cmp r3, r1\n bls 1b\n", None),

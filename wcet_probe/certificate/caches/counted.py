@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: 0BSD
-"""Limits of misses by counting: of executions, of the lines that a fact counts, of the lines of a strided traversal.
+"""Limits of misses by counting: of executions, of all lines that accesses may be to, of those of a strided traversal.
 
 Each is a rule that needs nothing of the certificate but the limit itself; `docs/explanation/certificates.md` has them
 as judgements.
@@ -8,21 +8,24 @@ as judgements.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from wcet_probe.certificate.caches.annotations import Annotations
 from wcet_probe.certificate.caches.misses import ENTER, Caches, Counted, LinearConstraint, Side
 from wcet_probe.certificate.caches.residents import NOTHING, YoungerSet, lasting_ways, union
-from wcet_probe.certificate.caches.steps import Spot
+from wcet_probe.certificate.caches.steps import Spot, Step, most_lines
 from wcet_probe.certificate.kernel.records import LoopRecord
 from wcet_probe.certificate.kernel.shapes import natural_loop, reached
+from wcet_probe.certificate.names.names import Objects
 from wcet_probe.certificate.values.numbers import WORD, signed
 from wcet_probe.model.target import CacheConfig, Replacement
 
 _LONGEST_STEP_BYTES = 1 << 16
 _MOST_LINES = WORD // _LONGEST_STEP_BYTES // 2
+_MOST_EDGES = 50_000_000
+"""So many are looked at for all limits together whose lines may be kept; the others are not checked."""
 
 
 class Counting:
@@ -30,14 +33,14 @@ class Counting:
 
     def __init__(self, caches: Caches, loops: Sequence[LoopRecord]) -> None:
         self.caches, self._loops = caches, loops
-        self._fullest: dict[str, int | None] = {}
+        self.edges_left = _MOST_EDGES
 
     def holds(self, limit: LinearConstraint, annotations: Annotations) -> bool:
         """Whether ``limit`` holds by one of the rules of this module."""
         if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
             return False
         own = [one for one in self.caches.counted(limit, annotations) if one[-1] > 0]
-        return _is_executed(self, limit, own) or _are_objects(self, limit, own) or _is_strided(self, limit, own)
+        return _is_executed(self, limit, own) or _is_kept(self, limit, own) or _is_strided(self, limit, own)
 
     @cached_property
     def once(self) -> frozenset[str]:
@@ -68,12 +71,6 @@ class Counting:
                 found.setdefault(node, []).append(loop)
         return found
 
-    def fullest_set(self, side: Side) -> int | None:
-        """See `_fullest_set`."""
-        if side.name not in self._fullest:
-            self._fullest[side.name] = _fullest_set(self, side)
-        return self._fullest[side.name]
-
 
 def _is_executed(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     """Whether each execution of a node has a credit for each of the accesses in it whose misses are counted.
@@ -94,26 +91,81 @@ def _is_executed(counting: Counting, limit: LinearConstraint, own: Counted) -> b
     return others <= counting.once and sum(times[node] for node in others) <= limit.constant
 
 
-# ------------------------------------------------------------------------------------------------------------- objects
+# ---------------------------------------------------------------------------------------------------------------- kept
 
 
-def _are_objects(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
-    """Whether each line that a fact counts is missed once at most, and there is a credit for each of them.
+def _is_kept(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
+    """Whether each line of the accesses is missed once at most in a stay, and there is a credit for each of them.
 
-    That is so where all lines that the call may access in a set fit in it together: none is evicted by another.
+    A stay begins where an edge, or the constant, gives so many. That a line stays until the last of the accesses needs
+    that all lines which may be accessed in its set between fit in it together.
     """
-    facts = {step.objects for _, _, step, _ in own}
-    if len(facts) != 1 or None in facts:
+    caches, side = counting.caches, own[0][0] if own else None
+    if side is None or not all(step.fills for _, _, step, _ in own):
         return False
-    side, _, first, _ = own[0]
-    config = side.residents.config
-    most = first.objects.lines * max(factor for *_, factor in own) if first.objects is not None else 0
-    fullest = counting.fullest_set(side)
-    return limit.constant >= most and fullest is not None and fullest <= _kept_ways(config)
+    steps = [step for _, _, step, _ in own]
+    sets = _sets(steps, side.residents.config)
+    lines = _most_lines(steps, side.residents.config)
+    if lines is None:
+        return False
+    most = lines * max(factor for *_, factor in own)
+    credited = {**limit.credited, ENTER: limit.credited.get(ENTER, 0) + limit.constant}
+    giving = {edge for edge, credits_given in credited.items() if credits_given >= most}
+    counting.edges_left -= len(caches.graph.edges)
+    if not giving or counting.edges_left < 0:
+        return False
+    within = [edge for edge in caches.graph.edges if edge.name in caches.passages and edge.name not in giving]
+    leading, arriving = dict[str, list[str]](), dict[str, list[str]]()
+    for edge in within:
+        leading.setdefault(edge.source, []).append(edge.target)
+        arriving.setdefault(edge.target, []).append(edge.source)
+    counted, entry = {node for _, node, _, _ in own}, caches.graph.entry
+    if ENTER not in giving and not counted.isdisjoint(reached([entry], lambda node: leading.get(node, ()))):
+        return False
+    starts = [entry, *(edge.target for edge in caches.graph.edges if edge.name in giving)]
+    between = reached(starts, lambda node: leading.get(node, ())) & reached(
+        counted, lambda node: arriving.get(node, ())
+    )
+    begun = set[str]()
+    for edge in within:
+        if edge.source in between and edge.target in between:
+            begun |= caches.passages[edge.name].begins
+    fullest = _fullest_set(caches, [step for node in between for step in side.steps[node]], side, sets, begun)
+    return fullest is not None and fullest <= _kept_ways(side.residents.config)
+
+
+def _sets(steps: Sequence[Step], config: CacheConfig) -> frozenset[int]:
+    """The sets in which lines of accesses may be."""
+    lines = [step.lines if step.objects is None else None for step in steps]
+    known = [one for one in lines if one is not None]
+    return (
+        frozenset(line % config.sets for one in known for line in one)
+        if len(known) == len(lines)
+        else frozenset(range(config.sets))
+    )
+
+
+def _most_lines(steps: Sequence[Step], config: CacheConfig) -> int | None:
+    """Most lines of accesses, if each base has one value; None if nothing tells of one how many."""
+    numbers, spots, facts = set[int](), dict[str, set[Spot]](), set[Objects]()
+    for step in steps:
+        if step.objects is not None:
+            facts.add(step.objects)
+        elif step.lines is not None:
+            numbers |= step.lines
+        elif step.spot is not None:
+            spots.setdefault(step.spot.base, set()).add(step.spot)
+        else:
+            return None
+    named = sum(
+        most_lines([spot.offset for spot in own], min(spot.granule_bytes for spot in own), config.line_bytes)
+        for own in spots.values()
+    )
+    return len(numbers) + named + sum(fact.lines for fact in facts)
 
 
 def _kept_ways(config: CacheConfig) -> int:
-    """Lines of a set that stay in it together, once they were accessed in the call.
+    """Lines of a set that stay in it together, once they were accessed.
 
     First-in first-out: between two fills of a line as many others are filled as there are ways; of the first line that
     is filled twice these are all different, so there were more lines than ways.
@@ -121,28 +173,32 @@ def _kept_ways(config: CacheConfig) -> int:
     return config.ways if config.replacement is Replacement.FIFO else lasting_ways(config)
 
 
-def _fullest_set(counting: Counting, side: Side) -> int | None:
-    """Most different lines of one set that the call may access; None if nothing tells of some access how many."""
+def _fullest_set(
+    caches: Caches, steps: Iterable[Step], side: Side, sets: Collection[int], begun: Collection[str]
+) -> int | None:
+    """Most different lines of one of the ``sets`` that accesses are to; None if nothing tells of some how many.
+
+    A base is one line of any set, but if a symbol that it is made of has ``begun`` between them.
+    """
     numbers, bases, counted = set[int](), set[str](), set[tuple[str, int]]()
-    for steps in side.steps.values():
-        for step in steps:
-            if step.objects is not None:
-                counted.add((step.objects.where, step.objects.lines_per_set))
-            elif step.lines is not None:
-                numbers |= step.lines
-            elif step.spot is not None and _has_one_value(counting.caches, step.spot.base, counting.once):
-                bases.add(step.spot.base)
-            else:
-                return None
+    for step in steps:
+        if step.objects is not None:
+            counted.add((step.objects.where, step.objects.lines_per_set))
+        elif step.lines is not None:
+            numbers |= step.lines
+        elif step.spot is not None and _has_one_value(caches, step.spot.base, begun):
+            bases.add(step.spot.base)
+        else:
+            return None
     known = Counter(number % side.residents.config.sets for number in numbers)
-    return max(known.values(), default=0) + len(bases) + sum(per_set for _, per_set in counted)
+    return max((known[one] for one in sets), default=0) + len(bases) + sum(per_set for _, per_set in counted)
 
 
-def _has_one_value(caches: Caches, base: str, once: frozenset[str]) -> bool:
-    """Whether a base is the same address in the whole call: it is computed from symbols that begin once."""
-    own, homes = base.partition("^")[0], caches.tracer.names.homes
+def _has_one_value(caches: Caches, base: str, begun: Collection[str]) -> bool:
+    """Whether a base is the same address for as long as no symbol begins but those that have ``begun``."""
+    own = base.partition("^")[0]
     symbols = caches.tracer.terms.symbols_of(own)
-    return own == "stack" or (symbols is not None and all(homes[symbol][1] in once for symbol in symbols))
+    return own == "stack" or (symbols is not None and symbols.isdisjoint(begun))
 
 
 # ---------------------------------------------------------------------------------------------------------- traversals

@@ -44,7 +44,8 @@ def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
         if value.is_plain and not value.is_constant and (_is_limited(value) or _is_limited(limits[place]))
     }
     while counters:
-        ends = ends_of_rounds(covered, loop, counters)
+        bases = {place: base_of(place, value) for place, value in counters.items()}
+        ends = ends_of_rounds(covered, loop, bases)
         if not ends:
             return None if ends is None else 1
         counts: list[int | None] = []
@@ -55,21 +56,19 @@ def most_executions(covered: Covered, loop: LoopRecord) -> int | None:
         if any(count is not None for count in counts):
             return min(count for count in counts if count is not None)
         # A step that no round changes is a number of its range rather than a base that nothing can be added to.
-        changed = {p: one for p, one in counters.items() if any(state.read(p) != base_of(p, one) for state in ends)}
+        changed = {p: one for p, one in counters.items() if any(state.read(p) != bases[p] for state in ends)}
         counters = changed if len(changed) < len(counters) else {}
     return None
 
 
-def ends_of_rounds(covered: Covered, loop: LoopRecord, counters: Mapping[Place, Value]) -> list[State] | None:
-    """What holds where a round ends, with what ``counters`` held where it began as bases; None where nobody knows."""
+def ends_of_rounds(covered: Covered, loop: LoopRecord, first: Mapping[Place, Value]) -> list[State] | None:
+    """What holds where a round ends in whose beginning ``first`` holds besides; None where nobody knows."""
     inside, machine = natural_loop(loop.header, loop.back, covered.arriving), covered.machine()
     bases = {
         node: {place: value for place, value in covered.invariants[node].items() if value.base == "stack"}
         for node in inside
     }
-    start = State(
-        {**covered.invariants[loop.header], **{place: base_of(place, one) for place, one in counters.items()}}
-    )
+    start = State({**covered.invariants[loop.header], **first})
     found = follow(covered, machine, loop.header, start, inside, bases, stop=loop.header)
     if machine.found_escape > covered.coverage.escapes:
         return None

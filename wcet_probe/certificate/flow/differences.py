@@ -1,27 +1,26 @@
 # SPDX-License-Identifier: 0BSD
 """How often a loop repeats that goes on until two places are equal, of which nobody knows what they hold.
 
-A pointer that goes up to an end, say. Where the loop is entered both are one unknown value and a constant, so that
-their difference is known (but of values that were shifted, ``>`` in a name). Each way round adds the constant ``d`` to
-one and keeps the other, and goes back only if the two, and constants, are found to be different: if the difference at
-the header is not ``v``. It begins with ``D`` and is ``D - k * d`` in round ``k``, modulo 2**32; so where ``d`` divides
-``D - v``, round ``(D - v) // d`` does not go back.
+A pointer that goes up to an end, say. On each edge that enters, both are one unknown value and numbers, so that their
+difference ``D`` is in a range. Each way round adds the constant ``d`` to one and keeps the other, and a round that
+begins with the difference ``v`` does not go back: it is followed, from places of just this difference. In round ``k``
+the difference is ``D - k * d``, modulo 2**32; where ``d`` divides ``D - v``, round ``(D - v) // d`` does not go back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
+from itertools import islice
 
 from wcet_probe.certificate.flow.counters import base_of, ends_of_rounds
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.records import LoopRecord
-from wcet_probe.certificate.values.numbers import WORD, Value
+from wcet_probe.certificate.values.numbers import TOP, WORD, Value, join, subtract
 from wcet_probe.certificate.values.state import Place, State, joined
 
-_DIFFERENT = frozenset({"!=", "<", ">"})
-_Tested = tuple[Place, Place, int]
-"""Two places, and a difference of the second one less the first with which the loop does not go back."""
+_MOST_PAIRS = 16
+"""So many pairs of places are followed."""
 
 
 def most_by_difference(covered: Covered, loop: LoopRecord) -> int | None:
@@ -31,63 +30,71 @@ def most_by_difference(covered: Covered, loop: LoopRecord) -> int | None:
         covered: the graph.
         loop: one of its loops.
     """
-    if loop.header == covered.graph.entry:
+    entering = [edge for edge in loop.entering if edge in covered.coverage.taken]
+    if loop.header == covered.graph.entry or not entering:
         return None
-    bases = _bases(covered, loop.header)
-    ends = ends_of_rounds(covered, loop, bases)
-    entered = [_entered(covered, edge) for edge in loop.entering if edge in covered.coverage.taken]
-    first = [state for state in entered if state is not None]
-    if not ends or not first or len(first) < len(entered):
-        return None
-    tested = set.intersection(*({*_tested(state, bases)} for state in ends))
-    counts = [_rounds(one, first, ends, bases) for one in sorted(tested, key=str)]
-    return min((count for count in counts if count is not None), default=None)
+    held = unknown_places(covered, loop.header)
+    bases = {place: base_of(place, one) for place, one in held.items()}
+    ends = ends_of_rounds(covered, loop, bases) or []
+    steps = constant_steps(ends, bases)
+    staying = [place for place in bases if steps and all(end.read(place) == bases[place] for end in ends)]
+    first = [list(_entered(covered, edge)) for edge in entering] if staying else []
+    pairs = ((p, q, [_difference(ways, p, q) for ways in first]) for p in steps for q in staying)
+    for p, q, differences in islice((one for one in pairs if all(map(_is_known, one[2]))), _MOST_PAIRS):
+        base = base_of(p, join(held[p], held[q]))
+        found = [
+            max(count for count in counts if count is not None)
+            for last in (0, steps[p])
+            if None not in (counts := [_rounds(one, last, steps[p]) for one in differences])
+            and ends_of_rounds(covered, loop, {**bases, p: base, q: base._replace(low=last, high=last)}) == []
+        ]
+        if found:
+            return min(found)
+    return None
 
 
-def _bases(covered: Covered, node: str) -> dict[Place, Value]:
-    """Places of which nobody knows what they hold where ``node`` begins, and that it is no address of the stack."""
+def unknown_places(covered: Covered, node: str) -> dict[Place, Value]:
+    """What places hold where ``node`` begins, but constants and addresses of the stack."""
     known = State(dict(covered.invariants[node]))
     places = dict.fromkeys((*known.values, *covered.code.isa.REGISTERS))
     held = {place: known.read(place) for place in places}
     return {place: one for place, one in held.items() if not one.is_constant and one.base != "stack"}
 
 
-def _entered(covered: Covered, name: str) -> State | None:
-    """What holds where an edge is taken, by what places held where the node began that it leads from."""
+def constant_steps(ends: Sequence[State], bases: Mapping[Place, Value]) -> dict[Place, int]:
+    """The places to which each way round adds one constant other than 0, and it."""
+    found = {place: ends[0].read(place).low for place in bases} if ends else {}
+    return {
+        place: step
+        for place, step in found.items()
+        if step and all(end.read(place) == bases[place]._replace(low=step, high=step) for end in ends)
+    }
+
+
+def _entered(covered: Covered, name: str) -> Iterator[State]:
+    """What holds where an edge is taken, by what one place held where the node began that it leads from; for each."""
     source = next(edge.source for edge in covered.graph.edges if edge.name == name)
-    bases = _bases(covered, source)
-    start = {**covered.invariants[source], **{place: base_of(place, one) for place, one in bases.items()}}
-    machine = covered.machine()
-    found = [state for edge, state in covered.leave(machine, source, State(start)) if edge and edge.name == name]
-    return reduce(joined, found) if found and machine.found_escape <= covered.coverage.escapes else None
+    for place, one in unknown_places(covered, source).items():
+        machine = covered.machine()
+        start = State({**covered.invariants[source], place: base_of(place, one)})
+        found = [state for edge, state in covered.leave(machine, source, start) if edge and edge.name == name]
+        if found and machine.found_escape <= covered.coverage.escapes:
+            yield reduce(joined, found)
 
 
-def _tested(state: State, bases: Mapping[Place, Value]) -> Iterator[_Tested]:
-    """What flags say at the end of a round: of which places, by what they held where it began."""
-    places = {base_of(place, one).base: place for place, one in bases.items()}
-    for flags in state.flags.values():
-        left, right = flags.left_value, flags.right_value
-        one, other = places.get(left.base), places.get(right.base)
-        is_told = any(relation in _DIFFERENT for relation, _ in flags.holding) and not flags.is_result
-        if is_told and one is not None and other is not None and left.is_constant and right.is_constant:
-            yield one, other, (left.low - right.low) % WORD
-            yield other, one, (right.low - left.low) % WORD
+def _difference(ways: Sequence[State], p: Place, q: Place) -> Value:
+    """What ``q`` is more than ``p``, by what is known of it in one of the states."""
+    found = [subtract(one.read(q), one.read(p)) for one in ways]
+    return min((one for one in found if one.is_plain), key=lambda one: one.high - one.low, default=TOP)
 
 
-def _rounds(tested: _Tested, first: Sequence[State], ends: Sequence[State], bases: Mapping[Place, Value]) -> int | None:
-    """Most executions of the header where the first of two places moves by a constant and the second one stays."""
-    moving, staying, last = tested
-    steps, stayed = [state.read(moving) for state in ends], base_of(staying, bases[staying])
-    step = steps[0].low
-    is_moved = all(one == base_of(moving, bases[moving])._replace(low=step, high=step) for one in steps)
-    if not is_moved or not step or any(state.read(staying) != stayed for state in ends):
-        return None
-    most = 0
-    for state in first:
-        begin, end = state.read(moving), state.read(staying)
-        is_known = begin.base == end.base and begin.is_constant and end.is_constant and ">" not in begin.base
-        left = (end.low - begin.low - last) * (1 if step > 0 else -1) % WORD
-        if not is_known or left % abs(step):
-            return None
-        most = max(most, left // abs(step) + 1)
-    return most
+def _is_known(difference: Value) -> bool:
+    return difference.high - difference.low + difference.stride < WORD
+
+
+def _rounds(difference: Value, last: int, step: int) -> int | None:
+    """Most executions of the header from a difference on; None where it may miss the ``last`` one."""
+    sign = 1 if step > 0 else -1
+    low, high = sorted(sign * (end - last) for end in (difference.low, difference.high))
+    least, most = low % WORD, low % WORD + high - low
+    return most // abs(step) + 1 if most < WORD and least % step == difference.stride % step == 0 else None

@@ -17,13 +17,13 @@ from functools import cached_property, reduce
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from wcet_probe.certificate.flow.walk import Covered, between_blocks, narrowed
+from wcet_probe.certificate.flow.walk import Covered, narrowed
 from wcet_probe.certificate.kernel.records import Edge, LoopRecord
 from wcet_probe.certificate.kernel.shapes import natural_loop, postorder
-from wcet_probe.certificate.values.state import State, joined
+from wcet_probe.certificate.values.state import State, between_blocks, joined
 
-_MOST_INSTRUCTIONS = 20_000
-"""So many are executed at most, in all nests of one graph."""
+_MOST_INSTRUCTIONS = 40_000
+"""So many are executed at most, in all nests of one graph; in each no more than half of those that are left."""
 
 Rounds = tuple[int, ...]
 """The number of the round in each loop around a node, the outermost first."""
@@ -114,7 +114,7 @@ class Followed:
         found = _Nest({}, {})
         if start is None:
             return found
-        machine = self._covered.machine()
+        machine, least = self._covered.machine(), self._left // 2
         former: dict[str, State] = {}
         pending: dict[tuple[str, Rounds], State] = {(first, (1,)): start}
         waiting = [_order(place, around, first, (1,))]
@@ -126,7 +126,7 @@ class Followed:
             self._left -= len(self._coverage.instructions[node])
             state = pending.pop((node, rounds))
             is_endless = node in self._entering and node not in self.bounds and former.get(node) == state
-            if self._left < 0 or is_endless:
+            if self._left < least or is_endless:
                 return None
             former[node] = state.copy()
             here = narrowed(state, self._covered.invariants[node])

@@ -13,7 +13,7 @@ from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph
 from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values.numbers import ANY, TOP, Value, within
-from wcet_probe.certificate.values.state import Place, State, joined
+from wcet_probe.certificate.values.state import Place, State, between_blocks, joined
 
 _MOST_VISITS = 4
 
@@ -125,22 +125,6 @@ def narrowed(state: State, known: Mapping[Place, Value]) -> State:
         if not own.base.startswith("@") and not within(own, value):
             found.values[place] = value
     return found
-
-
-def between_blocks(state: State) -> State:
-    """``state`` with values named by their places, and flags that speak of these."""
-    places = {state.name(place): place for place in state.values}
-
-    def renamed(name: object) -> object:
-        if name is None or (isinstance(name, str | int) and state.name(name) == name):
-            return name
-        return places.get(name, object())
-
-    flags = {
-        key: one._replace(left=renamed(one.left), right=renamed(one.right), difference=renamed(one.difference))
-        for key, one in state.flags.items()
-    }
-    return State(dict(state.values), {}, flags)
 
 
 def _settled(old: State, new: State) -> State:

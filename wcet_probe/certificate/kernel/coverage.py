@@ -4,9 +4,10 @@
 A node is the code from its address on, up to an instruction that may go elsewhere than to the next one, or to where an
 edge leads by falling through. For each way out that the last instruction allows there must be an edge to a node at that
 address, in which what then holds lies in what is said of that node; so by induction every execution is a path of the
-graph. A way is left out only where the invariants leave no value for it, or nothing returns from where it leads
-(`dead_ends`), and so is what holds behind a node that no way leads to. Calls and returns are no exception: a call puts
-an address into the link register, a return goes to the address that it finds.
+graph. Of a node that one edge alone leads to, all that holds on it is known. A way is left out only where the
+invariants leave no value for it, or nothing returns from where it leads (`dead_ends`), and so is what holds behind a
+node that no way leads to. Calls and returns are no exception: a call puts an address into the link register, a return
+goes to the address that it finds.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.saved_words import Saving
 from wcet_probe.certificate.values.numbers import TOP, Value, within
-from wcet_probe.certificate.values.state import Place, State, joined
+from wcet_probe.certificate.values.state import Place, State, between_blocks, joined
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
@@ -164,7 +165,16 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
             return Block(tuple(instructions), tuple(outcomes))
         states, address = [outcome.state for outcome in outcomes], following
         if len(states) > MOST_STATES:
-            states = [reduce(joined, states)]
+            states = _fewer(states)
+
+
+def _fewer(states: Sequence[State]) -> list[State]:
+    """The join of ``states``: of those each in which the same was found of flags, or of all if these are too many."""
+    alike: dict[frozenset[object], State] = {}
+    for state in states:
+        found = frozenset((name, one.holding) for name, one in state.flags.items())
+        alike[found] = joined(alike[found], state) if found in alike else state
+    return list(alike.values()) if len(alike) <= MOST_STATES else [reduce(joined, states)]
 
 
 def _falls(instruction: Instruction, following: int) -> bool:
@@ -214,10 +224,13 @@ def cover(
 
 
 def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told, ends: str) -> Coverage:
-    found, reached, waiting = Coverage(), {graph.entry}, [graph.entry]
+    found, reached, waiting, only = Coverage(), {graph.entry}, [graph.entry], only_edges(graph)
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
-        blocks = [run_block(code, machine, graph, node, state) for state in said.states(node)]
+        is_entered_once = node in only and node not in said.cases
+        states = [between_blocks(found.taken[only[node]], said.equal.get(node, {}))] if is_entered_once else []
+        states = states or said.states(node)
+        blocks = [run_block(code, machine, graph, node, state) for state in states]
         # A case that nothing is known to contradict may be none all the same, and not be followed to the end.
         found.instructions[node] = max((block.instructions for block in blocks), key=len)
         constant = machine.constant_store
@@ -247,6 +260,17 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told,
         else:
             found.open += ways
     return found
+
+
+def only_edges(graph: Graph) -> dict[str, str]:
+    """By node, the edge that it is entered by, of those that nothing else enters.
+
+    *Soundness:* what holds on it holds where the node begins, flags too, and lies in what is said there.
+    """
+    into: dict[str, list[str]] = {}
+    for edge in graph.edges:
+        into.setdefault(edge.target, []).append(edge.name)
+    return {node: edges[0] for node, edges in into.items() if len(edges) == 1 and node != graph.entry}
 
 
 def _assume_returns(

@@ -378,7 +378,8 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
         return Comparison(left_name, a, None, constant(WORD - b.low))  # as of a sum
     result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
     is_same = name == "tst" and right == left_name
-    asserted = (left_name, a) if is_same else (None, result)
+    name_of_result = _name_of("and", left_name, right, b) if name == "tst" else None
+    asserted = (left_name, a) if is_same else (name_of_result, result)
     return Comparison(*asserted, None, constant(0), is_result=True)
 
 

@@ -9,8 +9,9 @@ any number that is not derived from the stack pointer; a word of which nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from wcet_probe.certificate.values.kinds import Word, word
@@ -20,6 +21,7 @@ from wcet_probe.certificate.values.numbers import (
     WORD,
     Value,
     add,
+    conjunction,
     constant,
     join,
     mirrored,
@@ -168,6 +170,9 @@ def _roots(name: object) -> Iterator[object]:
             yield name
 
 
+_STRICT = {">=": ">", "<=": "<"}
+
+
 def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: bool = True) -> State | None:
     """``state`` where the operands that the flags compare stand in ``relation``, or not; None where that cannot be."""
     asserted = state.flags.get(flags)
@@ -183,7 +188,13 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         is_signed = True
     if (opposite(relation), is_signed) in asserted.holding:
         return None
-    if asserted.left is not None and asserted.left == asserted.right and relation in {"!=", "<", ">"}:
+    found = {(relation, is_signed)}
+    if relation in _STRICT and any(one == "!=" for one, _ in asserted.holding):
+        relation = _STRICT[relation]
+    one = asserted.left_value
+    is_one_word = one == asserted.right_value and one.is_constant and not one.is_plain
+    is_same = asserted.left == asserted.right and asserted.left is not None
+    if (is_one_word or is_same) and relation in {"!=", "<", ">"}:
         return None
     left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
     right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
@@ -198,7 +209,7 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
             left_over = refined(left_over, relation, constant(0), is_signed=False)
         if left_over is None or not _tighten(result, asserted.difference, left_over):
             return None
-    holding = asserted.holding | {(relation, is_signed)}
+    holding = asserted.holding | found | {(relation, is_signed)}
     result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
     return result
 
@@ -240,7 +251,7 @@ def _undone(name: Computed, value: Value) -> Value | None:
     """What was computed upon, if ``value`` came of it; None where that is not told.
 
     *Soundness:* adding and subtracting a constant lose nothing modulo 2**32; a shift to the right by k bits loses what
-    was below 2**k.
+    was below 2**k, and a mask some of the other bits.
     """
     if not (value.is_plain and name.constant.is_number and name.constant.is_constant):
         return None
@@ -249,6 +260,9 @@ def _undone(name: Computed, value: Value) -> Value | None:
         return subtract(value, name.constant)
     if name.compute is subtract:
         return add(value, name.constant)
+    if name.compute is conjunction:
+        word = unsigned(value)
+        return number(word.low, min(word.high + WORD - 1 - bits, WORD - 1))._replace(base=value.base)
     if name.compute is shift_right and 0 < bits < 32:
         word, most = unsigned(value), (1 << 32 - bits) - 1
         below = (min(word.high, most) + 1 << bits) - 1
@@ -266,16 +280,33 @@ def narrowed(own: object, name: object, value: Value) -> Value | None:
     return None if operand is None else own.value(operand)
 
 
+def between_blocks(state: State, equal: Mapping[Place, Place] = MappingProxyType({})) -> State:
+    """``state`` with values named by their places, or those they are ``equal`` to, and flags that speak of these."""
+    places = {state.name(place): equal.get(place, place) for place in state.values}
+
+    def renamed(name: object) -> object:
+        if name is None or (isinstance(name, str | int) and state.name(name) == name):
+            return equal.get(name, name) if isinstance(name, str | int) else name
+        return places.get(name, object())
+
+    flags = {
+        key: one._replace(left=renamed(one.left), right=renamed(one.right), difference=renamed(one.difference))
+        for key, one in state.flags.items()
+    }
+    return State(dict(state.values), dict(equal), flags)
+
+
 def joined(a: State, b: State) -> State:
-    """What is known on both ways."""
+    """What is known on both ways; places of one name on each have one name, and flags speak of them still."""
     values = {
         place: join(a.read(place), b.read(place))
         for place in dict.fromkeys((*a.values, *b.values))
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
     places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
-    names = {place: a.name(place) if a.name(place) == b.name(place) else object() for place in places}
-    found = {key: _both(asserted, b.flags[key]) for key, asserted in a.flags.items() if key in b.flags}
+    both: dict[tuple[object, object], object] = {}
+    names = {place: _name_of_both(a.name(place), b.name(place), both) for place in places}
+    found = {key: _both(asserted, b.flags[key], both) for key, asserted in a.flags.items() if key in b.flags}
     flags = {key: asserted for key, asserted in found.items() if asserted is not None}
     kinds = {name: word((*own, *b.kinds[name])) for name, own in a.kinds.items() if name in b.kinds}
     for place in places if a.kinds and b.kinds else ():
@@ -285,12 +316,26 @@ def joined(a: State, b: State) -> State:
     return State(values, names, flags, kinds)
 
 
-def _both(a: Comparison, b: Comparison) -> Comparison | None:
+def _name_of_both(one: object, other: object, both: dict[tuple[object, object], object]) -> object:
+    """The name of what is called ``one`` on one way and ``other`` on the other."""
+    return one if one == other else both.setdefault((one, other), object())
+
+
+def _both(a: Comparison, b: Comparison, named: Mapping[tuple[object, object], object]) -> Comparison | None:
     """What two comparisons of the same operands tell together; None of others."""
-    common = a._replace(
-        left_value=join(a.left_value, b.left_value),
-        right_value=join(a.right_value, b.right_value),
-        holding=a.holding & b.holding,
+    left, right, difference = (
+        one if one == other else named.get((one, other))
+        for one, other in ((a.left, b.left), (a.right, b.right), (a.difference, b.difference))
     )
-    is_same = common == b._replace(left_value=common.left_value, right_value=common.right_value, holding=common.holding)
-    return common if is_same and (a == b or (a.left is not None or a.right is not None)) else None
+    common = Comparison(
+        left,
+        join(a.left_value, b.left_value),
+        right,
+        join(a.right_value, b.right_value),
+        a.is_signed,
+        a.is_result,
+        difference,
+        a.holding & b.holding,
+    )
+    is_same = (a.is_signed, a.is_result) == (b.is_signed, b.is_result)
+    return common if is_same and (a == b or left is not None or right is not None) else None
