@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wcet_probe.emu.memory import GuestMemory
-from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED
+from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED, UNALIGNED_STACK
 from wcet_probe.emu.tables import CodeTable, it_state
 from wcet_probe.errors import EmulationError, StrayAccessError
 from wcet_probe.isa.effective_address import evaluate
@@ -38,6 +38,12 @@ def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_ins
         )
     if why == OUTSIDE_CODE:
         return outside(address)
+    if why == UNALIGNED_STACK:
+        return EmulationError(
+            f"the stack pointer is {address:#x} in front of {pc:#010x} in {image.location(pc)}: a core that executes "
+            "Thumb clears its lowest two bits, the engine of the emulator does not, so such code is bounded and not "
+            "run; move it by multiples of 4."
+        )
     return stray(image, pc, address, "outside the guest's memory")
 
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from wcet_probe.emu.engine import register_id
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import (
+    CLEARS_STACK_POINTER,
     CONDITIONAL_BRANCH,
     IN_IT_BLOCK,
     LOAD,
@@ -115,14 +116,16 @@ def code_table(
         stack_pointer: name of the stack pointer.
         unaligned: what unaligned accesses take longer.
     """
-    return _table(instructions.value, costs.value, lambda name: register_id(isa, name), stack_pointer, unaligned)
+    writes = WRITES_STACK_POINTER | (CLEARS_STACK_POINTER if isa is Isa.THUMB else 0)
+    pointer = stack_pointer, writes
+    return _table(instructions.value, costs.value, lambda name: register_id(isa, name), pointer, unaligned)
 
 
 def _table(
     instructions: Sequence[Instruction],
     costs: Sequence[InstructionCost],
     id_of: Callable[[str], int],
-    stack_pointer: str,
+    stack_pointer: tuple[str, int],
     unaligned: Sequence[UnalignedAccess],
 ) -> CodeTable:
     addresses = {one.address for one in instructions}
@@ -198,14 +201,15 @@ def _sum_up(rows: Iterable[InstructionLayout]) -> None:
             cycles += row.skipped_cycles if predicated else row.executed_cycles
 
 
-def _flags(instruction: Instruction, stack_pointer: str) -> int:
+def _flags(instruction: Instruction, stack_pointer: tuple[str, int]) -> int:
+    """Its flags; those of who writes the stack pointer are told with its name."""
     flags = 0
     if instruction.control is Control.CONDITIONAL_BRANCH:
         flags |= CONDITIONAL_BRANCH
     if instruction.in_it_block:
         flags |= IN_IT_BLOCK
-    if stack_pointer in instruction.writes:
-        flags |= WRITES_STACK_POINTER
+    if stack_pointer[0] in instruction.writes:
+        flags |= stack_pointer[1]
     if instruction.problem:
         flags |= PROBLEM
     return flags

@@ -84,7 +84,8 @@ WP_EXPORT void wp_observer_restart(struct wp_observer *observer)
     observer->branch_behind = observer->branch_cycles = 0;
     observer->block_row = observer->block_behind = observer->fetched_row = 0;
     observer->left_row = observer->left_behind = 0;
-    observer->stack_pointer_pending = observer->in_operation = observer->claims.in_call = false;
+    observer->stack_pointer_pending = 0;
+    observer->in_operation = observer->claims.in_call = false;
     observer->claims.active = NULL;
     observer->sets.operation = NULL;
     memset(setup->entered, 0, sizeof *setup->entered * rows);
@@ -569,8 +570,12 @@ observe_instruction(struct wp_observer *observer, uc_engine *engine, uint32_t pc
         const uint32_t stack_pointer = read_register(observer, engine, setup->stack_pointer);
         if (stack_pointer < observer->counts.lowest_stack_pointer)
             observer->counts.lowest_stack_pointer = stack_pointer;
+        if (observer->stack_pointer_pending & WP_CLEARS_STACK_POINTER && stack_pointer & 3) {
+            stop(observer, engine, WP_UNALIGNED_STACK, pc, stack_pointer);
+            return;
+        }
     }
-    observer->stack_pointer_pending = instruction->flags & WP_WRITES_STACK_POINTER;
+    observer->stack_pointer_pending = instruction->flags & (WP_WRITES_STACK_POINTER | WP_CLEARS_STACK_POINTER);
     if (instruction->flags & WP_PROBLEM || !instruction->size_bytes) {
         stop(observer, engine, WP_PROBLEM_EXECUTED, pc, pc);
         return;

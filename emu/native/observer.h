@@ -20,12 +20,14 @@ typedef struct uc_struct uc_engine;
 typedef int (*wp_register_read)(uc_engine *engine, int id, void *value);
 typedef int (*wp_engine_stop)(uc_engine *engine);
 
-enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 4, WP_PROBLEM = 8 };
+enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 4, WP_PROBLEM = 8,
+       WP_CLEARS_STACK_POINTER = 16 /* its lowest two bits, as Thumb does and the engine does not */ };
 enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
 enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20, WP_SEVERAL = 0xFF };
-enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT };
+enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT,
+               WP_UNALIGNED_STACK };
 
 struct wp_access {
     uint32_t displacement, align_mask;
@@ -95,7 +97,8 @@ struct wp_observer {
     struct wp_loops loops;
     struct wp_claims claims;
     struct wp_sets sets;
-    bool has_icache, has_dcache, stack_pointer_pending;
+    bool has_icache, has_dcache;
+    uint8_t stack_pointer_pending; /* flags of the instruction before, of those that speak of it */
     uint32_t branch_behind, branch_cycles; /* a conditional branch that has just run: taken unless control goes on here */
     uint32_t block_row, block_behind;      /* rows of the block under way, equal: there is none */
     uint32_t fetched_row;                  /* unified cache: rows of the block below it are fetched */

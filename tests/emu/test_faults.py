@@ -48,6 +48,20 @@ def mode(request):
     return request.param
 
 
+def test_a_stack_pointer_whose_lowest_bits_thumb_would_clear_is_not_run_on():
+    """The engine keeps them: the guest read another number than the core has, and ran otherwise than what is proved."""
+    bodies = {"f": "mov r3, sp\nsubs r3, #6\nmov r2, sp\nmov sp, r3\nmov r0, sp\nmov sp, r2\nsubs r0, r2, r0\nbx lr"}
+    core = load_target("cortex-m4")
+    with guest_of(assembler(bodies, core), core).machine() as machine:
+        sentence = failing(machine, "measured", "f")
+    assert "a core that executes Thumb clears its lowest two bits" in sentence
+    assert "in f+0x8" in sentence
+    core = load_target("arm926ej-s")  # where no core does
+    bodies["f"] = bodies["f"].replace("subs r3, #6", "sub r3, r3, #6")
+    with guest_of(assembler(bodies, core), core).machine() as machine:
+        assert machine.measure("f", (), COLD).result == 6
+
+
 def failing(machine: Machine, mode: str, function: str, *arguments: int) -> str:
     """The sentence with which the call fails."""
     with pytest.raises(EmulationError) as caught:
