@@ -46,6 +46,8 @@ int many(int n)
     }
     return found;
 }
+int half(int n) { return n / 2; }
+void fill(int (*each)(int), int n) { buffer[0] = each(n); }
 int deep(int n) { return n < 3 ? last(n) : many(n) + twice(n); }
 int counted(void)
 {
@@ -151,6 +153,15 @@ def test_what_is_proved_of_a_loop_in_calls_of_the_entry_is_not_held_against_othe
     document = json.loads(capsys.readouterr().out)
     assert [call["call"] for call in document["observed"]["calls"]] == ["few(2)"]
     assert all(one["observed_max"] <= one["max"] for one in document["bound"]["loops"])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_function_can_be_given_as_the_pointer_that_it_is(target, firmware, capsys):
+    run = "fill(&half, 18); f(1, &buffer); u32[&buffer] = &half; f(1, &buffer)"
+    assert firmware("f", ARGUMENT, "--run", run, "--json", target=target) == ExitCode.OK
+    given, word = (call["result"] for call in json.loads(capsys.readouterr().out)["observed"]["calls"])
+    assert given == 81
+    assert word & 1 == (target == "cortex-m4"), "an odd number's square is odd"
 
 
 @pytest.mark.parametrize("target", TARGETS)

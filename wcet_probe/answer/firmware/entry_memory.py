@@ -8,7 +8,7 @@ from dataclasses import replace
 from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.request import InitialData
 from wcet_probe.answer.firmware.free_memory import SCRATCH_BYTES, free_map
-from wcet_probe.answer.firmware.run_script import SCRATCH, CallStatement, Statement, resolved
+from wcet_probe.answer.firmware.run_script import CallStatement, Statement, named_words, resolved
 from wcet_probe.emu.machine import Machine
 from wcet_probe.errors import ContradictionError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
@@ -41,7 +41,7 @@ def entry_memory(
         SCRATCH_BYTES,
         most_instructions=_MOST_INSTRUCTIONS,
     ) as machine:
-        symbols = {SCRATCH: machine.heap.base_address} | {name: one.address for name, one in image.symbols.items()}
+        symbols = named_words(image, machine.heap.base_address)
         functions = {function.name for function in image.functions}
         result = 0
         for statement in after:

@@ -19,11 +19,11 @@ from wcet_probe.answer.firmware.entry_memory import check_entry_memory, check_st
 from wcet_probe.answer.firmware.firmware import FirmwareBound
 from wcet_probe.answer.firmware.free_memory import SCRATCH_BYTES, free_map
 from wcet_probe.answer.firmware.run_script import (
-    SCRATCH,
     CallStatement,
     Statement,
     StoreStatement,
     Value,
+    named_words,
     resolved,
     value_text,
 )
@@ -232,8 +232,7 @@ class _Guest:
 
     def value(self, value: Value) -> int:
         """The word that ``value`` stands for."""
-        symbols = {name: symbol.address for name, symbol in self.found.image.symbols.items()}
-        symbols = {SCRATCH: self.machine.heap.base_address} | symbols
+        symbols = named_words(self.found.image, self.machine.heap.base_address)
         return resolved(value, symbols, self.result, lambda name: unknown_name("symbol", name, symbols))
 
     def measured(

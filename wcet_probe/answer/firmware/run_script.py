@@ -8,8 +8,9 @@ Grammar::
     STORE    = ("u8" | "u16" | "u32") "[" VALUE "]" "=" VALUE { "," VALUE }
     VALUE    = NUMBER | "&" NAME [ "+" NUMBER ] | "result"
 
-A number is decimal or ``0x…``, and may be negative; ``&NAME`` is the address of a symbol, ``&scratch`` that of memory
-which nothing else uses, unless there is a symbol of that name; ``result`` is what the call before returned.
+A number is decimal or ``0x…``, and may be negative; ``&NAME`` is the address of a symbol, of a Thumb function with its
+lowest bit set, as a pointer to it has; ``&scratch`` is that of memory which nothing else uses, unless there is a symbol
+of that name; ``result`` is what the call before returned.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wcet_probe.errors import UsageError
+from wcet_probe.model.image import Image
+from wcet_probe.model.target import Isa
 
 SCRATCH, RESULT = "scratch", "result"
 _NUMBER = re.compile(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)")
@@ -84,11 +87,18 @@ def parse_place(text: str, where: str) -> tuple[Value, int]:
     return _value(place.strip(), where), int(size)
 
 
+def named_words(image: Image, scratch_address: int) -> dict[str, int]:
+    """What ``&NAME`` stands for, by name: addresses, of Thumb functions with the lowest bit set."""
+    thumb = int(image.isa is Isa.THUMB)
+    words = {name: one.address | thumb if one.is_function else one.address for name, one in image.symbols.items()}
+    return {SCRATCH: scratch_address} | words
+
+
 def resolved(value: Value, symbols: Mapping[str, int], result: int, refuse: Callable[[str], UsageError]) -> int:
     """The word that ``value`` stands for.
 
     Parameters:
-        symbols: addresses by name.
+        symbols: as `named_words` gives them.
         result: of the call before.
         refuse: makes the error for a name that is no symbol.
     """
