@@ -66,7 +66,7 @@ def one_node(document):
     ("forge", "words"),
     [
         (one_node, "the graph lacks the edge"),
-        (lambda one: one["bound"].update(assumptions=[]), "is used and not listed"),
+        (lambda one: one["bound"].update(assumptions=[]), "used and not listed"),
         (lambda one: one["state"].update(candidates=[]), "the candidates are not those of the scenario"),
         (lambda one: one.update(command="wcet-probe something else"), "the command is not that of the question"),
         (lambda one: one["state"].update(why=["Nothing is slower."]), "the state or its reason is described otherwise"),

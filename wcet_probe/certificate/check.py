@@ -47,6 +47,7 @@ from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
+from wcet_probe.errors import VerificationError
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 
@@ -232,9 +233,13 @@ class _Check:
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
         goes = told_destinations(self._binary.asserted, self._listed, self._code.image)
         known, ends = (self._said, self._arguments()), self._listed.get("call-returns", "")
-        self._coverage = cover(
-            self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
-        )
+        try:
+            self._coverage = cover(
+                self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
+            )
+        except VerificationError as error:
+            demand(is_separate, f"{error}; the assumption stack-separation may be used and not listed")
+            raise
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
             # The analysis may know where a return goes that is not followed here, and assume nothing.

@@ -46,17 +46,17 @@ def test_nothing_is_executed_behind_a_store_that_is_lost(operations, monkeypatch
 
     monkeypatch.setattr(module._Search, "_execute", told)
     with pytest.raises(AnalysisError, match="is not known to the checker's rules"):
-        search(operations).run()
+        search(operations).run(of_init=False)
     assert len(lost) == 1
 
 
 def test_a_store_that_is_lost_once_stays_lost(operations, monkeypatch):
     """What words are made of only grows: where all is followed to the end, the store is among those left."""
     with pytest.raises(AnalysisError) as first:
-        search(operations).run()
+        search(operations).run(of_init=False)
     monkeypatch.setattr(module._Growing, "store", ModuleMachine.store)
     to_the_end = search(operations)
     with pytest.raises(AnalysisError):
-        to_the_end.run()
+        to_the_end.run(of_init=False)
     image = operations[0].image
     assert any(f"at {image.location(one)} goes" in str(first.value) for one in to_the_end.unknown)
