@@ -277,6 +277,23 @@ def test_what_is_beside_a_table_may_be_of_another_without_a_symbol():
     assert beside.kind == UNKNOWN
 
 
+def test_the_end_of_what_is_beside_a_table_is_none_of_it():
+    """Of two words without a symbol the address behind both, with nothing there, or before zeros at their end."""
+    table = (16).to_bytes(4, "big")
+    for words, at, beside in (
+        (table + b"\0\0\0\2", 0x10000, 0x10008),
+        (b"\0\0\0\2" + bytes(8) + table, 0x1000C, 0x10004),
+    ):
+        image = replace(
+            program("buddy-fibonacci").image,
+            segments=(Segment(0x10000, words, len(words), False, False),),
+            symbols={"table": Symbol("table", at, 4, False)},
+            code=(),
+        )
+        assert [part.kind for part in constant_word(image, at)] == [CONSTANT]
+        assert [part.kind for part in constant_word(image, beside)] == [UNKNOWN]
+
+
 def test_a_register_is_stepped_where_a_loop_writes_sums_of_it_and_constants_alone():
     given = program("buddy-fibonacci", target="cortex-m7")
     problem = module._problem(given, prepare(operation_request(given, "malloc", HEAP_BYTES)))

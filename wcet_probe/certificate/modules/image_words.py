@@ -13,6 +13,8 @@ _WORD_BYTES = 4
 _AROUND = 1 << 16  # so near to the image a constant is taken for an address in it: compilers subtract from it later
 _BESIDE = 8
 """So near to a constant table likewise: one or two words before its first one, for loops that count first."""
+_FILLED = 64
+"""So far before a table there are to be zeros, or to where another ends: fewer may be the end of what is no table."""
 
 
 def constant_word(image: Image, value: int) -> Word:
@@ -44,15 +46,19 @@ def _is_at_table(image: Image, value: int) -> bool:
     """Whether an address is one of a table, or beside one where the image holds nothing that may be another's.
 
     Of data without a symbol of its own, such as the second table of one name, nobody knows what it holds: so there are
-    only instructions behind a table, or nothing, and before it zeros, which fill up, or these.
+    only instructions behind a table, or nothing, and before it zeros, which fill up, or these. It is asked of all that
+    is beside the table, on both sides of the address: it may be behind such data, or in the midst of it.
     """
     is_code = any(one.is_function and one.address == value for one in image.symbols.values())
     ends = [(start, start + len(data)) for start, data in _tables(image)]
     if is_code or any(low <= value < high for low, high in ends):
         return not is_code
     return any(
-        (low - _BESIDE <= value < low and not any(_data(image, value, low)))
-        or (high <= value <= high + _BESIDE and not _data(image, value, value + 1))
+        (
+            low - _BESIDE <= value < low
+            and not any(_data(image, max([low - _FILLED, *(end for _, end in ends if end <= low)]), low))
+        )
+        or (high <= value <= high + _BESIDE and not _data(image, high, value + 1))
         for low, high in ends
     )
 
