@@ -135,41 +135,37 @@ def _document_of(
     Raises:
         AnalysisError: as of the first of them, which speaks of the graphs as a bound has them.
     """
-    errors = list[AnalysisError]()
+    errors, looked = list[AnalysisError](), dict[bool, tuple[dict[str, str], _Search]]()
     for of_init, apart in ((False, False), (False, True), (True, False), (True, True)):
         if errors:
             words = ", without what the image holds where init stores" if of_init else ""
             tell(f"following them again, with the rounds of loops {'apart' if apart else 'together'}{words}")
         try:
-            return _followed(program, heap_bytes, problems, statements, apart=apart, of_init=of_init)
+            if apart not in looked:
+                looked[apart] = _looked(program, problems, statements, apart=apart)
+            texts, search = looked[apart]
+            search.run(of_init=of_init)
+            return _document(program, heap_bytes, texts, search, statements)
         except AnalysisError as error:
             errors.append(error)
     raise errors[0]
 
 
-def _followed(
-    program: Program,
-    heap_bytes: int,
-    problems: Mapping[str, FlowProblem],
-    statements: Mapping[str, str],
-    *,
-    apart: bool,
-    of_init: bool,
-) -> Json:
-    """What holds in the graphs ``problems`` of the operations, where the rounds of loops may stand ``apart``.
-
-    Where ``of_init``, words that init surely stores are no more what the image holds.
+def _looked(
+    program: Program, problems: Mapping[str, FlowProblem], statements: Mapping[str, str], *, apart: bool
+) -> tuple[dict[str, str], _Search]:
+    """The records of the graphs ``problems``, where the rounds of loops may stand ``apart``, and a search in them.
 
     Raises:
-        AnalysisError: the checker's rules do not follow an operation, or where a store goes.
+        AnalysisError: the checker's rules do not follow an operation.
     """
     texts = {role: _text(program, problem, apart=apart) for role, problem in problems.items()}
     operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
     search = _Search(
         program.image, code_of(program.image, program.instructions), operations, statements.get("call-returns", "")
     )
-    search.run(of_init=of_init)
-    return _document(program, heap_bytes, texts, search, statements)
+    search.look()
+    return texts, search
 
 
 def _problem(program: Program, prepared: Prepared) -> FlowProblem:
@@ -262,6 +258,7 @@ class _Search:
     followed: list[Followed] = field(default_factory=list)
     unknown: list[int] = field(default_factory=list)
     _nodes: list[tuple[Operation, Coverage, str]] = field(default_factory=list)
+    _accessed: set[int] = field(default_factory=set)
     _counted: dict[tuple[str, str], frozenset[int]] = field(default_factory=dict)
     _links: dict[tuple[str, str], frozenset[Loading]] = field(default_factory=dict)
     _stepped: dict[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
@@ -270,31 +267,16 @@ class _Search:
     _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
     _grown: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def run(self, *, of_init: bool) -> None:
-        """Find what holds, with the words that init surely stores apart from those of the image, if ``of_init``.
+    def look(self) -> None:
+        """Look at what the code alone tells, before anything is followed.
 
         Raises:
-            AnalysisError: the checker's rules do not follow a graph, or where a store goes.
+            AnalysisError: the checker's rules do not follow a graph.
         """
         try:
             self.covered = [cover(self.code, one.graph, one.said, {}, ends=self.ends) for one in self.operations]
         except VerificationError as error:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
-        seen = self._look(of_init=of_init)
-        empty = {f"{REST}:{address:#x}" for address in seen} | {REST}
-        empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
-        while True:
-            self._iterate(sorted(empty))
-            nothing = {name for name, parts in self.cells.items() if not parts}
-            if not nothing:
-                break
-            empty -= nothing
-        if self.unknown:
-            raise self._lost(self.unknown[0])
-
-    def _look(self, *, of_init: bool) -> set[int]:
-        """Look at what the code alone tells; the words of static data that are accessed at a known address."""
-        seen = set[int]()
         for one, coverage in zip(self.operations, self.covered, strict=True):
             self._stepped[one.role] = stepped_registers(one.graph, coverage)
             for node, addresses in counted_in(self.code, one, coverage).items():
@@ -304,12 +286,28 @@ class _Search:
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
                 self._nodes.append((one, coverage, node))
-                for _ in ways_of(self.code, _Seeing(self.image, seen), one, {}, node, coverage):
+                for _ in ways_of(self.code, _Seeing(self.image, self._accessed), one, {}, node, coverage):
                     pass
+
+    def run(self, *, of_init: bool) -> None:
+        """Find what holds, with the words that init surely stores apart from those of the image, if ``of_init``.
+
+        Raises:
+            AnalysisError: where a store goes is not known.
+        """
         if of_init:
             self._stored = stored_by_init(self.code, self.operations[0], self.covered[0])
-            self.of_init = self._stored.behind & seen
-        return seen
+            self.of_init = self._stored.behind & self._accessed
+        empty = {f"{REST}:{address:#x}" for address in self._accessed} | {REST}
+        empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
+        while True:
+            self._iterate(sorted(empty))
+            nothing = {name for name, parts in self.cells.items() if not parts}
+            if not nothing:
+                break
+            empty -= nothing
+        if self.unknown:
+            raise self._lost(self.unknown[0])
 
     def _lost(self, address: int) -> AnalysisError:
         place = self.image.location(address)
