@@ -10,6 +10,7 @@ from tests.analyzer.small_functions import small_guest
 from tests.following import IN_TESTS, PRODUCT, following
 from tests.path_check import attack, proved
 from tests.support import TARGETS, guest_of
+from wcet_probe.analyzer import entry_run_bound
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.initial_data import image_data
@@ -241,7 +242,8 @@ def random_source(seed, functions):
 @pytest.mark.covering(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(4))
-def test_runs_of_random_functions_stay_within_what_memory_decides(target, seed):
+def test_runs_of_random_functions_stay_within_what_memory_decides(target, seed, monkeypatch):
+    monkeypatch.setattr(entry_run_bound, "MOST_INSTRUCTIONS", 10 * IN_TESTS)  # one of them runs for millions
     guest = guest_of(random_source(seed, 6), load_target(target), ".c")
     initial, draw, decided = InitialData(image_data(guest.image), "the file says"), random.Random(seed), 0
     for name in (f"{kind}{number}" for number in range(6) for kind in "ef"):
