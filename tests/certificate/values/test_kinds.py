@@ -137,6 +137,15 @@ def test_multiples_and_what_is_computed_otherwise_are_numbers():
     assert multiples((Part(NUMBER, False, residue(0)),)) == residue(0)
 
 
+def test_a_number_times_one_is_no_multiple_of_which_facts_do_not_speak():
+    """They speak of what is added or subtracted once, however often it was multiplied by 1 or -1 before."""
+    odd = (Part(NUMBER, False, of_class(Congruence(4, 1))),)
+    assert [part.roots for part in scaled(odd, 2)] == [1]
+    assert [part.roots for part in scaled(odd, 1)] == [of_class(Congruence(4, 1))]
+    assert [part.roots for part in scaled(odd, 0xFFFFFFFF)] == [of_class(Congruence(4, 3))]
+    assert scaled(odd, -1) == scaled(odd, 0xFFFFFFFF)
+
+
 def test_what_is_followed_is_no_null_and_no_loaded_number():
     parts = tuple(Part(kind, False, ALL) for kind in (NULL, NEAR, NUMBER, ARENA))
     loaded = tuple(Part(kind, True, ALL) for kind in (NUMBER, MIXED, STATIC))

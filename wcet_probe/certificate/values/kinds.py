@@ -307,8 +307,9 @@ def _made_of(parts: Iterable[Part], value: int) -> Part:
 
 
 def scaled(parts: Word, factor: int) -> Word:
-    """Words times a constant, as numbers."""
-    return indices_of(_made_of((part,), scaled_by(part.value, factor)) for part in parts)
+    """Words times a constant, as numbers; facts about pointers speak of what is added or subtracted once."""
+    found = [_made_of((part,), scaled_by(part.value, factor)) for part in parts]
+    return word(found) if factor % WORD in {1, WORD - 1} else indices_of(found)
 
 
 def indices_of(parts: Iterable[Part]) -> Word:
