@@ -1,11 +1,15 @@
 """What flags tell where nodes begin: a branch that the ways to it have decided, and what may not be said of it."""
 
 import re
+from contextlib import nullcontext
+from unittest.mock import patch
 
 import pytest
 
-from tests.certificate.forgeries import sealed, solved_again
+from tests.certificate.forgeries import graph_instead, sealed, solved_again
 from tests.certificate.kernel.test_code import document_of, not_checked
+from tests.certificate.kernel.test_return_addresses import forged as forged_graph
+from tests.certificate.kernel.test_return_addresses import kept_at
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.ipet.decided_flags import known_flags
 from wcet_probe.catalog.lookup import load_target
@@ -96,6 +100,26 @@ def test_clearing_a_bit_of_the_condition_register_changes_its_field_only(bit, *,
     clear = next(one for one in document_of(binary)[1].instructions if "crclr" in one.text or "crxor" in one.text)
     (outcome,) = powerpc.outcomes_of(Machine(binary.image), clear, state)
     assert (outcome.state.flags.get("cr1") == before) == (bit in {"2", "31"})
+
+
+@pytest.mark.parametrize("told", [(), ("flags g+12 cr0 signed numbers 0 1 4294967295 0 1 4294967295 !=s,>=s,>s",)])
+def test_a_field_without_less_and_equal_is_greater_only_behind_a_comparison(told):
+    """Clearing the bit of equality leaves none of the three; so that the branch on greater is not taken."""
+    body = "cmpw 3, 3\n crxor 2, 2, 2\n blt 1f\n bgt 1f\n b h\n 1: blr\n"
+    functions = {"f": "blr\n", "g": body, "h": "addi 4, 4, 1\n" * 20 + "blr\n"}
+    nodes = {"g": ("g", 0, 3), "g+12": ("g", 12, 1), "x": ("g", 20, 1)}
+    edges = {"a:jump": ("g", "x"), "a:fall": ("g", "g+12"), "b:jump": ("g+12", "x")}
+
+    def change(guest, problem, derivations, _):
+        said = [*kept_at(*nodes, places="r1 stack 0 0 0|lr link 0 0 0"), *told]
+        changed = graph_instead(problem, guest, nodes, edges, ["x"], cycles_each=400)
+        return changed, derivations, said if problem.unit == "instructions" else []
+
+    with (
+        patch("wcet_probe.certificate.kernel.coverage.only_edges", return_value={}) if told else nullcontext(),
+        pytest.raises(VerificationError, match=r"lacks the edge from g\+0xc|flags|cr0"),
+    ):
+        forged_graph(functions, change, "mpc603e")
 
 
 def forged(change):

@@ -28,8 +28,9 @@ def flags_of(records: Records) -> Flags:
     for node, name, sign, kind, *numbers, relations in records["flags"]:
         left, right = (_range(node, *map(int, one)) for one in (numbers[:3], numbers[3:]))
         holding = frozenset((one[:-1], one[-1] == "s") for one in relations.split(",") if one != "-")
-        told = Comparison(object(), left, object(), right, SIGNS[sign], kind == "result", holding=holding)
-        found.setdefault(node, {})[name] = told
+        told = Comparison(None, left, None, right, SIGNS[sign], kind == "result", holding=holding)
+        named = told if told.is_of_bits else told._replace(left=object(), right=object())
+        found.setdefault(node, {})[name] = named
     return found
 
 

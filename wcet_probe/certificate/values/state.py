@@ -46,7 +46,8 @@ class Comparison(NamedTuple):
 
     ``is_signed`` is None where the instruction that reads the flags decides. ``is_result`` says that only equality with
     zero and the sign are known. ``difference`` is the name of what the subtraction left, if it left something.
-    ``holding`` are the relations, with whether they are signed, that were found to hold on the way.
+    ``holding`` are the relations, with whether they are signed, that were found to hold on the way. Bits of a condition
+    field that were computed one by one are a comparison of what has no name and may be any word (`is_of_bits`).
     """
 
     left: object
@@ -57,6 +58,13 @@ class Comparison(NamedTuple):
     is_result: bool = False
     difference: object = None
     holding: frozenset[tuple[str, bool]] = frozenset()
+
+    @property
+    def is_of_bits(self) -> bool:
+        """Whether the bits may be those of no comparison: then none follows of others, as greater of not less."""
+        sides = self.left_value, self.right_value
+        is_unknown = all(one.is_plain and one.high - one.low == WORD - 1 for one in sides)
+        return is_unknown and self.left is self.right is None and not self.is_result
 
 
 class Computed(NamedTuple):
@@ -189,6 +197,10 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
     if (opposite(relation), is_signed) in asserted.holding:
         return None
     found = {(relation, is_signed)}
+    if asserted.is_of_bits:
+        result = state.copy()
+        result.flags[flags] = asserted._replace(holding=asserted.holding | found)
+        return result
     if relation in _STRICT and any(one == "!=" for one, _ in asserted.holding):
         relation = _STRICT[relation]
     one = asserted.left_value
