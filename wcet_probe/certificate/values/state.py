@@ -196,11 +196,16 @@ def assume(state: State, flags: str, relation: str, *, is_signed: bool, holds: b
         is_signed = True
     if (opposite(relation), is_signed) in asserted.holding:
         return None
-    found = {(relation, is_signed)}
     if asserted.is_of_bits:
         result = state.copy()
-        result.flags[flags] = asserted._replace(holding=asserted.holding | found)
+        result.flags[flags] = asserted._replace(holding=asserted.holding | {(relation, is_signed)})
         return result
+    return _compared(state, flags, asserted, relation, is_signed=is_signed)
+
+
+def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, is_signed: bool) -> State | None:
+    """``state`` where what ``asserted`` compares, a comparison, stands in ``relation``; None where that cannot be."""
+    found = {(relation, is_signed)}
     if relation in _STRICT and any(one == "!=" for one, _ in asserted.holding):
         relation = _STRICT[relation]
     one = asserted.left_value
