@@ -40,7 +40,10 @@ class Counting:
         if limit.constant < 0 or any(one < 0 for one in limit.credited.values()):
             return False
         own = [one for one in self.caches.counted(limit, annotations) if one[-1] > 0]
-        return _is_executed(self, limit, own) or _is_kept(self, limit, own) or _is_strided(self, limit, own)
+        if _is_executed(self, limit, own):
+            return True
+        is_of_one_cache = len({side.name for side, *_ in own}) == 1
+        return is_of_one_cache and (_is_kept(self, limit, own) or _is_strided(self, limit, own))
 
     @cached_property
     def once(self) -> frozenset[str]:
