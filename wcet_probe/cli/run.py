@@ -203,7 +203,9 @@ def _claiming(allocator: Allocator, tell: Progress, *, deduce: bool) -> Proving:
     from wcet_probe.answer.facts.proved_assumptions import claiming
 
     if not deduce:
-        return claiming()
+        from wcet_probe.evidence.checking import proofs_follow
+
+        return claiming(confirmed=proofs_follow)
     from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
 

@@ -23,6 +23,7 @@ from wcet_probe.certificate.check import Checked, check_bound
 from wcet_probe.certificate.facts.asserted import read_asserted
 from wcet_probe.certificate.facts.findings import OK, Binary, Finding
 from wcet_probe.certificate.kernel.loops import demand
+from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.firmware import check_firmware, given_firmware
 from wcet_probe.evidence.paths import is_expanded, path_finding
 from wcet_probe.evidence.recorded import Recorded, configured, recorded_results
@@ -32,9 +33,11 @@ from wcet_probe.evidence.witness import operation_document, witness_plan
 from wcet_probe.isa.decode import decode
 from wcet_probe.isa.timing import costs, with_timing_problems
 from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import ScenarioPlan
 from wcet_probe.model.target import Target
 from wcet_probe.progress import Progress, silent
+from wcet_probe.reports.formats.bound_document import bound_section
 from wcet_probe.reports.formats.document import manifest_document, target_document
 from wcet_probe.reports.formats.listing import code_sections, hex_address, image_section
 from wcet_probe.scenarios.families import HeapRequest
@@ -60,6 +63,16 @@ def allocator_binary(program: Program, heap_bytes: int) -> Binary:
         program.image, program.instructions, program.costs, target, asserted, parameters, variables,
         allocator.entry_points, named, unshared=unshared_of(program.image, asserted),
     )  # fmt: skip
+
+
+def proofs_follow(program: Program, heap_bytes: int, bound: Bound) -> bool:
+    """Whether the checker finds the facts proved that ``bound``, of an allocator's operation, tells to be."""
+    document = {"image": {"sha256": program.image.sha256}, "bound": bound_section(bound)}
+    try:
+        findings = check_bound(document, allocator_binary(program, heap_bytes)).findings
+    except VerificationError:
+        return False
+    return any(one.check == "proved facts" and one.verdict == OK for one in findings)
 
 
 def check_file_result(

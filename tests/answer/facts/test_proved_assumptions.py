@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.answer.facts.test_proved_facts import program as changed_program
 from tests.certificate.forgeries import sealed
 from tests.support import images_dir
 from wcet_probe.analyzer.assumptions import STACK_SEPARATION
@@ -18,7 +19,7 @@ from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
 from wcet_probe.errors import VerificationError
-from wcet_probe.evidence.checking import allocator_binary
+from wcet_probe.evidence.checking import allocator_binary, proofs_follow
 from wcet_probe.model.induction import (
     DEDUCED_BY_ALL,
     DEDUCED_CHECK,
@@ -165,13 +166,31 @@ def test_a_fact_is_proved_by_the_module_certificate_alone_where_the_analysis_los
     """On arm926ej-s the analysis does not know where tlsf's init stores; on cortex-m4 it tries no fact."""
     for target in ("arm926ej-s", "cortex-m4"):
         program = load_program(load_allocator("tlsf"), load_target(target), "zig", images_dir())
-        bound = claiming()(program, "malloc", HEAP_BYTES)
+        bound = claiming(confirmed=proofs_follow)(program, "malloc", HEAP_BYTES)
         assert all(one.is_proved and "by the module certificate" in one.invariant for one in bound.pointer_facts)
         assert bound.module is not None
         assert {one["id"] for one in bound.module["assumptions"]} <= set(ids(bound))
         document = {"image": {"sha256": program.image.sha256}, "bound": bound_section(bound)}
         found = {one.check: one for one in check_bound(document, allocator_binary(program, HEAP_BYTES)).findings}
         assert found["proved facts"].verdict == "ok"
+
+
+WIDE = """    size_t tag = *(volatile size_t *)&tlsf_control.fl_bitmap, size_of_it = block->size_and_free;
+    size_t offset = (tag & 1) ? size_of_it & 0x3ffffffe : (tag & 0x0ffffffe) | 0x80000002u;
+    (void)*(volatile unsigned char *)((char *)block + offset);
+"""
+
+
+def test_what_a_module_certificate_tells_of_numbers_alone_is_not_taken_for_what_a_bound_charges():
+    """It leaves out numbers with a range where they are computed; of two of them, united, the bound knows no range."""
+    at = "    cut(block, size);\n    return payload_of(block);\n"
+    program = changed_program("tlsf", ("tlsf.c", at, WIDE + at), "arm926ej-s", 4)
+    alone = claiming(confirmed=lambda *_: True)(program, "malloc", HEAP_BYTES)
+    assert [one.is_proved for one in alone.pointer_facts] == [True]
+    assert not proofs_follow(program, HEAP_BYTES, alone)
+    for bound in (claiming(confirmed=proofs_follow), claiming()):
+        (told,) = bound(program, "malloc", HEAP_BYTES).pointer_facts
+        assert (told.is_proved, told.why_not[:9]) == (False, "where the")
 
 
 # ------------------------------------------------------------------------------------------------------- by deduction

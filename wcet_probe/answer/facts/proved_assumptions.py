@@ -9,6 +9,8 @@ It costs a fixpoint over all operations, or a deduction of each, so that it is d
 its lines, stay assumptions, but for cache sets that a deduction proves with its alignment; so does a fact on which no
 access of the operations rests. Where the certificate's checker
 can follow the induction, by a module certificate, the bound carries that; else the checker cannot tell, and says so.
+A fact that a module certificate alone tells is proved only if the checker finds, of each access of the bound, that the
+class that is charged follows: the certificate speaks of numbers where they are computed, the bound where they are used.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _BY_CERTIFICATE = "what is followed is of this class, by the module certificate 
 def claiming(
     prove: Callable[[Program, str, int], Bound] = prove_operation,
     deduced: Callable[[Program, int], ProvedFacts] | None = None,
+    confirmed: Callable[[Program, int, Bound], bool] = lambda *_: False,
 ) -> Callable[[Program, str, int], Bound]:
     """A ``prove`` that tries to prove the facts about pointers, too: once for the bounds of one program and heap.
 
@@ -40,8 +43,10 @@ def claiming(
         prove: a bound of an operation of a program on a heap of so many bytes.
         deduced: what a deduction proves of the facts of a program on such a heap; by default there is none, and an
             induction is tried, with its module certificate.
+        confirmed: whether the checker finds the facts proved that a bound tells to be; by default nobody asks it, and
+            a module certificate alone proves nothing.
 
-    *Soundness:* what is proved is a function of what it is remembered by.
+    *Soundness:* what is proved is a function of what it is remembered by, and of what ``confirmed`` finds.
     """
     remembered: dict[object, tuple[ProvedFacts, ModuleProof | None]] = {}
 
@@ -53,7 +58,11 @@ def claiming(
             else:
                 remembered[key] = deduced(program, heap_bytes), None
         found, module = remembered[key]
-        return with_claims(prove(program, role, heap_bytes), allocator_facts(program.allocator), found, module)
+        plain, facts = prove(program, role, heap_bytes), allocator_facts(program.allocator)
+        bound = with_claims(plain, facts, found, module)
+        if not any(one.invariant == _BY_CERTIFICATE for one in bound.pointer_facts):
+            return bound
+        return bound if confirmed(program, heap_bytes, bound) else with_claims(plain, facts, found, module, alone=False)
 
     return prove_with_claims
 
@@ -66,13 +75,15 @@ def _module(program: Program, heap_bytes: int) -> ModuleProof | None:
         return None
 
 
-def with_claims(bound: Bound, facts: Facts, found: ProvedFacts, module: ModuleProof | None = None) -> Bound:
+def with_claims(
+    bound: Bound, facts: Facts, found: ProvedFacts, module: ModuleProof | None = None, *, alone: bool = True
+) -> Bound:
     """``bound``, which rests on ``facts``, with what is proved of them, and the ``module`` certificate of that.
 
-    *Soundness:* as said of the module.
+    *Soundness:* as said of the module. Where the certificate proves ``alone``, the checker has to confirm it.
     """
     told = {one["where"]: one["accesses"] for one in module.document["facts"]} if module is not None else {}
-    verdicts = tuple(_verdicts(facts, found, told))
+    verdicts = tuple(_verdicts(facts, found, told if alone else {}))
     proved = {one.where: one for one in verdicts if one.is_proved}
     rewritten = {
         f"fact {one.where}": tuple(
