@@ -100,8 +100,9 @@ def _is_executed(counting: Counting, limit: LinearConstraint, own: Counted) -> b
 def _is_kept(counting: Counting, limit: LinearConstraint, own: Counted) -> bool:
     """Whether each line of the accesses is missed once at most in a stay, and there is a credit for each of them.
 
-    A stay begins where an edge, or the constant, gives so many. That a line stays until the last of the accesses needs
-    that all lines which may be accessed in its set between fit in it together.
+    This is persistence, of all the lines together, with a stay as its scope. A stay begins where an edge, or the
+    constant, gives so many. That a line stays until the last of the accesses needs that all lines which may be accessed
+    in its set between fit in it together.
     """
     caches, side = counting.caches, own[0][0] if own else None
     if side is None or not all(step.fills for _, _, step, _ in own):
