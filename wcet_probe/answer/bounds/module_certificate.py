@@ -154,17 +154,12 @@ def _document_of(
 def _looked(
     program: Program, problems: Mapping[str, FlowProblem], statements: Mapping[str, str], *, apart: bool
 ) -> tuple[dict[str, str], _Search]:
-    """The records of the graphs ``problems``, where the rounds of loops may stand ``apart``, and a search in them.
-
-    Raises:
-        AnalysisError: the checker's rules do not follow an operation.
-    """
+    """The records of the graphs ``problems``, where the rounds of loops may stand ``apart``, and a search in them."""
     texts = {role: _text(program, problem, apart=apart) for role, problem in problems.items()}
     operations = [operation_of(role, read_records(text)) for role, text in texts.items()]
     search = _Search(
         program.image, code_of(program.image, program.instructions), operations, statements.get("call-returns", "")
     )
-    search.look()
     return texts, search
 
 
@@ -267,12 +262,8 @@ class _Search:
     _seen: dict[tuple[str, str], tuple[list[Followed], list[int]]] = field(default_factory=dict)
     _grown: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def look(self) -> None:
-        """Look at what the code alone tells, before anything is followed.
-
-        Raises:
-            AnalysisError: the checker's rules do not follow a graph.
-        """
+    def _look(self) -> None:
+        """Look at what the code alone tells, which is the same whatever is followed."""
         try:
             self.covered = [cover(self.code, one.graph, one.said, {}, ends=self.ends) for one in self.operations]
         except VerificationError as error:
@@ -293,11 +284,13 @@ class _Search:
         """Find what holds, with the words that init surely stores apart from those of the image, if ``of_init``.
 
         Raises:
-            AnalysisError: where a store goes is not known.
+            AnalysisError: the checker's rules do not follow a graph, or where a store goes.
         """
+        if not self.covered:
+            self._look()
         if of_init:
             self._stored = stored_by_init(self.code, self.operations[0], self.covered[0])
-            self.of_init = self._stored.behind & self._accessed
+        self.of_init = self._stored.behind & self._accessed if of_init else frozenset()
         empty = {f"{REST}:{address:#x}" for address in self._accessed} | {REST}
         empty |= {f"arena:{place}" for place in range(0, MODULUS, 4)}
         while True:
