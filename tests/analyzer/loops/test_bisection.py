@@ -127,7 +127,7 @@ def random_loop(draw):
     )
 
 
-@pytest.mark.parametrize("programs", [20, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_random_searches_end_as_soon_as_is_proved(programs):
     bounded = 0
     for number in range(programs):
@@ -140,4 +140,4 @@ def test_random_searches_end_as_soon_as_is_proved(programs):
         bounded += 1
         for length in (0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, draw.getrandbits(32), draw.getrandbits(8)):
             attack(proof, length, draw.choice((0, 0xFFFFFFFF, draw.getrandbits(32))))
-    assert bounded > 0.1 * programs
+    assert bounded > 0.05 * programs
