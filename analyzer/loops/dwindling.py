@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.pcode.truths import RELATIONS
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.analyzer.values.symbolic.terms import Terms
 
@@ -49,20 +50,35 @@ class Back(NamedTuple):
     terms: tuple[Term, ...]
 
 
+class Round(NamedTuple):
+    """One way through the body of a loop, as far as conditions decide it of which nothing is known (`choices`).
+
+    Attributes:
+        ways: of each block that is passed, the conditions of the ways on.
+        back: the edges back.
+    """
+
+    ways: Sequence[Sequence[Conditions]]
+    back: Sequence[Back]
+
+
 class Rounds(NamedTuple):
     """What decides whether a loop goes on.
 
     Attributes:
         own: symbols of the header.
         fixed: terms that the loop does not change.
-        ways: of each block that is passed, the conditions of the ways on.
-        back: the edges back.
+        each: what a round may be.
     """
 
     own: tuple[Term, ...]
     fixed: tuple[Term, ...]
-    ways: Sequence[Sequence[Conditions]]
-    back: Sequence[Back]
+    each: Sequence[Round]
+
+
+def certain(one: Round, back: Back) -> Conditions:
+    """Conditions that all hold in a round that goes on by ``back``: of blocks with one way on, and of the edge."""
+    return [*(condition for ways in one.ways if len(ways) == 1 for condition in ways[0]), *back.conditions]
 
 
 def most_rounds_of_ranges(
@@ -136,15 +152,30 @@ def _half(bits: int, sign: int) -> StridedInterval:
 def _next(terms: Terms, rounds: Rounds, own: _Ranges, fixed: Sequence[StridedInterval]) -> Iterator[_Ranges]:
     """What the numbers may be in the next round; none where there is no next one."""
     known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
-    if all(any(_may_hold(terms, conditions, known) for conditions in ways) for ways in rounds.ways):
-        for back in rounds.back:
-            if _may_hold(terms, back.conditions, known):
-                yield tuple(_range(terms, term, known) for term in back.terms)
+    for one in rounds.each:
+        if all(any(_may_hold(terms, conditions, known) for conditions in ways) for ways in one.ways):
+            for back in one.back:
+                if _may_hold(terms, back.conditions, known):
+                    leaves = {term: known[term] for term in (*rounds.own, *rounds.fixed)}
+                    narrowed = _narrowed(terms, certain(one, back), leaves)
+                    if not any(value.is_bottom for value in narrowed.values()):
+                        yield tuple(_range(terms, term, narrowed) for term in back.terms)
 
 
 def _may_hold(terms: Terms, conditions: Conditions, known: dict[Term, StridedInterval]) -> bool:
     each = ((_range(terms, term, known), holds) for term, holds in conditions)
     return not any(one.is_constant and bool(one.value) != holds for one, holds in each)
+
+
+def _narrowed(terms: Terms, conditions: Conditions, known: dict[Term, StridedInterval]) -> dict[Term, StridedInterval]:
+    """What terms may be where comparisons hold besides."""
+    for condition, holds in conditions:
+        node = terms[condition]
+        if node.opcode in RELATIONS:
+            sides = terms.operands(condition)
+            ranges = [_range(terms, side, known) for side in sides]
+            known.update(zip(sides, strided.constrain(node.opcode, *ranges, holds), strict=True))
+    return known
 
 
 def _range(terms: Terms, term: Term, known: dict[Term, StridedInterval]) -> StridedInterval:

@@ -8,7 +8,8 @@
 What ``read`` is next hangs on what it is, and on nothing else; of its eight values none comes back before the loop
 ends, whatever ``write`` is. So there are at most seven rounds.
 
-Where they are too many, their ranges are followed until few are left (`dwindling`).
+Where they are too many, their ranges are followed until few are left (`dwindling`), or the distance of two of them
+(`bisection`). What is chosen by a condition of which nothing is known is followed both ways (`choices`).
 
 Words: loop bound, back edges, symbolic variable (docs/explanation/glossary.md).
 
@@ -22,11 +23,17 @@ there is no bound.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import product
 from math import prod
 
+from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Rounds, most_rounds_of_ranges
+from wcet_probe.analyzer.loops.bisection import most_rounds_of_bisection
+from wcet_probe.analyzer.loops.choices import choices, chosen
+from wcet_probe.analyzer.loops.derived_numbers import without_derived
+from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Round, Rounds, most_rounds_of_ranges
 from wcet_probe.analyzer.loops.moved_bits import Lost
 from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
@@ -39,6 +46,7 @@ from wcet_probe.analyzer.values.symbolic.term_table import Term
 _MOST_VALUES = 1024
 """Of one number, and of all of them together at entry."""
 _MOST_STATES = 8192
+_FEW, _RANGES, _HALVES = "few values, each followed", "ranges of numbers, followed", "a distance that is halved"
 
 _Numbers = tuple[tuple[int, ...], tuple[int, ...]]
 """Own numbers, and fixed ones."""
@@ -51,7 +59,7 @@ def most_rounds_of_few(
     lost: Lost,
     is_fixed: Callable[[Term], bool],
 ) -> tuple[int, str] | None:
-    """Most executions of the header of a loop for each entry, and what numbers tell it: few values, or dwindling ones.
+    """Most executions of the header of a loop for each entry, and what tells it: few values, ranges or a distance.
 
     Args:
         values: what is known of the function.
@@ -60,16 +68,16 @@ def most_rounds_of_few(
         lost: what edges within the loop kill.
         is_fixed: whether the loop defines no symbol of a term.
 
-    *Soundness:* as said of the module, and of `dwindling`.
+    *Soundness:* as said of the module, of `dwindling`, and of `bisection`.
     """
     groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
-    for is_of_ranges, numbers in ((False, "few values, each followed"), (True, "ranges of numbers, followed")):
-        search = _Search(values, shape, lost, is_fixed, is_of_ranges=is_of_ranges)
+    for has_choices, kind in ((False, _FEW), (False, _RANGES), (True, _FEW), (True, _HALVES), (True, _RANGES)):
+        search = _Search(values, shape, lost, is_fixed, kind, has_choices=has_choices)
         together = search.most(groups)
         found = [search.most([ways]) for ways in groups] if together is None else [together]
         most = min((most for most in found if most is not None), default=None)
         if most is not None:
-            return most, numbers
+            return most, kind
     return None
 
 
@@ -77,10 +85,17 @@ class _Search:
     """Looks for the numbers that decide, and follows them: each, or their ranges first."""
 
     def __init__(
-        self, values: Values, shape: LoopShape, lost: Lost, is_fixed: Callable[[Term], bool], *, is_of_ranges: bool
+        self,
+        values: Values,
+        shape: LoopShape,
+        lost: Lost,
+        is_fixed: Callable[[Term], bool],
+        kind: str,
+        *,
+        has_choices: bool,
     ) -> None:
         self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
-        self._is_of_ranges = is_of_ranges
+        self._kind, self._has_choices = kind, has_choices
         self._backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
         self._own: Mapping[Term, Location] = {
@@ -111,28 +126,60 @@ class _Search:
     def _rounds(self, ways: Sequence[Sequence[Conditions]]) -> Rounds | None:
         """The numbers that conditions hang on, with all that these hang on; None where one hangs on something else."""
         backs = self._backs
-        wanted = [term for group in ways for conditions in group for term, _ in conditions]
-        wanted += [term for back in backs for term, _ in self._known(back)] if len(backs) > 1 else []
+        conditions = [self._known(back) if len(backs) > 1 else () for back in backs]
+        wanted = [term for one in (*(one for group in ways for one in group), *conditions) for term, _ in one]
         own, fixed = dict[Term, None](), dict[Term, None]()
         brought: dict[Term, list[Term]] = {}
+        terms = [*wanted]
         while wanted:
             for leaf in sorted(self._leaves[wanted.pop()] or ()):
                 if leaf not in self._own:
                     fixed[leaf] = None
                 elif leaf not in own:
                     own[leaf] = None
-                    terms = [self._brought(back, leaf) for back in backs]
-                    brought[leaf] = [term for term in terms if term is not None]
+                    each = [self._brought(back, leaf) for back in backs]
+                    brought[leaf] = [term for term in each if term is not None]
                     if len(brought[leaf]) < len(backs):
                         return None
                     wanted += brought[leaf]
+                    terms += brought[leaf]
         if not own:
             return None
-        each = [
-            Back(self._known(back) if len(backs) > 1 else (), tuple(brought[symbol][at] for symbol in own))
-            for at, back in enumerate(backs)
-        ]
-        return Rounds(tuple(own), tuple(fixed), ways, each)
+        back = [Back(conditions[at], tuple(brought[symbol][at] for symbol in own)) for at in range(len(backs))]
+        whole = Round(ways, back)
+        each_round = [self._chosen(whole, decided) for decided in choices(self._terms, terms, self._is_open)]
+        found = [one for one in each_round if one is not None]
+        if not found or len(found) < len(each_round):
+            return None
+        rounds = Rounds(tuple(own), tuple(fixed), found)
+        return self._without_derived(rounds) if self._has_choices else rounds
+
+    def _without_derived(self, rounds: Rounds) -> Rounds:
+        """``rounds`` without numbers that are functions of others, if it is known what each entry brings."""
+        if self._shape.loop.header == 0:  # the function begins with it: no edge leads there
+            return rounds
+        states = [self._values.edges[edge].state for edge in self._shape.entry_edges]
+        each = [{symbol: state.read(self._own[symbol]) for symbol in rounds.own} for state in states]
+        known = [{symbol: term for symbol, term in one.items() if term is not None} for one in each]
+        return without_derived(self._terms, rounds, known) if known == each else rounds
+
+    def _is_open(self, condition: Term) -> bool:
+        return self._kind == _HALVES or (condition in self._leaves and self._leaves[condition] is None)
+
+    def _chosen(self, one: Round, decided: Mapping[Term, bool]) -> Round | None:
+        """A round in which open conditions are ``decided`` so; None where a number is no term then."""
+
+        def of(conditions: Conditions) -> Conditions:
+            each = [(chosen(self._terms, term, decided), holds) for term, holds in conditions]
+            return [(term, holds) for term, holds in each if term is not None]
+
+        back = [(of(each.conditions), [chosen(self._terms, term, decided) for term in each.terms]) for each in one.back]
+        if any(None in terms for _, terms in back):
+            return None
+        return Round(
+            [[of(conditions) for conditions in group] for group in one.ways],
+            [Back(conditions, tuple(term for term in terms if term is not None)) for conditions, terms in back],
+        )
 
     def _brought(self, back: EdgeValues, symbol: Term) -> Term | None:
         """What an edge back brings for a symbol of the header, if that can be evaluated."""
@@ -161,6 +208,8 @@ class _Search:
         if node.opcode == "symbol" or (node.opcode != "GAMMA" and self._function(term) is None):
             return None
         parts = [self._leaves_of(one, state) for one in operands]
+        if node.opcode == "GAMMA" and self._has_choices and (parts[0] is None or self._kind == _HALVES):
+            parts = parts[1:]
         return None if None in parts else frozenset[Term]().union(*(part for part in parts if part is not None))
 
     def _function(self, term: Term) -> Callable[..., int] | None:
@@ -177,23 +226,28 @@ class _Search:
 
     def _again(self, back: EdgeValues, rounds: Rounds) -> int | None:
         """Most executions of the header from the second one on, if ``back`` led to that."""
-        terms = rounds.back[self._backs.index(back)].terms
-        named = [(term, at) for at, term in enumerate(terms)]
+        named = [(self._brought(back, symbol), at) for at, symbol in enumerate(rounds.own)]
         return self._from_state(back.state, named, rounds)
 
     def _from_state(self, state: State, own: Sequence[tuple[Term | None, int]], rounds: Rounds) -> int | None:
         """Most executions of the header from one on that begins with ``own`` numbers, as ``state`` knows them."""
-        if not self._is_of_ranges:
+        if self._kind == _FEW:
             return self._followed(self._starts(state, own, rounds.fixed), rounds)
         terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
         if len(terms) < len(own) + len(rounds.fixed) or any(state.base(term) is not Base.NUMBER for term in terms):
             return None
         each, split = [*map(state.value, terms)], len(own)
+        if self._kind == _HALVES:
+            return most_rounds_of_bisection(self._terms, rounds, each[:split], [*map(self._going_on, rounds.own)])
 
         def of_few(numbers: Iterable[Sequence[int]]) -> int | None:
             return self._followed([(tuple(one[:split]), tuple(one[split:])) for one in numbers], rounds)
 
         return most_rounds_of_ranges(self._terms, rounds, (each[:split], each[split:]), of_few)
+
+    def _going_on(self, symbol: Term) -> StridedInterval:
+        """What ``symbol`` may be in a round behind which another one follows."""
+        return reduce(strided.join, (back.state.value(symbol) for back in self._backs))
 
     def _followed(self, starts: list[_Numbers] | None, rounds: Rounds) -> int | None:
         if starts is None:
@@ -248,10 +302,11 @@ class _Search:
         own, fixed = at
         known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
         holds = self._holds
-        if all(any(holds(conditions, known) for conditions in ways) for ways in rounds.ways):
-            for back in rounds.back:
-                if holds(back.conditions, known):
-                    yield tuple(self._evaluated(term, known) for term in back.terms), fixed
+        for one in rounds.each:
+            if all(any(holds(conditions, known) for conditions in ways) for ways in one.ways):
+                for back in one.back:
+                    if holds(back.conditions, known):
+                        yield tuple(self._evaluated(term, known) for term in back.terms), fixed
 
     def _holds(self, conditions: Conditions, known: dict[Term, int]) -> bool:
         return all(bool(self._evaluated(term, known)) == holds for term, holds in conditions)

@@ -1,0 +1,143 @@
+"""Loops that halve the distance of two numbers, held against runs; and those that do not, or whose numbers wrap around.
+
+Tests: analyzer.loops.choices, analyzer.loops.derived_numbers.
+"""
+
+import random
+
+import pytest
+
+from tests.analyzer.loops.one_loop import hold, proof_of
+from tests.path_check import attack
+from wcet_probe.errors import AnalysisError
+
+THUMB, ARM, POWERPC = "cortex-m4", "arm926ej-s", "mpc603e"
+WORDS = [(0xFFFFFFFF, pattern) for pattern in (0, 0xFFFFFFFF, 0x55555555, 0x12345678, 1)]
+HALVED = "a distance that is halved"
+# r0: low, r1: high, r2: the way to go in each round, bit by bit, r3: middle
+NEXT = "lsrs r2, r2, #1\nite cs\n{low}\n{high}"
+LOW, HIGH = "addcs r0, r3, #1", "subcc r1, r3, #1"
+
+BOUNDED = {
+    "closed, signed": (
+        THUMB,
+        (
+            f"ubfx r1, r0, #0, #12\nmovs r0, #0\n1: cmp r0, r1\nbgt 3f\nadds r3, r0, r1\nasrs r3, r3, #1\n"
+            f"{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n3: bx lr"
+        ),
+        14,
+        [(4095, 0xFFFFFFFF), (4095, 0), (0, 0), (1, 1), (4095, 0x555)],
+    ),
+    "half open, of any length, by the distance": (
+        THUMB,
+        (
+            "mov r2, r1\nmov r1, r0\nmovs r0, #0\n1: cmp r0, r1\nbhs 3f\nsubs r3, r1, r0\nadd r3, r0, r3, lsr #1\n"
+            f"{NEXT.format(low=LOW, high='movcc r1, r3')}\nb 1b\n3: bx lr"
+        ),
+        33,
+        WORDS,
+    ),
+    "the middle is computed at the end": (
+        THUMB,
+        (
+            "mov r2, r1\nmov r1, r0\nmovs r0, #0\ncmp r0, r1\nbhs 3f\nsubs r3, r1, r0\nadd r3, r0, r3, lsr #1\n"
+            f"1: {NEXT.format(low=LOW, high='movcc r1, r3')}\nsubs r3, r1, r0\ncmp r1, r0\n"
+            "add r3, r0, r3, lsr #1\nbhi 1b\n3: bx lr"
+        ),
+        32,
+        WORDS,
+    ),
+    "until two are left": (
+        ARM,
+        (
+            "mov r2, r1\nmov r1, r0, lsr #16\nmov r0, #0\n1: sub r3, r1, r0\ncmp r3, #1\nble 3f\nadd r3, r0, r1\n"
+            "add r3, r3, r3, lsr #31\nmov r3, r3, asr #1\ntst r2, #1\nmovne r0, r3\nmoveq r1, r3\nmov r2, r2, lsr #1\n"
+            "b 1b\n3: bx lr"
+        ),
+        17,
+        WORDS,
+    ),
+    "PowerPC": (
+        POWERPC,
+        (
+            "clrlwi 5, 3, 20\nli 3, 0\n1: cmplw 3, 5\nbge 3f\nadd 6, 3, 5\nsrwi 6, 6, 1\nandi. 7, 4, 1\nsrwi 4, 4, 1\n"
+            "beq 2f\naddi 3, 6, 1\nb 1b\n2: mr 5, 6\nb 1b\n3: blr"
+        ),
+        13,
+        [(4095, pattern) for _, pattern in WORDS],
+    ),
+}
+
+REFUSED = {
+    "the middle stays": f"ubfx r1, r0, #0, #12\nmovs r0, #0\n1: cmp r0, r1\nbge 3f\nadds r3, r0, r1\nasrs r3, r3, #1\n"
+    f"{NEXT.format(low='movcs r0, r3', high='movcc r1, r3')}\nb 1b\n3: bx lr",
+    "the sum may wrap around": "mov r2, r1\nmov r1, r0\nmovs r0, #0\n1: cmp r0, r1\nbhs 3f\nadds r3, r0, r1\n"
+    f"lsrs r3, r3, #1\n{NEXT.format(low=LOW, high='movcc r1, r3')}\nb 1b\n3: bx lr",
+    "below 0 without a sign": "ubfx r1, r0, #0, #12\nmovs r0, #0\n1: cmp r0, r1\nbhi 3f\nadds r3, r0, r1\n"
+    f"lsrs r3, r3, #1\n{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n3: bx lr",
+    "the end is loaded anew": "mov r2, r1\nubfx r1, r0, #0, #12\nmovs r0, #0\n1: cmp r0, r1\nbge 3f\nadds r3, r0, r1\n"
+    f"asrs r3, r3, #1\nldr r1, [r2]\n{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n3: bx lr",
+    "another middle behind one round": "mov r2, r1\nubfx r1, r0, #0, #12\nmovs r0, #0\ncmp r0, r1\nbhs 3f\nmov r3, r0\n"
+    f"1: {NEXT.format(low=LOW, high='movcc r1, r3')}\nadd r3, r0, r1\ncmp r1, r0\nbhi 1b\n3: bx lr",
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_the_distance_is_followed_until_the_loop_ends(name):
+    assert hold(*BOUNDED[name]).expression == HALVED
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_need_not_be_halved_is_not_bounded(name):
+    with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
+        proof_of(THUMB, REFUSED[name])
+
+
+def test_few_numbers_are_followed_whichever_half_is_gone_on_with():
+    """As of a table of constant size, where the condition is what memory holds."""
+    text = (
+        "mov r2, r0\nmovs r0, #0\nmovs r1, #14\n1: adds r3, r0, r1\nasrs r3, r3, #1\nldr r12, [r2, r3, lsl #3]\n"
+        "cmp r12, #8\nbeq 3f\nite gt\naddgt r1, r3, #-1\naddle r0, r3, #1\ncmp r1, r0\nbge 1b\n3: bx lr"
+    )
+    (loop,) = proof_of(THUMB, text).bound.loops
+    assert (loop.max, loop.expression) == (4, "few values, each followed")
+
+
+def random_loop(draw):
+    """A search whose steps may be wrong: the middle may be rounded otherwise, kept, or passed by any number."""
+    mask = draw.choice((5, 12, 16, 31, 32))
+    middle = draw.choice(
+        (
+            "adds r3, r0, r1\nasrs r3, r3, #1",
+            "adds r3, r0, r1\nlsrs r3, r3, #1",
+            "subs r3, r1, r0\nadd r3, r0, r3, lsr #1",
+            "subs r3, r1, r0\nadd r3, r0, r3, asr #1",
+            "adds r3, r0, r1\nadds r3, r3, #1\nasrs r3, r3, #1",
+            "subs r3, r1, r0\nsub r3, r1, r3, lsr #1",
+            "adds r3, r0, r1\nadd r3, r3, r3, lsr #31\nasrs r3, r3, #1",
+        )
+    )
+    low = draw.choice(("addcs r0, r3, #1", "movcs r0, r3", "addcs r0, r3, #2", "subcs r0, r3, #1"))
+    high = draw.choice(("subcc r1, r3, #1", "movcc r1, r3", "subcc r1, r3, #3", "addcc r1, r3, #1"))
+    end = draw.choice(("gt", "ge", "hi", "hs", "eq"))
+    start = "" if mask == 32 else f"ubfx r1, r1, #0, #{mask}\n"
+    return (
+        f"mov r2, r1\nmov r1, r0\nmovs r0, #{draw.choice((0, 0, 3))}\n{start}1: cmp r0, r1\nb{end} 3f\n{middle}\n"
+        f"{NEXT.format(low=low, high=high)}\nb 1b\n3: bx lr"
+    )
+
+
+@pytest.mark.parametrize("programs", [30, pytest.param(2000, marks=pytest.mark.slow)])
+def test_random_searches_end_as_soon_as_is_proved(programs):
+    bounded = 0
+    for number in range(programs):
+        draw = random.Random(f"{programs} {number}")
+        text = random_loop(draw)
+        try:
+            proof = proof_of(THUMB, text)
+        except AnalysisError:
+            continue
+        bounded += 1
+        for length in (0, 1, 2, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, draw.getrandbits(32), draw.getrandbits(8)):
+            attack(proof, length, draw.choice((0, 0xFFFFFFFF, draw.getrandbits(32))))
+    assert bounded > 0.05 * programs
