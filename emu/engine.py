@@ -9,6 +9,8 @@ Engine choices, each for a reason that was reproduced:
 - No memory hook is ever installed, not even for faults: they are wrong inside IT blocks, blind to store-multiple on
   PowerPC, and the mere presence of a fault hook halves the engine's speed.
 - Translations are flushed whenever hooks change: the engine does not apply a new hook to code it has translated.
+- ARM's ``yield`` gives the core to another thread of the engine, of which there is none: it stops the engine behind the
+  instruction, as an invalid one. The run goes on from there.
 """
 
 from __future__ import annotations
@@ -39,6 +41,12 @@ _FPEXC_ENABLE = 1 << 30
 _STOP_AGAIN_SECONDS = 0.01
 """A stop that comes before the engine has begun to run is lost: it is told again until it has stopped."""
 _XPSR_THUMB = 1 << 24
+_YIELDS: Mapping[Isa, tuple[bytes, ...]] = {
+    Isa.THUMB: (bytes.fromhex("10bf"), bytes.fromhex("aff30180")),
+    Isa.ARM: tuple((cond << 28 | 0x0320_F001).to_bytes(4, "little") for cond in range(15)),
+    Isa.POWERPC: (),
+}
+"""The encodings of ``yield``, of all conditions."""
 _MAKE_CARRY = bytes.fromhex("3000ffff")
 _FLAGS = frozenset({*ARM_FLAGS, "xer_so", "xer_ov", "xer_ca"})
 _IDLE_THREADS: list[SimpleQueue[Callable[[], None]]] = []
@@ -196,7 +204,7 @@ class Engine:
 
         def start() -> None:
             try:
-                self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
+                self._run_over_yields(begin, until)
             except Exception as error:  # noqa: BLE001  (is raised below, where the caller is)
                 failures.append(error)
             finally:
@@ -222,6 +230,46 @@ class Engine:
         # Within a page the engine allows all or nothing. Runs that are observed are checked access by access.
         if any(_content(region) != content for region, content in self._constant):
             raise EngineFault("the guest wrote to its code or constants")
+
+    def _run_over_yields(self, begin: int, until: int) -> None:
+        """Run until ``until``, or until something stops the engine that is no ``yield``.
+
+        What is invalid stops the engine where it stands, perhaps behind a ``yield`` that was not executed.
+        """
+        hooks: dict[int, int] = {}
+        executed: set[int] = set()
+        try:
+            while True:
+                try:
+                    self._uc.emu_start(begin | (self._isa is Isa.THUMB), until)
+                except UcError as error:
+                    begin = self.program_counter
+                    size = self._yield_before(begin) if error.errno == unicorn_const.UC_ERR_INSN_INVALID else 0
+                    if not size or (begin in hooks and begin not in executed):
+                        raise
+                    executed.discard(begin)
+                    if begin not in hooks:
+                        hooks[begin] = self._uc.hook_add(
+                            unicorn_const.UC_HOOK_CODE,
+                            lambda _, address, size, __: executed.add(address + size),
+                            begin=begin - size,
+                            end=begin - size,
+                        )
+                        self._uc.ctl_flush_tb()
+                    if begin != until:
+                        continue
+                return
+        finally:
+            for hook in hooks.values():
+                self._uc.hook_del(hook)
+            if hooks:
+                self._uc.ctl_flush_tb()
+
+    def _yield_before(self, address: int) -> int:
+        """The size of the ``yield`` that stands before ``address``, or 0."""
+        read = self._uc.mem_read
+        sizes = (len(one) for one in _YIELDS[self._isa] if bytes(read(address - len(one), len(one))) == one)
+        return next(sizes, 0)
 
     def _add_hook(self, kind: int, callback: int, user: int) -> None:
         hook = ctypes.c_size_t()

@@ -34,6 +34,8 @@ from wcet_probe.certificate.caches.cached import shown_limits
 from wcet_probe.certificate.caches.misses import FETCH, Caches, LinearConstraint, Needed, Side, caches_of, paying
 from wcet_probe.certificate.caches.residents import Must, must_holds
 from wcet_probe.certificate.caches.steps import Step
+from wcet_probe.certificate.flow.rounds import ranges_in_rounds
+from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.charge import node_cost
 from wcet_probe.certificate.kernel.coverage import Code, Coverage
 from wcet_probe.certificate.kernel.records import Edge, Graph, LoopRecord
@@ -195,7 +197,7 @@ def cache_annotations(
         for names, caches in find_caches(
             pairs.code,
             pairs.graph,
-            pairs.invariants,
+            _with_rounds(problem, pairs, target),
             pairs.coverage,
             target=target,
             asserted=asserted,
@@ -212,6 +214,23 @@ def cache_annotations(
         nothing = Annotations(Names({}, {}, asserted), unchecked=frozenset(pairs.graph.nodes))
         return Annotated(nothing, problem, solution)
     return _followed(problem, solution, pairs, best, annotate)
+
+
+def _with_rounds(problem: FlowProblem, pairs: FollowedPairs, target: Target) -> Invariants:
+    """The invariants, with what the rounds of loops tell of places besides: the checker reads addresses by both."""
+    if target.dcache is None:
+        return pairs.invariants
+    covered = Covered(pairs.code, pairs.graph, pairs.invariants, pairs.coverage)
+    moved = ranges_in_rounds(covered, _loop_records(problem, pairs.graph))
+    return {node: {**known, **moved.get(node, {})} for node, known in pairs.invariants.items()}
+
+
+def _loop_records(problem: FlowProblem, graph: Graph) -> list[LoopRecord]:
+    targets = {edge.name: edge.target for edge in graph.edges}
+    return [
+        LoopRecord(one.name, targets[one.back_edges[0]], one.max_back_edges, one.entry_edges, one.back_edges)
+        for one in problem.loops
+    ]
 
 
 def _followed(
@@ -328,11 +347,7 @@ def _annotated(
     unchecked |= {node for node, cost in graph.exits.items() if cost < exits[node]}
     found = replace(found, unchecked=frozenset(unchecked))
     limits = {one.name: one for one in constraints}
-    targets = {edge.name: edge.target for edge in caches.graph.edges}
-    loops = [
-        LoopRecord(one.name, targets[one.back_edges[0]], one.max_back_edges, one.entry_edges, one.back_edges)
-        for one in problem.loops
-    ]
+    loops = _loop_records(problem, caches.graph)
     shown = shown_limits(caches, limits, found, needed, coverage, events=auxiliaries, loops=loops)
     return _Found(found, caches, needed, nodes, edges, exits, frozenset(limits.keys() - shown))
 

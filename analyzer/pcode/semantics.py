@@ -29,11 +29,12 @@ Semantics = Callable[..., int]
 
 NO_EFFECT = frozenset(
     {
-        # ARM: barriers and hints.
+        # ARM: barriers and hints; what an event wakes is no part of the call.
         "DataMemoryBarrier",
         "DataSynchronizationBarrier",
         "InstructionSynchronizationBarrier",
         "HintYield",
+        "SendEvent",
         "HintDebug",
         "HintPreloadData",
         "HintPreloadDataForWrite",

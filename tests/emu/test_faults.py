@@ -23,6 +23,7 @@ from wcet_probe.emu.engine import Engine
 from wcet_probe.emu.machine import HARNESS_ADDRESS, RETURN_ADDRESS, Machine
 from wcet_probe.errors import EmulationError, ImageError, UsageError
 from wcet_probe.model.scenario import InitialCache
+from wcet_probe.model.target import Isa
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -391,3 +392,22 @@ def test_an_interrupt_ends_a_guest_that_hangs():
         finally:
             watch.cancel()
             process.kill()
+
+
+@pytest.mark.parametrize("name", ["cortex-m4", "cortex-r5"])
+def test_a_yield_is_executed_and_the_run_goes_on(name):
+    """The engine stops behind it, as at what it cannot execute."""
+    core = load_target(name)
+    bodies = {
+        "f": "mov r1, #0\n1: yield\nadd r1, r1, #1\ncmp r1, #5\nite eq\nyieldeq\naddne r1, r1, #0\nbne 1b\n"
+        "mov r0, r1\nbx lr",
+        "g": "b 2f\nyield\n2: udf #0\nbx lr",
+        "h": "yield\nudf #0\nbx lr",
+    }
+    with guest_of(assembler(bodies, core), core).machine() as machine:
+        expected = 1 + 5 * (7 if core.isa is Isa.THUMB else 6) + 2
+        assert machine.call("f") == 5
+        assert machine.count("f", ()) == expected
+        assert machine.measure("f", (), COLD).instructions == expected
+        for function in ("g", "h"):
+            assert "Invalid instruction" in failing(machine, "uninstrumented", function)

@@ -84,3 +84,23 @@ def test_lines_of_an_array_that_a_nest_of_loops_goes_through_miss_once():
     target = load_target("mpc603e")
     on = guest_of(assembler({"f": ARRAY}, target), target)
     assert not_checked(on) == set()
+
+
+WITHIN_ONE_LINE = """
+ ldr r1, =0x20001004
+ movs r3, #0
+1: ldrsb r2, [r1]
+ eors r2, r3
+ adds r3, #5
+ cmp r3, #30
+ strb r2, [r1], #1
+ bne 1b
+ bx lr
+"""
+
+
+def test_an_array_within_one_line_is_that_line_for_the_certificate_too():
+    """It told of the pointer's line behind the loop, where the checker knew only the number of that line: refused."""
+    target = load_target("cortex-m7")
+    on = guest_of(assembler({"f": WITHIN_ONE_LINE}, target), target)
+    assert not_checked(on) == set()

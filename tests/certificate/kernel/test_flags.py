@@ -18,7 +18,7 @@ from wcet_probe.certificate.kernel.flags import lacking
 from wcet_probe.certificate.machines import powerpc
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values.numbers import TOP, constant, number
-from wcet_probe.certificate.values.state import Comparison, State
+from wcet_probe.certificate.values.state import Comparison, State, assume
 from wcet_probe.errors import VerificationError
 
 DECIDED = {
@@ -187,3 +187,45 @@ def test_a_name_that_no_value_has_tells_nothing():
     flags = {"nzcv": Comparison(None, TOP, None, TOP)}
     state = State({"r0": constant(0)}, {"r0": None}, flags)
     assert lacking(state, {"nzcv": Comparison(object(), constant(0), object(), TOP)}) == "nzcv"
+
+
+def test_what_other_flags_told_of_a_value_stays_where_these_tell_less():
+    compared = {name: Comparison("r7", number(0, 7), None, constant(word)) for name, word in (("cr0", 0), ("cr1", 2))}
+    small = assume(State({"r7": number(0, 7)}, flags=compared), "cr1", "<=", is_signed=True)
+    found = assume(small, "cr0", "!=", is_signed=True)
+    assert (found.read("r7"), found.flags["cr0"].left_value) == (number(1, 2), number(1, 2))
+    assert assume(small, "cr0", ">", is_signed=True).read("r7") == number(1, 2)
+
+
+SWITCHES = """
+unsigned char head, small[64];
+unsigned word;
+unsigned f(unsigned n, unsigned m)
+{
+    unsigned s = n >> 3;
+    switch (n & 7) {
+    case 0: s += 1; break;
+    case 1: s += m; break;
+    case 2: s *= 3; break;
+    case 3: s ^= n; break;
+    case 4: s = word ^ s; break;
+    case 5: s -= 7;
+    }
+    for (int i = 10; i > 0; i--)
+        switch (n & 7) {
+        case 0: s += 1; break;
+        case 1: if (head > i * 6u + m) s += n * 4u + s; else s ^= i; break;
+        case 2: s *= 3; break;
+        case 3: s ^= n; break;
+        case 4: small[n & 63] -= head; break;
+        case 5: s -= 7;
+        }
+    return s;
+}
+"""
+
+
+def test_tests_of_one_value_by_several_fields_are_checked():
+    """A test that told less than one before it made the range larger again, and `verify` refused the bound."""
+    document, binary = document_of(guest_of(SWITCHES, load_target("e200z6"), ".c"))
+    assert check_bound(document, binary).findings

@@ -49,7 +49,7 @@ _HALVES = re.compile(r"(smul|smla)([btw])([bt])")
 """Products of signed halves, or of a word and a half, of which the highest 32 bits are taken."""
 _HIGHEST = {"smmul": "", "smmla": "({} << 32) + ", "smmls": "({} << 32) - "}
 _WITH_SUFFIX = {"adcs", "sbcs", "rscs", "rors", "rrxs"}
-_DOES_NOTHING = {"it", "nop", "dmb", "dsb", "isb", "hint", "yield"}
+_DOES_NOTHING = {"it", "nop", "dmb", "dsb", "isb", "hint", "yield", "sev"}
 
 
 def compiled(instruction: Instruction, *, thumb: bool) -> tuple[Lines, str | None]:

@@ -208,13 +208,15 @@ def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, 
     found = {(relation, is_signed)}
     if relation in _STRICT and any(one == "!=" for one, _ in asserted.holding):
         relation = _STRICT[relation]
-    one = asserted.left_value
-    is_one_word = one == asserted.right_value and one.is_constant and not one.is_plain
+    # What other flags told of the same value since they were set holds as well.
+    sides = (asserted.left, asserted.left_value), (asserted.right, asserted.right_value)
+    one, other = (held_by(state, *side) for side in sides)
+    is_one_word = one == other and one.is_constant and not one.is_plain
     is_same = asserted.left == asserted.right and asserted.left is not None
     if (is_one_word or is_same) and relation in {"!=", "<", ">"}:
         return None
-    left = refined(asserted.left_value, relation, asserted.right_value, is_signed=is_signed)
-    right = refined(asserted.right_value, mirrored(relation), asserted.left_value, is_signed=is_signed)
+    left = refined(one, relation, other, is_signed=is_signed)
+    right = refined(other, mirrored(relation), one, is_signed=is_signed)
     if left is None or right is None:
         return None
     result = state.copy()
@@ -229,6 +231,14 @@ def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, 
     holding = asserted.holding | found | {(relation, is_signed)}
     result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
     return result
+
+
+def held_by(state: State, name: object, value: Value) -> Value:
+    """The least range in which what is called ``name`` lies, if in ``value``: by the places that hold it, too."""
+    for place, own in state.values.items() if name is not None else ():
+        if state.name(place) == name and within(own, value):
+            value = own
+    return value
 
 
 def _tighten(state: State, name: object, value: Value) -> bool:
