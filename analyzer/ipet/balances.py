@@ -46,7 +46,6 @@ def left_of(
     side = caches.side_of(constraint, annotations)
     if side is None:
         return {}
-    by_lines = caches.is_by_lines(constraint, annotations)
     wanting = taking(constraint, annotations, flow)
     near = _nearest(caches, side, constraint, annotations, wanting)
     place = flow.places
@@ -57,7 +56,7 @@ def left_of(
     waiting, joins = sorted(map(place.__getitem__, states)), Counter[str]()
     while waiting:
         node = flow.nodes[heappop(waiting)]
-        after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses, by_lines=by_lines)
+        after, _ = caches.left_behind(side, constraint, node, states[node], annotations.misses)
         for edge in caches.graph.leading[node]:
             if edge.name in caches.passages and edge.target in wanting:
                 spots = near.get(edge.target, ())

@@ -20,6 +20,7 @@ from wcet_probe.certificate.facts.assumptions import ALWAYS, check_assumptions
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
 from wcet_probe.certificate.facts.sums import Sums
+from wcet_probe.certificate.flow.classes import Classes
 from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.flow.rounds import counts, ranges_in_rounds
@@ -29,6 +30,7 @@ from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, dec
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import (
     Graph,
+    LoopRecord,
     Records,
     demand,
     factors_of,
@@ -317,7 +319,7 @@ class _Check:
     # ---------------------------------------------------------------------------------------------- loops, constraints
 
     def _limited(self) -> Iterator[Finding]:
-        shown, asserted, open_loops = 0, 0, dict[str, tuple[str, int]]()
+        shown, asserted, open_loops = 0, 0, list[LoopRecord]()
         loops, own, covered = loops_of(self._records[0]), self._binary, self._covered_graph
         # Loops are told by their headers: a second one of the same, entered otherwise, would lend the first its bound.
         demand(len({loop.header for loop in loops}) == len(loops), "two loops of the certificate have one header")
@@ -335,7 +337,7 @@ class _Check:
             demand(loop is not None and name in where, f"the loop {name} has no derivation")
             if loop is not None and loop["origin"] == "proved":
                 if not any(found is not None and found <= most for found in counts(covered, record)):
-                    open_loops[name] = record.header, most
+                    open_loops.append(record)
                     continue
                 shown += 1
             elif loop is not None:
@@ -346,9 +348,10 @@ class _Check:
         self._open_constraints += told.open
         for records in self._records[1:]:
             demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
-        followed = [name for name, (header, most) in open_loops.items() if self._is_followed(header, most)]
-        others = [name for name in open_loops if name not in followed]
-        rounds = f", {len(followed)} followed round by round" if followed else ""
+        classes = Classes(covered)
+        others = [loop.name for loop in open_loops if not (self._followed.ends(loop) or classes.limit(loop))]
+        followed = len(open_loops) - len(others)
+        rounds = f", {followed} followed round by round" if followed else ""
         if others:
             words = f"that {len(others)} of {shown + len(open_loops)} counted loops end so soon: {_shortened(others)}"
             yield Finding("loop bounds", OPEN, words)
@@ -359,10 +362,6 @@ class _Check:
         self._excluded = self._excluded_pairs()
         for records, bound in zip(self._records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)
-
-    def _is_followed(self, header: str, most: int) -> bool:
-        found = self._followed.most_executions(header)
-        return found is not None and found <= most
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
         events, used = {name for name, _ in records["event"]}, used_constraints(records)

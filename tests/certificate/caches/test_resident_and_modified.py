@@ -131,9 +131,9 @@ def test_no_second_line_is_paid_for_where_one_must_be_there():
     residents = Residents(cache_config(sets=8, ways=4, line_bytes=16), {"s1": Congruence(4, 0)}, {}.get)
     must, said = {Spot("s1", 0, 4): YoungerSet(frozenset({"s2"}), 0)}, Bound("s1", 4, {0: YoungerSet(frozenset(), 1)})
     assert is_resident(residents, must, said)
-    assert residents.paid(said, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) is not None
+    assert residents.paid(said, step(spot=Spot("s1", 0, 4)), 1) is not None
     for offset in (4, 16, 64):
-        assert residents.paid(said, step(spot=Spot("s1", offset, 4)), 1, by_lines=False) is None
+        assert residents.paid(said, step(spot=Spot("s1", offset, 4)), 1) is None
     assert not is_resident(residents, must, Bound("s1", 4, {0: NOTHING})), "another line was accessed since"
     assert not is_resident(residents, must, Bound("s1", 8, {0: said.spent[0]})), "less is known of the line"
     assert not is_resident(residents, must, Bound("s1", 4, {0: said.spent[0], 4: None}))

@@ -122,7 +122,7 @@ def test_misses_of_a_balance_are_no_more_than_its_credits(replacement, seed):
             line = draw.choice([*mine, draw.randrange(12)])
             is_hit = simulation.access(line * 16, is_write=False)
             if line in mine:
-                balance = residents.paid(balance, step(line), 2, by_lines=True)
+                balance = residents.paid(balance, step(line), 2)
                 misses += not is_hit
             else:
                 balance = residents.passed(balance, step(line))
@@ -163,10 +163,10 @@ def test_a_symbol_that_begins_anew_takes_its_lines_along_under_new_names_only():
 def test_tokens_are_not_spent_on_more_lines_than_there_are():
     config = cache_config(sets=8, ways=4, line_bytes=16, replacement=Replacement.LRU)
     residents = Residents(config, {"s1": Congruence(4, 0)}, {}.get)
-    balance = residents.paid(FULL, step(spot=Spot("s1", 0, 4)), 1, by_lines=False)
+    balance = residents.paid(FULL, step(spot=Spot("s1", 0, 4)), 1)
     assert isinstance(balance, Bound)
-    assert residents.paid(balance, step(spot=Spot("s1", 4, 4)), 1, by_lines=False) is None, "it may be in the next line"
-    assert residents.paid(balance, step(spot=Spot("s1", 0, 4)), 1, by_lines=False) == balance
+    assert residents.paid(balance, step(spot=Spot("s1", 4, 4)), 1) is None, "it may be in the next line"
+    assert residents.paid(balance, step(spot=Spot("s1", 0, 4)), 1) == balance
 
 
 def test_what_is_said_must_follow():

@@ -11,7 +11,7 @@ import pytest
 from tests import random_programs
 from tests.kernel_suite import KERNELS, guest, prepare
 from tests.path_check import lifter_of
-from tests.support import TARGETS, guest_of
+from tests.support import TARGETS, assembler, guest_of
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.flow.walk import between_blocks
@@ -420,3 +420,51 @@ def test_an_operand_that_was_overwritten_is_not_what_a_result_came_of():
     state = State({"r6": number(1), "r0": TOP}, {"r0": computed(numbers.subtract, "r6", by), "r6": object()})
     state.flags["nzcv"] = Comparison(state.name("r0"), state.read("r0"), None, constant(WORD - 32))
     assert assume(state, "nzcv", ">=", is_signed=False).read("r6") == number(1)
+
+
+CARRIED = """
+   lsls r0, r1, #7
+   adc r2, r2, r3
+   lsls r1, r1, #1
+   adcs r4, r4, r4
+   teq r4, r5
+   addeq r0, r0, #1
+   lsls r3, r3, #4
+   lsl r5, r3, #2
+   adc r5, r5, #3
+   teq r0, #0
+   subne r2, r2, #1
+   lsls r2, r2, #31
+   cmp r4, r1
+   adc r0, r0, r1
+   teq r3, r3
+   adcs r1, r0, #0
+   bx lr
+"""
+"""Carries that a shift leaves, that another instruction takes away, or that something comes between."""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_carries_and_equality_lie_in_the_abstract_steps(target):
+    thumb = target == "cortex-m4"
+    text = CARRIED
+    for condition in ("addeq", "subne") if thumb else ():
+        text = text.replace(f"   {condition}", f"   it {condition[3:]}\n   {condition}")
+    on, draw = guest_of(assembler({"f": text}, load_target(target)), load_target(target)), random.Random(target)
+    followed = 0
+    for _ in range(150):
+        arguments = [draw.getrandbits(32) >> draw.randrange(32) for _ in range(4)]
+        with on.machine() as running:
+            memory, registers = running.memory.snapshot(), running.entry_registers(arguments)
+        followed += check_chains(on, steps_of(on, "f", memory, registers), draw)
+    assert followed > 2000
+
+
+@pytest.mark.parametrize("text", ["lsl r0, r0, #2", "cmp r0, r0", "tst r0, r1", "movs r5, r0"])
+def test_the_bit_that_a_shift_leaves_is_carried_to_the_next_instruction_alone(text):
+    """Whatever comes between, the sum is with 1 or with what is not known."""
+    source = f".globl f\n.type f, %function\nf: lsls r2, r1, #1\n {text}\n adc r3, r4, r4\n bx lr\n.size f, . - f\n"
+    known = {"r1": number(1 << 31), "r4": number(8)}
+    assert after(f".syntax unified\n.arm\n{source}", 3, known).read("r3") == number(16, 17)
+    plain = source.replace(f" {text}\n", "")
+    assert after(f".syntax unified\n.arm\n{plain}", 2, known).read("r3") == number(17)

@@ -135,6 +135,13 @@ def test_what_is_shifted_left_by_few_bits_keeps_the_steps_of_the_fewest():
     assert numbers.shift_left(number(3), number(8, 31)) == number(0, WORD - 256, 256)
 
 
+def test_the_lowest_bits_of_what_goes_in_steps_are_known():
+    each = number(3, WORD - 1, 16)
+    assert numbers.shift_left(each, number(30)) == number(3 << 30)
+    assert numbers.conjunction(each, number(7)) == number(3)
+    assert numbers.conjunction(number(1, 5, 4), number(7)) != number(1)
+
+
 def test_what_is_computed_of_a_stack_address_is_derived_from_it():
     """But a distance of two; of how many bits are 0 an address can be made that is the same one."""
     stack = Value("stack", 0, 0, 0)

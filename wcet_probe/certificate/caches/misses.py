@@ -165,13 +165,13 @@ class Caches:
     # ----------------------------------------------------------------------------------------------------- limits
 
     def left_behind(
-        self, side: Side, limit: LinearConstraint, node: str, balance: Balance, misses: Misses, *, by_lines: bool
+        self, side: Side, limit: LinearConstraint, node: str, balance: Balance, misses: Misses
     ) -> tuple[Balance, bool]:
-        """What is left of ``limit`` behind ``node``, and whether it was enough; ``by_lines`` see `is_by_lines`."""
+        """What is left of ``limit`` behind ``node``, and whether it was enough."""
         own, is_enough = misses.get(node, {}), True
         for step in side.steps[node]:
             if own.get(step.key) in limit.events:
-                balance = side.residents.paid(balance, step, limit.least, by_lines=by_lines)
+                balance = side.residents.paid(balance, step, limit.least)
                 is_enough = is_enough and balance is not None
             else:
                 balance = side.residents.passed(balance, step)
@@ -186,12 +186,6 @@ class Caches:
             for step in side.steps[node]
             if annotations.misses[node].get(step.key) in limit.events
         ]
-
-    def is_by_lines(self, limit: LinearConstraint, annotations: Annotations) -> bool:
-        """Whether all misses that are limited are of lines that are known by number, and there are credits for all."""
-        lines = [step.lines for _, _, step, _ in self.counted(limit, annotations)]
-        known = [one for one in lines if one is not None]
-        return len(known) == len(lines) and len(frozenset().union(*known)) <= limit.least
 
     def along(
         self, side: Side, limit: LinearConstraint, edge: str, balance: Balance, wanted: Collection[str]
@@ -237,12 +231,12 @@ class Caches:
             balance_holds(side.residents, self.at_entry(limit), entry),
             f"what is said to be left of {limit.name} at {self.graph.entry} is not",
         )
-        is_limited, by_lines = True, self.is_by_lines(limit, annotations)
+        is_limited = True
         # Elsewhere nothing is said to be left, nothing is taken, and nothing is claimed behind.
         before = (edge.source for node in said for edge in self.arriving.get(node, ()))
         for node in dict.fromkeys((*said, *places_of(limit, annotations), *before)):
             left = FULL if self.parts.get(node, touched) < touched else said.get(node)
-            balance, is_enough = self.left_behind(side, limit, node, left, annotations.misses, by_lines=by_lines)
+            balance, is_enough = self.left_behind(side, limit, node, left, annotations.misses)
             is_limited = is_limited and is_enough
             for edge in self.graph.leading[node]:
                 left = said.get(edge.target)
@@ -319,7 +313,7 @@ class Caches:
             )
             limit = LinearConstraint("", {"": 1}, {ENTER: lines}, 0)
             own = {node: {step.key: "" for step in steps}}
-            _, is_enough = self.left_behind(side, limit, node, FULL, own, by_lines=False)
+            _, is_enough = self.left_behind(side, limit, node, FULL, own)
             total += min(lines, len(steps)) if is_enough else len(steps)
         return total
 

@@ -106,12 +106,9 @@ class Residents:
             for other in must
         )
 
-    def paid(self, balance: Balance, step: Step, credit_count: int, *, by_lines: bool) -> Balance:
-        """What is left behind an access whose misses are paid from ``balance``; None where it may not be enough.
-
-        They are those of lines that are known by number, if ``by_lines``.
-        """
-        spots = self._spots(step, by_lines=by_lines)
+    def paid(self, balance: Balance, step: Step, credit_count: int) -> Balance:
+        """What is left behind an access whose misses are paid from ``balance``; None where it may not be enough."""
+        spots = self._spots(step)
         if balance is None or not spots or not step.fills:
             return None
         base, granule_bytes = spots[0].base, spots[0].granule_bytes
@@ -164,8 +161,8 @@ class Residents:
             result = known if result == () or not isinstance(result, YoungerSet) else union(result, known)
         return result
 
-    def _spots(self, step: Step, *, by_lines: bool) -> list[Spot]:
-        if step.spot is not None and not by_lines:
+    def _spots(self, step: Step) -> list[Spot]:
+        if step.spot is not None:
             return [step.spot]
         line_bytes = self.config.line_bytes
         return [Spot(NUMBER, line * line_bytes, line_bytes) for line in sorted(step.lines or ())]

@@ -61,6 +61,11 @@ class Followed:
         found = (self._nest_of(first) for first in sorted(firsts, key=lambda one: -len(self._nodes_of(one))))
         return min((nest.rounds.get(header, 0) for nest in found if nest is not None), default=None)
 
+    def ends(self, loop: LoopRecord) -> bool:
+        """Whether following a nest tells that the header is executed ``loop.most`` + 1 times at most for each entry."""
+        found = self.most_executions(loop.header)
+        return found is not None and found <= loop.most + 1
+
     def limits(self, factors: Mapping[str, int], constant: int) -> bool:
         """Whether ``sum of factors <= constant`` says no more than how often a node is executed for each entry."""
         nodes = {self._edges[name].target for name, factor in factors.items() if factor > 0 and name in self._edges}

@@ -27,6 +27,7 @@ _CONDITIONS = {
     "cc": ("<", False), "hi": (">", False), "ls": ("<=", False), "ge": (">=", True), "lt": ("<", True),
     "gt": (">", True), "le": ("<=", True), "mi": ("<", True), "pl": (">=", True), "vs": None, "vc": None,
 }  # fmt: skip
+_BIT = numbers.number(0, 1)
 _SIGNS, _OVERFLOWS = {"mi", "pl"}, {"vs", "vc"}
 _SHIFTS: Mapping[str, Callable[[Value, Value], Value]] = {
     "lsl": numbers.shift_left,
@@ -42,6 +43,7 @@ _BINARY: Mapping[str, Callable[[Value, Value], Value]] = {
     "and": numbers.conjunction,
     "orr": numbers.disjunction,
     "eor": numbers.exclusive,
+    "adc": numbers.add,
     "bic": lambda a, b: numbers.conjunction(a, numbers.complement(b)),
     "orn": lambda a, b: numbers.disjunction(a, numbers.complement(b)),
     "mul": numbers.multiply,
@@ -58,7 +60,9 @@ _UNARY: Mapping[str, Callable[[Value], Value]] = {
     "sxth": lambda a: numbers.extended(a, 16, is_signed=True),
     "clz": numbers.leading_zeros,
 }
-_OTHERS = {"movt", "adr", "ubfx", "bfi", "bfc", "cmp", "cmn", "tst", "it", "nop", "b", "bl", "bx", "bxns", "blx", "cbz",
+_RESULTS = {"tst": numbers.conjunction, "teq": numbers.exclusive, "cmn": numbers.add}
+_COMPARING = {"cmp", *_RESULTS}
+_OTHERS = {*_COMPARING, "movt", "adr", "ubfx", "bfi", "bfc", "it", "nop", "b", "bl", "bx", "bxns", "blx", "cbz",
            "cbnz"}  # fmt: skip
 _FLAGLESS = {"str", "strb", "strh", "strd", "push", "stm", "stmdb", "stmib", "stmda", "ldr", "ldrb", "ldrh", "ldrsb",
              "ldrsh", "ldrd", "pop", "ldm", "ldmdb", "ldmib", "ldmda", "tbb", "tbh"}  # fmt: skip
@@ -200,6 +204,7 @@ def _executed(
 
 def _indirect(machine: Machine, instruction: Instruction, name: str, state: State, following: int) -> list[Outcome]:
     """A jump to where a register, or a word of memory, says."""
+    state.carry = None
     thumb = machine.image.isa is Isa.THUMB
     operands = operands_in(instruction)
     if name in {"tbb", "tbh"}:
@@ -258,6 +263,7 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
     operands = operands_in(instruction)
     if name in {"it", "nop"}:
         return
+    carry, state.carry = state.carry or _BIT, None
     if name in _FLAGLESS and instruction.accesses:
         access_memory(machine, instruction, name, state)
         return
@@ -269,10 +275,10 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         state.write(SP, moved, machine.fresh())
         return
     try:
-        known = _result(state, name, operands, instruction, thumb=thumb)
+        known = _result(state, name, operands, instruction, carry, thumb=thumb)
     except (ValueError, KeyError, IndexError):
         known = None
-    if name in {"cmp", "cmn", "tst"} and known is not None:
+    if name in _COMPARING and known is not None:
         state.flags["nzcv"] = known[2]
         return
     if known is None or len(instruction.writes - {PC}) != 1:
@@ -282,6 +288,8 @@ def _compute(machine: Machine, instruction: Instruction, name: str, state: State
         return
     value, old_name, flags = known
     (destination,) = instruction.writes - {PC}
+    if sets_flags:
+        state.carry = _shifted_out(state, name, operands)
     state.write(destination, value, machine.fresh() if old_name is None else old_name)
     if sets_flags:
         if not flags.is_result:
@@ -310,11 +318,20 @@ def _settle(machine: Machine, instruction: Instruction, name: str, state: State)
 _NO_FLAGS = Comparison(None, TOP, None, constant(0), None, is_result=True)
 
 
+def _shifted_out(state: State, name: str, operands: list[str]) -> Value | None:
+    """The bit that a shift to the left by a constant leaves in the carry flag; None of other instructions."""
+    bits = immediate_of(operands[-1]) if name == "lsl" and operands[-1].startswith("#") else 0
+    if not 0 < bits < 32:
+        return None
+    value = state.read(register_of(operands[-2]))
+    return numbers.conjunction(numbers.shift_right(value, constant(32 - bits)), constant(1))
+
+
 def _result(
-    state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool
+    state: State, name: str, operands: list[str], instruction: Instruction, carry: Value, *, thumb: bool
 ) -> tuple[Value, object, Comparison] | None:
     """The value that an instruction computes, its name if another place holds it, and what flags would tell."""
-    if name in {"cmp", "cmn", "tst"}:
+    if name in _COMPARING:
         return TOP, None, _compared(state, name, operands, instruction, thumb=thumb)
     if name in _UNARY:
         value, asserted = _second_operand(state, operands[1:], instruction, thumb=thumb)
@@ -325,6 +342,7 @@ def _result(
         left = register_of(operands[1])
         a = _read(state, left, instruction, thumb=thumb)
         b, right_name = _second_operand(state, operands[2:], instruction, thumb=thumb)
+        a = numbers.add(a, carry) if name == "adc" else a
         if name in _SHIFTS:  # of a register, its lowest byte says how far
             b = numbers.conjunction(b, constant(0xFF))
         by_constant = b.is_number and b.is_constant
@@ -362,7 +380,7 @@ def _result(
 
 def _name_of(name: str, left: object, right: object, b: Value) -> object:
     """The name of what ``name`` makes of two operands, of which the second is ``b``."""
-    if b.is_number and b.is_constant:
+    if b.is_number and b.is_constant and name != "adc":
         return computed(_BINARY[name], left, b)
     return sum_of(left, right) if name == "add" and right is not None else None
 
@@ -376,8 +394,8 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
         return Comparison(left_name, a, right, b)
     if name == "cmn" and b.is_number and b.is_constant and 0 < b.low < WORD // 2:
         return Comparison(left_name, a, None, constant(WORD - b.low))  # as of a sum
-    result = numbers.conjunction(a, b) if name == "tst" else numbers.add(a, b)
-    is_same = name == "tst" and right == left_name
+    result = _RESULTS[name](a, b)
+    is_same = (name == "tst" and right == left_name) or (name == "teq" and b == constant(0))
     name_of_result = _name_of("and", left_name, right, b) if name == "tst" else None
     asserted = (left_name, a) if is_same else (name_of_result, result)
     return Comparison(*asserted, None, constant(0), is_result=True)

@@ -114,7 +114,7 @@ def unsigned(a: Value) -> Value:
 def _steps_alone(low: int, stride: int) -> Value:
     """What steps keep of numbers modulo 2**32: a power of two."""
     step = min(stride & -stride, WORD)
-    return TOP if step < 2 or step == WORD else number(low % step, WORD - step + low % step, step)
+    return TOP if step < 2 else number(low % step, WORD - step + low % step, step)
 
 
 def _wrapped(low: int, high: int, stride: int) -> Value:
@@ -299,6 +299,8 @@ def _conjunction(a: Value, b: Value) -> Value:
     if b.is_constant:
         mask = b.low
         unit = mask & -mask
+        if a.stride % (1 << mask.bit_length()) == 0:
+            return constant(a.low & mask)
         if mask & mask + unit == 0 and unit and a.low // (mask + unit) == a.high // (mask + unit):
             # The mask takes one field of bits, above which nothing changes in ``a``.
             low, high = a.low & mask, a.high & mask

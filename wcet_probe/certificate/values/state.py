@@ -118,16 +118,18 @@ class State:
             which nothing is known has one, too, once it was written.
         flags: what the flags tell, by their name (``nzcv`` on ARM, ``cr0`` to ``cr7`` on PowerPC).
         kinds: by name, what values are made of, where somebody follows that, see `module_machine`.
+        carry: of ARM, the carry flag where the instruction before told it; None where nothing does, as where ways meet.
     """
 
     values: dict[Place, Value]
     names: dict[Place, object] = field(default_factory=dict)
     flags: dict[str, Comparison] = field(default_factory=dict)
     kinds: dict[object, Word] = field(default_factory=dict)
+    carry: Value | None = None
 
     def copy(self) -> State:
         """The same state, to be changed."""
-        return State(dict(self.values), dict(self.names), dict(self.flags), dict(self.kinds))
+        return State(dict(self.values), dict(self.names), dict(self.flags), dict(self.kinds), self.carry)
 
     def read(self, place: Place) -> Value:
         """What ``place`` holds."""
