@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wcet_probe.analyzer.loops.moved_bits import Bit, Lost, Spread, is_word, symbols_of_header
+from wcet_probe.analyzer.loops.bit_sources import Bit, Spread, is_word
+from wcet_probe.analyzer.loops.moved_bits import Lost, symbols_of_header
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.symbolic.conditions import relations
