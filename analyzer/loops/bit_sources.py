@@ -167,7 +167,7 @@ def _low_zeros(value: StridedInterval) -> int:
 
 
 def is_nonzero(state: State, term: Term, choices: int = _MOST_CHOICES) -> bool:
-    """Whether ``term`` is known not to be 0: by its value, in each case of a choice, or as it keeps what is set.
+    """Whether ``term`` is known not to be 0: by itself, in each case of a choice, or as it keeps what is set.
 
     Args:
         state: where it is asked.
@@ -179,7 +179,7 @@ def is_nonzero(state: State, term: Term, choices: int = _MOST_CHOICES) -> bool:
     """
     if not is_word(state, term) or state.terms[term].bits > MOST_BITS:
         return False
-    if has_value(state, term) and 0 not in state.value(term):
+    if (has_value(state, term) and 0 not in state.value(term)) or _is_told_nonzero(state, term):
         return True
     if state.terms[term].opcode == "GAMMA" and choices:
         return all(_is_nonzero_where(state, term, holds, choices - 1) for holds in (True, False))
@@ -191,6 +191,13 @@ def is_nonzero(state: State, term: Term, choices: int = _MOST_CHOICES) -> bool:
         for part in sorted({part for part, _ in sources - {ONE}})
         if part < term
     )
+
+
+def _is_told_nonzero(state: State, term: Term) -> bool:
+    """Whether ``term`` was compared with 0, which a range around 0 does not remember."""
+    terms = state.terms
+    is_zero = terms.apply("INT_EQUAL", (term, terms.constant(0, terms[term].bits)), 8)
+    return is_zero is not None and 1 not in state.value(is_zero)
 
 
 def _is_nonzero_where(state: State, gamma: Term, holds: bool, choices: int) -> bool:  # noqa: FBT001
