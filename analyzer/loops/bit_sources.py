@@ -41,10 +41,13 @@ class Spread:
     def __call__(self, term: Term) -> Sources:
         """The sources of each bit of ``term``."""
         if term not in self._known:
-            own: Sources = tuple(frozenset({(term, place)}) for place in range(self._terms[term].bits))
-            self._known[term] = own
+            self._known[term] = own = self._own(term)
             self._known[term] = self._moved(term) or own
         return self._known[term]
+
+    def _own(self, term: Term) -> Sources:
+        """Each bit by itself."""
+        return tuple(frozenset({(term, place)}) for place in range(self._terms[term].bits))
 
     def _moved(self, term: Term) -> Sources | None:
         terms, node, operands = self._terms, self._terms[term], self._terms.operands(term)
@@ -122,6 +125,25 @@ class Kept(Spread):
                 return [one | other for one, other in zip(exact, joined, strict=True)]
             case _:
                 return exact
+
+
+class Narrowed(Spread):
+    """As `Spread`, without the bits that are 0 by the value of a term, and with what a sum without a carry tells.
+
+    *Soundness:* a bit that is 0 is the OR of none.
+    """
+
+    def _own(self, term: Term) -> Sources:
+        own, value = super()._own(term), self._state.value(term)
+        if not has_value(self._state, term) or value.is_bottom:
+            return own
+        high, low = _high_zeros(value), _low_zeros(value)
+        return tuple(one if low <= place < high else NONE for place, one in enumerate(own))
+
+    def _truth(self, opcode: str, operands: Sequence[Term]) -> Sequence[frozenset[Bit]] | None:
+        if opcode == "INT_CARRY" and not any(one and other for one, other in zip(*map(self, operands), strict=True)):
+            return [NONE]  # where no place has a bit of both, nothing is carried
+        return super()._truth(opcode, operands)
 
 
 def _of_number(number: int, bits: int) -> Sources:
