@@ -228,10 +228,15 @@ class _Walk:
                 self._arrive(instruction.address + instruction.size_bytes, self._behind_call(state))
             return
         held = self._read(op.inputs[0], state)
-        if is_return(op, self._lifter.registers["lr"]) or held is not None:
+        # What pops its target, and is not known to be a jump elsewhere, may be a return that was overwritten.
+        pops = not targets and any(self._is_stack_pointer(one.output) for one in instruction.ops)
+        if is_return(op, self._lifter.registers["lr"]) or held is not None or pops:
             self._return(held, state.get(self._stack_pointer))
         for target in targets:
             self._arrive(target, _lasting(state))
+
+    def _is_stack_pointer(self, output: Varnode | None) -> bool:
+        return output is not None and (output.space, output.offset) == self._stack_pointer
 
     def _behind_call(self, state: _State) -> _State:
         """What a callee does not change: what lies below the stack pointer is its own."""

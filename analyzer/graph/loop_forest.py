@@ -165,6 +165,7 @@ def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset
     """
     number: dict[int, int] = {}
     low: dict[int, int] = {}
+    places: dict[int, int] = {}
     open_nodes: list[int] = []
     is_open: set[int] = set()
     found: list[frozenset[int]] = []
@@ -173,6 +174,7 @@ def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset
             continue
         path = [(start, iter(successors[start]))]
         number[start] = low[start] = len(number)
+        places[start] = len(open_nodes)
         open_nodes.append(start)
         is_open.add(start)
         while path:
@@ -180,6 +182,7 @@ def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset
             for target in rest:
                 if target not in number:
                     number[target] = low[target] = len(number)
+                    places[target] = len(open_nodes)
                     open_nodes.append(target)
                     is_open.add(target)
                     path.append((target, iter(successors[target])))
@@ -191,7 +194,7 @@ def strong_components(successors: Mapping[int, Sequence[int]]) -> list[frozenset
                 if path:
                     low[path[-1][0]] = min(low[path[-1][0]], low[node])
                 if low[node] == number[node]:
-                    place = open_nodes.index(node) if open_nodes[-1] != node else len(open_nodes) - 1
+                    place = places[node]
                     found.append(frozenset(open_nodes[place:]))
                     is_open.difference_update(open_nodes[place:])
                     del open_nodes[place:]

@@ -14,139 +14,40 @@ is set at its entry; where it is only known that one of several is, the greatest
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop, dominators, loops_of
 from wcet_probe.analyzer.graph.supergraph import Edge
+from wcet_probe.analyzer.loops.bit_sources import (
+    MOST_BITS,
+    NONE,
+    ONE,
+    Bit,
+    Kept,
+    Sources,
+    Spread,
+    has_value,
+    is_nonzero,
+    is_word,
+    known_zeros,
+    union,
+)
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
-from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.learning import assume
+from wcet_probe.analyzer.values.states.plain_numbers import as_words
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.conditions import relations
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 
-Bit = tuple[Term, int]
-"""A bit of a term, 0 the lowest."""
-
-_ONE: Bit = (-1, 0)
-"""The source of a bit that is always set."""
-_NONE = frozenset[Bit]()
 _MOST_ROUNDS = 256
-_MOST_BITS = 64
 _END_OF_BLOCK = (1 << 64, 0)
 
-_Sources = tuple[frozenset[Bit], ...]
 _Onward = dict[Bit, set[Bit]]
-
-
-class Spread:
-    """The sources of the bits of terms, as far as ``state`` decides which parts of gamma nodes are chosen.
-
-    What is not put together by moving bits is its own source.
-    """
-
-    def __init__(self, state: State) -> None:
-        self._state, self._terms = state, state.terms
-        self._known: dict[Term, _Sources] = {}
-
-    def __call__(self, term: Term) -> _Sources:
-        """The sources of each bit of ``term``."""
-        if term not in self._known:
-            own: _Sources = tuple(frozenset({(term, place)}) for place in range(self._terms[term].bits))
-            self._known[term] = own
-            self._known[term] = self._moved(term) or own
-        return self._known[term]
-
-    def _moved(self, term: Term) -> _Sources | None:
-        terms, node, operands = self._terms, self._terms[term], self._terms.operands(term)
-        constant = terms.value(operands[1]) if len(operands) == 2 else None
-        found: Sequence[frozenset[Bit]] | None = None
-        match node.opcode:
-            case "const":
-                found = _of_number(terms.value(term) or 0, node.bits)
-            case "INT_AND" if constant is not None:
-                found = [one if constant >> place & 1 else _NONE for place, one in enumerate(self(operands[0]))]
-            case "INT_RIGHT" if constant is not None:
-                found = self(operands[0])[constant:]
-            case "SUBPIECE" if constant is not None:
-                found = self(operands[0])[8 * constant :][: node.bits]
-            case "INT_ZEXT":
-                found = self(operands[0])
-            case "INT_OR" | "BOOL_OR":
-                found = [one | other for one, other in zip(*map(self, operands), strict=True)]
-            case "GAMMA" if (decided := self._state.value(operands[0])).is_constant:
-                found = self(operands[1 if decided.value else 2])
-            case _:
-                found = self._otherwise(term)
-        return None if found is None else (*found, *[_NONE] * (node.bits - len(found)))
-
-    def _otherwise(self, term: Term) -> Sequence[frozenset[Bit]] | None:
-        return self._truth(self._terms[term].opcode, self._terms.operands(term)) or self._sum(term)
-
-    def _truth(self, opcode: str, operands: Sequence[Term]) -> Sequence[frozenset[Bit]] | None:
-        """A truth value that says whether one of some bits is set."""
-        first, second = (*map(self._terms.value, operands[:2]), None, None)[:2]
-        if opcode == "INT_NOTEQUAL" and second == 0:
-            return [_union(self(operands[0]))]
-        if (opcode == "INT_SLESS" and second == 0) or (opcode == "INT_CARRY" and operands[0] == operands[1]):
-            return self(operands[0])[-1:]
-        if opcode == "INT_LESSEQUAL" and first and not first & first - 1:
-            return [_union(self(operands[1])[first.bit_length() - 1 :])]
-        return None
-
-    def _sum(self, term: Term) -> _Sources | None:
-        """A sum whose parts have no bit in common, so that nothing is carried."""
-        form = self._terms.linear(term)
-        if term in form.coefficients:
-            return None
-        found = list(_of_number(form.constant, form.bits))
-        for part, factor in form.coefficients.items():
-            if factor & factor - 1 or self._terms[part].bits != form.bits:
-                return None
-            for place, one in enumerate(self(part)[: form.bits - factor.bit_length() + 1], factor.bit_length() - 1):
-                if one and found[place]:
-                    return None
-                found[place] |= one
-        return tuple(found)
-
-
-class Kept(Spread):
-    """Bits of other terms each of which, if it is set, sets a bit: of a choice, those that both parts have.
-
-    Args:
-        state: on an edge within a loop.
-        joined: what is so kept by a symbol that several ways bring together before that edge; None where it tells none.
-
-    *Soundness:* a bit is not the OR of these, so what is asked of bits that are not set must not be asked here.
-    """
-
-    def __init__(self, state: State, joined: Callable[[Term], _Sources | None]) -> None:
-        super().__init__(state)
-        self._exact, self._joined = Spread(state), joined
-
-    def _otherwise(self, term: Term) -> Sequence[frozenset[Bit]] | None:
-        exact = self._exact(term)
-        match self._terms[term].opcode:
-            case "GAMMA":
-                return [one & other for one, other in zip(*map(self, self._terms.operands(term)[1:]), strict=True)]
-            case "symbol" if (joined := self._joined(term)) is not None:
-                return [one | other for one, other in zip(exact, joined, strict=True)]
-            case _:
-                return exact
-
-
-def _of_number(number: int, bits: int) -> _Sources:
-    return tuple(frozenset({_ONE}) if number >> place & 1 else _NONE for place in range(bits))
-
-
-def _union(parts: Iterable[frozenset[Bit]]) -> frozenset[Bit]:
-    return _NONE.union(*parts)
 
 
 Lost = Mapping[Term, Collection[int]]
@@ -221,7 +122,7 @@ def symbols_of_header(values: Values, shape: LoopShape, lost: Lost) -> dict[Term
 
 def _tested_of(symbols: Collection[Term], values: Values, edges: Sequence[EdgeValues]) -> frozenset[Bit]:
     """The bits of ``symbols`` none of which is set where one of ``edges`` is taken."""
-    tested = _tested(values, edges) if edges else _NONE
+    tested = _tested(values, edges) if edges else NONE
     return frozenset(bit for bit in tested if bit[0] in symbols)
 
 
@@ -237,7 +138,7 @@ def _tested(values: Values, edges: Sequence[EdgeValues]) -> frozenset[Bit]:
         # What a predicated comparison tells is known besides, where it was executed.
         truths = [(term, bool(value.value)) for term, value in known if value.is_constant and is_relation(term)]
         each.append(
-            _union(
+            union(
                 _zero_bits(spread, edge.state, comparison)
                 for condition, holds in (*edge.conditions, *truths)
                 for comparison in relations(values.terms, condition, holds=holds)
@@ -251,31 +152,17 @@ def _zero_bits(spread: Spread, state: State, comparison: tuple[str, bool, Term, 
     terms, (relation, is_signed, first, second) = state.terms, comparison
     bits, least, most = terms[first].bits, terms.value(first), terms.value(second)
     if not (is_word(state, first) and is_word(state, second)):
-        return _NONE
+        return NONE
     if relation == "==" and most == 0:
-        return _union(spread(first))
+        return union(spread(first))
     if relation not in {"<", "<="}:
-        return _NONE
+        return NONE
     if is_signed and least is not None and signed(bits, least) == (-1 if relation == "<" else 0):
         return spread(second)[-1]
     limit = None if most is None else most + (relation == "<=")
     if not is_signed and limit and not limit & limit - 1:
-        return _union(spread(first)[limit.bit_length() - 1 :])
-    return _NONE
-
-
-def is_word(state: State, term: Term) -> bool:
-    """Whether ``term`` speaks of words as they are: nothing that it is made of is known as an offset in the stack.
-
-    *Soundness:* of what may be an address or a number nothing is known but truth values, which are those of the words.
-    """
-    symbols = state.terms.symbols(term)
-    return state.bases.keys().isdisjoint(symbols) or all(state.bases.get(one) is not Base.STACK for one in symbols)
-
-
-def _has_value(state: State, term: Term) -> bool:
-    """Whether what is known of ``term`` is so of the word itself."""
-    return is_word(state, term) and state.base(term) is Base.NUMBER
+        return union(spread(first)[limit.bit_length() - 1 :])
+    return NONE
 
 
 def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[Bit, int]:
@@ -285,7 +172,7 @@ def _rounds(moves: Mapping[Edge, _Onward], tested: Collection[Bit]) -> Mapping[B
         reached = [
             {bit for bit, targets in onward.items() if not targets.isdisjoint(found)} for onward in moves.values()
         ]
-        new = frozenset.intersection(*map(frozenset, reached)) - found.keys() if reached else _NONE
+        new = frozenset.intersection(*map(frozenset, reached)) - found.keys() if reached else NONE
         if not new:
             break
         found |= dict.fromkeys(new, number)
@@ -321,13 +208,13 @@ class _Iteration:
                 self._into.setdefault(edge.target, []).append(edge)
         self._above = dominators(successors, loop.header)
         self._on_edges: dict[Edge, Kept] = {}
-        self._joined: dict[Term, _Sources | None] = {}
+        self._joined: dict[Term, Sources | None] = {}
 
-    def kept(self, edge: Edge, location: Location) -> _Sources | None:
+    def kept(self, edge: Edge, location: Location) -> Sources | None:
         """The bits that set the bits of ``location`` on ``edge``."""
         state = self._values.edges[edge].state
         term = state.read(location)
-        if term is None or not is_word(state, term) or self._values.terms[term].bits > _MOST_BITS:
+        if term is None or not is_word(state, term) or self._values.terms[term].bits > MOST_BITS:
             return None
         if edge not in self._on_edges:
             passed = self._passed(edge.source)
@@ -341,7 +228,7 @@ class _Iteration:
             passed.append(self._above[passed[-1]])
         return passed
 
-    def _of_join(self, symbol: Term, passed: Sequence[int], now: tuple[int, int]) -> _Sources | None:
+    def _of_join(self, symbol: Term, passed: Sequence[int], now: tuple[int, int]) -> Sources | None:
         """The bits that set those of a symbol defined in the current iteration, before ``now`` in the first node."""
         name = self._values.terms[symbol].arguments
         match name:
@@ -361,7 +248,7 @@ class _Iteration:
             self._joined[symbol] = tuple(frozenset.intersection(*of_bit) for of_bit in each) if is_known else None
         return self._joined[symbol]
 
-    def _within(self, symbol: Term, node: int) -> Sequence[_Sources | None]:
+    def _within(self, symbol: Term, node: int) -> Sequence[Sources | None]:
         """The bits that set those of what a symbol of a place within a block may be."""
         match self._values.terms[symbol].arguments:
             case ("phi", (int(), int(address), int(operation)), _):
@@ -370,7 +257,7 @@ class _Iteration:
                 return []
         return [
             Kept(state, lambda one: self._of_join(one, passed, before))(term)
-            if is_word(state, term) and self._values.terms[term].bits <= _MOST_BITS
+            if is_word(state, term) and self._values.terms[term].bits <= MOST_BITS
             else None
             for state, term in self._values.meetings(node).get(symbol, ())
         ]
@@ -384,7 +271,7 @@ def _rounds_from(
     going_on: EdgeValues | None,
 ) -> int | None:
     """The most iterations if the loop is entered by ``entry`` and its first iteration takes ``going_on``; None: any."""
-    state = values.edges[entry].state.copy()
+    state = as_words(values.edges[entry].state).copy()
     if going_on is not None and not _may_go_on(state, symbols, going_on.state):
         return 1
     spread = Spread(state)
@@ -396,9 +283,9 @@ def _rounds_from(
         for place, sources in enumerate(spread(term)):
             for source in sources if (symbol, place) in rounds else ():
                 from_bit[source] = min(rounds[symbol, place], from_bit.get(source, _MOST_ROUNDS))
-    if _ONE in from_bit:
-        return from_bit[_ONE]
-    zeros = _union(_known_zeros(state, spread))
+    if ONE in from_bit:
+        return from_bit[ONE]
+    zeros = union(known_zeros(state, spread))
     found = [
         max(from_bit.get(bit, _MOST_ROUNDS) for bit in candidates)
         for sources in _known_nonzero(values, state, spread, from_bit)
@@ -419,41 +306,22 @@ def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) 
         term, told = state.read(location), going_on.value(symbol)
         if term is None or not told.is_constant or told.value > 1:
             continue
-        has_value = _has_value(state, term) and _has_value(going_on, symbol)
-        if has_value and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
+        are_values = has_value(state, term) and has_value(going_on, symbol)
+        if are_values and state.terms[term].opcode in TRUTHS and not assume(state, term, bool(told.value)):
             return False
     return True
 
 
-def _known_zeros(state: State, spread: Spread) -> Iterator[frozenset[Bit]]:
-    """Bits that are 0, by what is known of terms: a value below 2**n has n bits, a multiple of 2**n ends in zeros."""
-    for term, value in state.known.items():
-        if _has_value(state, term) and not value.is_bottom and state.terms[term].bits <= _MOST_BITS:
-            high, low = _high_zeros(value), _low_zeros(value)
-            if high < value.bits or low:
-                parts = spread(term)
-                yield _union((*parts[:low], *parts[high:]))
-
-
-def _high_zeros(value: StridedInterval) -> int:
-    return value.unsigned_range()[1].bit_length()
-
-
-def _low_zeros(value: StridedInterval) -> int:
-    both = value.low | (value.stride if value.steps else 0)
-    return (both & -both).bit_length() - 1 if both else value.bits
-
-
 def _known_nonzero(values: Values, state: State, spread: Spread, wanted: Mapping[Bit, int]) -> Iterator[frozenset[Bit]]:
     """Sets of bits one of which is set at least: those of terms that are not 0."""
-    leaves = {bit[0] for bit in wanted if bit != _ONE}
+    leaves = {bit[0] for bit in wanted if bit != ONE}
     for term in dict.fromkeys((*state.known, *sorted(leaves))):
-        if state.terms[term].bits > _MOST_BITS or not is_word(state, term):
+        if state.terms[term].bits > MOST_BITS or not is_word(state, term):
             continue
-        if (_has_value(state, term) and 0 not in state.value(term)) or (
-            term in leaves and _stays_nonzero(values, term)
+        if (has_value(state, term) and 0 not in state.value(term)) or (
+            term in leaves and (is_nonzero(state, term) or _stays_nonzero(values, term))
         ):
-            yield _union(spread(term))
+            yield union(spread(term))
 
 
 def _stays_nonzero(values: Values, symbol: Term) -> bool:
@@ -469,12 +337,13 @@ def _stays_nonzero(values: Values, symbol: Term) -> bool:
     for edge, found in values.edges.items():
         if edge.target != header:
             continue
-        state, term = found.state, found.state.read(location)
-        if term is None or not _has_value(state, term):
+        state = as_words(found.state)
+        term = state.read(location)
+        if term is None or not has_value(state, term):
             return False
         spread = Spread(state)
         own = {(symbol, place) for place in range(values.terms[symbol].bits)}
-        kept = _union((*spread(term), *_known_zeros(state, spread)))
-        if not (own <= kept if edge.source in nodes else 0 not in state.value(term)):
+        kept = union((*spread(term), *known_zeros(state, spread)))
+        if not (own <= kept if edge.source in nodes else is_nonzero(state, term)):
             return False
     return bool(nodes)

@@ -36,6 +36,8 @@ _MOVE_SHIFTED, _LSR_32 = 0xEA4F, 0x0010
 """In Thumb: both halfwords of ``lsr rd, rm, #32``."""
 _POP_TO_PC, _POST_INDEXED_TO_PC = (0xF85D, 0xFB00), 0x049D_F000
 """``ldr pc, [sp], #n`` in Thumb, but its distance, and in A32, but that and its condition."""
+_POP_WITH_PC, _STORE_ON_STACK = 0xBD00, 0x9000
+"""In Thumb, 16 bits: ``pop {…, pc}`` without its other registers, ``str r0, [sp]``."""
 _STSWI = 0x7C00_05AA
 _MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
 _KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
@@ -50,6 +52,7 @@ class Encoding(NamedTuple):
     Attributes:
         address: of the instruction.
         code: four bytes from there on, fewer at the end of the code.
+        before: the two bytes in front of it, or none.
         isa: its instruction set.
         big_endian: byte order.
         registers: of the language, by lower-case name.
@@ -62,6 +65,7 @@ class Encoding(NamedTuple):
     big_endian: bool
     registers: Mapping[str, Varnode]
     floats: frozenset[int]
+    before: bytes = b""
 
     @property
     def word(self) -> int:
@@ -134,7 +138,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         if any(map(partial(_is_status_read, at), ops)):
             return _unknown(ops)
         ops = arm_float(at.float_code, _pointers(_saturated(at, ops)), _behind_guard(ops))
-        ops = _popped_return(at, _literal_pair(at, ops))
+        ops = _popped_jump(at, _popped_return(at, _literal_pair(at, ops)))
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
     ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
@@ -191,6 +195,21 @@ def _popped_return(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     if not is_pop or not ops or ops[-1].opcode != "BRANCHIND":
         return ops
     return [*ops[:-1], ops[-1]._replace(opcode="RETURN")]
+
+
+def _popped_jump(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``str r0, [sp, #4]; pop {r0, pc}``, by which code of ARMv6-M jumps that has no register to spare, is a jump.
+
+    So do libgcc's division of 64 bits, where the divisor is 0, and the thunks of LLD.
+
+    *Soundness:* a jump is held to more than a return: all places where it may lead are told, be one behind the call.
+    That it is one is seen of the halfword in front, whether that is an instruction or not.
+    """
+    pop, store = at.halves[0], int.from_bytes(at.before, "little")
+    is_stored = store & 0xF8FF == _STORE_ON_STACK | (pop & 0xFF).bit_count()
+    if at.isa is not Isa.THUMB or pop & 0xFF00 != _POP_WITH_PC or not is_stored or ops[-1].opcode != "RETURN":
+        return ops
+    return [*ops[:-1], ops[-1]._replace(opcode="BRANCHIND")]
 
 
 def _with_carry(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:

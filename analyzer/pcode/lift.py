@@ -239,8 +239,8 @@ class Lifter:
             place += 2 if self.isa is Isa.THUMB and first >> 11 < 0b11101 else _LONGEST_BYTES
 
     def _encoding(self, address: int) -> Encoding:
-        code = self._read_code(address, 4)
-        return Encoding(address, code, self.isa, self.big_endian, self.registers, self.float_bytes)
+        code, before = self._read_code(address, 4), self._read_code(address - 2, 2)
+        return Encoding(address, code, self.isa, self.big_endian, self.registers, self.float_bytes, before)
 
     def _condition(self, code: bytes, place: int) -> int:
         """The condition of an instruction, by its encoding or that of the IT ``place`` instructions before it."""

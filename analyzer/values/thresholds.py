@@ -65,12 +65,13 @@ class Thresholds:
     def registers(self, header: int, needed: Mapping[int, Needed]) -> Collection[Location]:
         """The registers that a loop's code compares, by what is ``needed`` of it: not by flags that nobody reads."""
         if header not in self._registers:
+            # Contexts share blocks and what is needed of them.
+            parts = ((self._graph.points[node].block.instructions, needed[node]) for node in self._nodes[header])
+            different = {(id(instructions), id(part)): (instructions, part) for instructions, part in parts}
             self._registers[header] = {
                 Location("register", one.offset, one.size_bytes)
-                for node in self._nodes[header]
-                for instruction, numbers in zip(
-                    self._graph.points[node].block.instructions, needed[node].operations, strict=True
-                )
+                for instructions, part in different.values()
+                for instruction, numbers in zip(instructions, part.operations, strict=True)
                 for one in _used([instruction.ops[number] for number in numbers], _compares)
                 if isinstance(one, Varnode)
             }
@@ -107,9 +108,9 @@ def counted(state: State, counters: AbstractSet[Term]) -> tuple[int, ...]:
 
 def _compares(op: PcodeOp) -> bool:
     """Whether values are held against each other: not by a counter's step, nor by PowerPC's 3 - 2, a bit's place."""
-    is_of_constants = all(one.space == "const" for one in op.inputs)
-    is_step = op.opcode == "INT_SUB" and op.output == op.inputs[0]
-    return op.opcode in _COMPARING and not is_of_constants and not is_step
+    if op.opcode not in _COMPARING or (op.opcode == "INT_SUB" and op.output == op.inputs[0]):
+        return False
+    return any(one.space != "const" for one in op.inputs)
 
 
 def _used(ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]) -> Iterator[int | Varnode]:

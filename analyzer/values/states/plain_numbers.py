@@ -15,12 +15,32 @@ from collections.abc import Iterator, Mapping
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
-from wcet_probe.analyzer.pcode.truths import RELATIONS
+from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.learning import assume
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.linear import Linear
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.analyzer.values.symbolic.terms import Terms
+
+
+def as_words(state: State) -> State:
+    """``state`` with each symbol that may be an address, for all that is known, as the number that the word is.
+
+    *Soundness:* of such a symbol only truth values are taken over, and what follows from them. What is found is true of
+    the words alone, as said of the module. Where it cannot be, ``state`` itself is returned.
+    """
+    terms, either = state.terms, {symbol for symbol, base in state.bases.items() if base is Base.ANY}
+    if not either:
+        return state
+    words = state.copy()
+    told = [(term, value) for term, value in state.known.items() if not either.isdisjoint(terms.symbols(term))]
+    for term, _ in told:
+        words.set_known(term, None)
+    for symbol in either:
+        words.set_base(symbol, Base.NUMBER)
+    truths = [(term, bool(value.value)) for term, value in told if terms[term].opcode in TRUTHS and value.is_constant]
+    return words if all(assume(words, term, holds) for term, holds in truths) else state
 
 
 def plain_number(state: State, term: Term) -> StridedInterval:

@@ -1,4 +1,4 @@
-"""Loops that move all bits of two words out, held against runs; and those that do not."""
+"""Loops that move all bits of two words out, or all that are set, held against runs; and those that do not."""
 
 import pytest
 
@@ -9,11 +9,22 @@ from wcet_probe.errors import AnalysisError
 
 RIGHT = "1: lsrs r1, r1, #1\nrrx r0, r0\norrs r2, r0, r1\nbne 1b\nbx lr"
 BY_FIVE = "1: lsrs r0, r0, #5\norr r0, r0, r1, lsl #27\nlsrs r1, r1, #5\norrs r2, r0, r1\nbne 1b\nbx lr"
+QUOTIENT = "{}\n1: cmp r0, r1\nadcs r2, r2\nlsrs r0, r0, #1\ncmp r0, r1\nadcs r2, r2\nbcs 1b\nbx lr"
+"""Two digits of a quotient a round, as long as a one is carried out that the word begins with."""
 BOUNDED = {
+    "ones at the top": (QUOTIENT.format("mov r2, #0xf0000000"), 3, [(0xFFFFFFFF, 1), (0, 1), (7, 0)]),
+    "ones at the top, or none": (
+        QUOTIENT.format("movs r2, #0\ncmp r0, #9\nbcc 1f\nmvns r2, r2\nlsls r2, r2, #26\n1:"),
+        4,
+        [(0xFFFFFFFF, 1), (0, 1), (7, 0)],
+    ),
     "by a bit": (RIGHT, 64, [(0, 0x80000000), (1, 0), (0xFFFFFFFF, 0xFFFFFFFF)]),
     "by five bits": (BY_FIVE, 13, [(0, 0x80000000), (0xFFFFFFFF, 0xFFFFFFFF)]),
 }
 ENDLESS = {
+    "each bit is set": QUOTIENT.format("mov r2, #0xffffffff"),
+    "the quotient's bits are carried out": QUOTIENT.format("mov r2, #0x55555555"),
+    "nothing is known of the word": QUOTIENT.format("mov r2, r1"),
     "a bit comes back": RIGHT.replace("orrs r2", "orr r1, r1, r0, lsl #31\norrs r2"),
     "a bit is set anew": RIGHT.replace("orrs r2", "orr r1, r1, #4\norrs r2"),
     "a bit of another number comes in": RIGHT.replace("orrs r2", "orr r1, r1, r3\norrs r2"),

@@ -3,7 +3,10 @@
 import pytest
 
 from tests.analyzer.pcode.machines import BASE, arm, lifter_of_v7, powerpc, thumb
+from tests.path_check import attack, proved
+from tests.support import assembler, guest_of
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import DecodeError
 
 
@@ -185,3 +188,36 @@ def test_registers_that_there_are_not_are_refused_before_sleigh_is_asked(machine
         return
     with pytest.raises(DecodeError, match="transfers registers that there are not"):
         machine(*units).lift(BASE)
+
+
+JUMPS_BY_POP = """
+    push {{r0, r1}}
+    {target}
+    str r0, [sp, #4]
+    pop {{r0, pc}}
+    .balign 4
+2:  .word g + 1 - 2b
+"""
+"""As a thunk of LLD jumps where no register is free, and division of 64 bits of libgcc to ``__aeabi_ldiv0``."""
+TARGETS = {
+    "a function": ("ldr r0, 2f\nadr r1, 2f\nadds r0, r0, r1", 9),
+    "the caller": ("mov r0, lr", 4),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_pop_of_what_was_stored_jumps_there(name):
+    target, most = TARGETS[name]
+    core = load_target("cortex-m0plus")
+    text = assembler({"f": JUMPS_BY_POP.format(target=target), "g": "adds r0, r0, #1\nnop\nbx lr"}, core)
+    proof = proved(guest_of(text, core), "f")
+    assert proof.bound.instructions == most
+    attack(proof, 1, 2)
+
+
+def test_a_pop_of_what_was_stored_there_is_a_jump_and_no_other():
+    jumps = {}
+    for units in ((0x9001, 0xBD01), (0x9001, 0xBD03), (0x9801, 0xBD01), (0x9001, 0xBC01)):
+        ops = thumb(*units).lift(BASE + 2).ops  # str r0, [sp, #4]; pop {r0, pc}, and others
+        jumps[units] = ops[-1].opcode == "BRANCHIND"
+    assert [*jumps.values()] == [True, False, False, False]
