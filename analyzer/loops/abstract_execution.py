@@ -6,10 +6,15 @@ What is not known lets control go both ways; ways that come together in the same
 
 Words: abstract execution, constant propagation, loop bound (docs/explanation/glossary.md).
 
+A nest that takes too long so is followed once more, past the loops in it that count to a constant and choose nothing:
+of such a loop it is found what holds in all of its rounds, instead of what does in each.
+
 *Soundness:* each arrival of the states at a block stands for all executions that are in the same rounds of all loops
 around it, of which there is one at most for each entry of the nest, as the parts of a loop are in an order of control
 flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut
-where its bound says so; a nest that takes too long, or whose loops have none, is left alone.
+where its bound says so; a nest that takes too long, or whose loops have none, is left alone. Of a loop that is passed,
+the state at its header holds where it is entered and, if it holds in a round, in the next one: so in all, and behind
+the loop what each of them may leave. Its blocks are executed as often as the bounds of its loops say.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
 from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Constants, Leaving
+from wcet_probe.analyzer.values.execution.known_places import learn
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
 
@@ -29,6 +35,8 @@ MOST_INSTRUCTIONS = 400_000
 """Most instructions that are followed in one nest: some 2 CPU seconds; in all of a function twice as many."""
 WHOLE = 5
 """So many times more are followed of a whole function of which it is known what memory holds at its entry."""
+_PASSING = 2
+"""So many times more are followed of a nest where loops in it are passed."""
 _UNLIKELY = 4
 """A nest whose first round is so many times longer than its bound has budget for is not followed further."""
 _TOLD_BY = 8
@@ -37,6 +45,8 @@ _TOO_FAR = 1.25
 """Such a nest is not followed further where it would take so many budgets, at the pace it has."""
 _MOST_UNDECIDED = 1_000
 """A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
+_FEW_ROUNDS = 4
+"""A loop of no more rounds is followed, not passed."""
 _NO_HEADER = -1
 _DECIDED, _TOO_LONG, _ALIGNED = "decided", "too long", "aligned"
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
@@ -154,11 +164,42 @@ def _executed_nests(  # noqa: PLR0917  as of `executed_nests`
         shape = todo.pop()
         if not _may_pay(values, shape, exact):
             continue
-        try:
-            found.append(following.nest(shape))
-        except _LeftAloneError:
+        one = _followed(following, shape)
+        if one is None and (passed := _to_pass(values, shape, inner, bounds, exact)):
+            past = _Following(values, bounds, exact, execution, effect, most=_PASSING * most, nests=1, passed=passed)
+            one = _followed(past, shape)
+        if one is None:
             todo += inner[shape.loop.header][::-1]
+        else:
+            found.append(one)
     return tuple(found)
+
+
+def _followed(following: _Following, shape: LoopShape) -> ExecutedNest | None:
+    try:
+        return following.nest(shape)
+    except _LeftAloneError:
+        return None
+
+
+def _to_pass(
+    values: Values,
+    shape: LoopShape,
+    inner: Mapping[int, Sequence[LoopShape]],
+    bounds: Mapping[int, int],
+    exact: Collection[int],
+) -> frozenset[int]:
+    """The headers of the outermost loops in ``shape`` of which following tells no more than their bounds."""
+    found: set[int] = set()
+    todo = [*inner[shape.loop.header]]
+    while todo:
+        one = todo.pop()
+        is_bounded = all(loop.header in bounds for loop in one.loop.walk())
+        if is_bounded and bounds[one.loop.header] > _FEW_ROUNDS and not _may_pay(values, one, exact):
+            found.add(one.loop.header)
+        else:
+            todo += inner[one.loop.header]
+    return frozenset(found)
 
 
 def _may_pay(values: Values, shape: LoopShape, exact: Collection[int]) -> bool:
@@ -189,9 +230,11 @@ class _Following:
         *,
         most: int,
         nests: int,
+        passed: Collection[int] = (),
     ) -> None:
         self._values, self._bounds, self._execution, self._effect = values, bounds, execution, effect
-        self._exact = exact
+        self._exact, self._to_pass = exact, passed
+        self._passing: Loop | None = None
         self._most, self.left = most, nests * most
         self._needed = execution.needed(values.graph)
 
@@ -260,7 +303,31 @@ class _Following:
         """The rounds of the loops that ended by themselves; of those that were not arrived at, one, for none."""
         return {one: self._most_rounds.get(one, 1) for one in self._headers if one not in self._cut}
 
+    def _passed(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
+        """Pass a loop, and those in it: what is known at its header in each round, and behind it.
+
+        *Soundness:* as said of the module. What is ``pending`` behind it is joined from the tries, the last of which
+        holds in all rounds.
+        """
+        around, self._is_forked = self._passing, True
+        self._passing = around or loop
+        self._cut.update(one.header for one in loop.walk())
+        while loop.header in pending:
+            state = pending[loop.header].copy()
+            self._round(loop.parts, nodes, pending)
+            if any(index in loop.nodes and index != loop.header for index in pending):
+                raise _LeftAloneError  # control went against the order of the parts
+            again = pending.pop(loop.header, None)
+            if again is None or (joined := state.joined(again)) == state:
+                break
+            pending[loop.header] = joined
+        self._passing = around
+        counts = dict(_products(loop, self._bounds, self._values.leaving, 1))
+        return {index: count for index, count in counts.items() if count is not None}
+
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
+        if self._passing or loop.header in self._to_pass:
+            return self._passed(loop, nodes, pending)
         most = self._bounds.get(loop.header)
         total: dict[int, int] = {}
         former: Constants | None = None
@@ -353,6 +420,8 @@ class _Following:
                 self._is_forked |= bool(values.edges[edge].calls)  # what those do may be found anew
                 for call in values.edges[edge].calls:
                     self._execution.after_call(state, self._effect(call.key), call)
+                if self._passing and edge.target not in self._passing.nodes:
+                    learn(state.registers, values.edges[edge].state, self._execution.overlapping)
                 other = pending.get(edge.target)
                 pending[edge.target] = state if other is None else other.joined(state)
 

@@ -1,6 +1,7 @@
 """What operations make of values that are known in part: numbers, offsets from the stack pointer, bits of a byte.
 
-Of the address that the analysed function returns to nothing is known but that it is that one.
+Of the address that the analysed function returns to nothing is known but that it is that one; so it is of other words,
+which have a number as a name: what is between two places counted from one of them is known.
 
 Words: constant propagation (docs/explanation/glossary.md).
 
@@ -21,10 +22,17 @@ _BYTE = 0xFF
 _ALIGNMENTS = frozenset(1 << bits for bits in range(STACK_ALIGNMENT_BYTES.bit_length()))
 _ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
 
-Value = int | tuple[int] | tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int]
+Value = (
+    int
+    | tuple[int]
+    | tuple[int, int]
+    | tuple[int, int, int]
+    | tuple[int, int, int, int]
+    | tuple[int, int, int, int, int]
+)
 """A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; a
-signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1; or
-`LINK`."""
+signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1;
+`LINK`; or what is made by `named`."""
 LINK = (0, 0, 0, 0)
 """Where the analysed function's caller waits; the lowest bits, which tell the state of the core, may be cleared."""
 _STATE_BITS = 3
@@ -71,8 +79,8 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
     if opcode == "INT_AND" and LINK in values:
         (mask,) = [one for one in values if one != LINK] or [None]
         return LINK if isinstance(mask, int) and mask | _STATE_BITS == _WORD - 1 else 0 if mask == 0 else None
-    places = [_place(one) for one in values]
-    if None not in places and (found := _of_places(opcode, places)) is not None:  # type: ignore[arg-type]
+    places = [place for one in values if (place := _place(one)) is not None]
+    if len(places) == len(values) and (found := _of_places(opcode, places)) is not None:
         return found
     return 0 if opcode in _ZERO_DECIDES and 0 in values else None
 
@@ -85,32 +93,52 @@ def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
 _SAME = frozenset({"INT_AND", "INT_OR"})
 """Operations that make of a value and itself that value, as PowerPC copies a register."""
 _SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}
-_Place = tuple[int, int]
-"""How often the stack pointer at entry counts, once, not at all or less than that, and the number that is added."""
+_Place = tuple[int, int, int]
+"""How often a word counts, once, not at all or less than that, which, and the number that is added."""
+_STACK_POINTER = -1
+
+
+def named(name: int, number: int, times: int = 1) -> Value:
+    """The sum of a word of 32 bits of which nothing is known but its name, ``times`` 1 or -1, and ``number``."""
+    return number % _WORD, 0, 0, times, name
+
+
+def name_of(value: Value) -> int | None:
+    """The name of the word that a value of `named` is told from; None of another value."""
+    return value[4] if isinstance(value, tuple) and len(value) == 5 else None
 
 
 def _place(value: Value | None) -> _Place | None:
     if value is None or isinstance(value, int):
-        return None if value is None else (0, value)
-    return None if len(value) in {2, 4} else (1 if len(value) == 1 else -1, value[0])
+        return None if value is None else (0, _STACK_POINTER, value)
+    if len(value) == 5:
+        return value[3], value[4], value[0]
+    return None if len(value) in {2, 4} else (1 if len(value) == 1 else -1, _STACK_POINTER, value[0])
 
 
-def _value(times: int, number: int) -> Value | None:
+def _value(times: int, name: int, number: int) -> Value | None:
     if times == 0:
         return number % _WORD
+    if abs(times) > 1:
+        return None
+    if name != _STACK_POINTER:
+        return named(name, number, times)
     number = signed(_WORD_BITS, number % _WORD)
-    return (number,) if times == 1 else (number, 0, -1) if times == -1 else None
+    return (number,) if times == 1 else (number, 0, -1)
 
 
 def _of_places(opcode: str, places: Sequence[_Place]) -> Value | None:
-    """What is known of addresses, what is between them, and their lowest bits, wherever the stack is."""
-    (times, number), (other_times, other) = places[0], places[-1]
+    """What is known of places, what is between them, and their lowest bits, wherever the stack is."""
+    (times, name, number), (other_times, other_name, other) = places[0], places[-1]
+    if times and other_times and name != other_name:
+        return None
+    name = name if times else other_name
     if opcode in _SUMS:
         own, others = _SUMS[opcode]
-        return _value(own * times + others * other_times, own * number + others * other)
-    match opcode:
-        case "INT_EQUAL" | "INT_NOTEQUAL" if times == other_times:
-            return int((number % _WORD == other % _WORD) == (opcode == "INT_EQUAL"))
+        return _value(own * times + others * other_times, name, own * number + others * other)
+    if opcode in {"INT_EQUAL", "INT_NOTEQUAL"} and times == other_times:
+        return int((number % _WORD == other % _WORD) == (opcode == "INT_EQUAL"))
+    match opcode if name == _STACK_POINTER else "":
         case "INT_AND":
             if times == 0:
                 times, number, other_times, other = other_times, other, times, number
@@ -124,7 +152,7 @@ def _masked(times: int, number: int, mask: int) -> Value | None:
     """The bits of ``mask`` where they are among those that the stack's alignment tells, or without these."""
     if mask < STACK_ALIGNMENT_BYTES:
         return number & mask
-    return _value(times, number & -(_WORD - mask)) if _WORD - mask in _ALIGNMENTS else None
+    return _value(times, _STACK_POINTER, number & -(_WORD - mask)) if _WORD - mask in _ALIGNMENTS else None
 
 
 def of_first(function: Callable[..., int]) -> Callable[[int, int], int]:

@@ -1,8 +1,8 @@
 """Execution of blocks on states that know constants only: fast enough to follow a loop round by round.
 
 A value is a number, an offset from the stack pointer at entry (a tuple of one), some bits of a byte (a tuple of two: a
-condition register holds a bit of which nothing is known), a number less that pointer (a tuple of three), or not known,
-which is not stored.
+condition register holds a bit of which nothing is known), a number less that pointer (a tuple of three), a distance
+from a word that is not known (a tuple of five), or not known, which is not stored.
 What the value analysis found is not found again: where a store of unknown address goes, and what calls do that are not
 expanded, it tells.
 
@@ -36,6 +36,7 @@ from wcet_probe.analyzer.values.execution.constant_arithmetic import (
     rests_on_alignment,
 )
 from wcet_probe.analyzer.values.execution.known_bytes import WIDEST_BYTES, Pages, pages_of
+from wcet_probe.analyzer.values.execution.known_places import forget_lone, known_value
 from wcet_probe.analyzer.values.execution.needed_operations import Needed, needed_operations
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.memory import Memory
@@ -153,15 +154,13 @@ class ConstantExecution:
         return needed_operations(graph, self._lifter)
 
     def at(self, states: Iterable[State]) -> Constants:
-        """The constants that all ``states`` know."""
+        """The constants that all ``states`` know, and how far places are from words, as of `known_places`."""
         found: Constants | None = None
         for state in states:
             one = Constants({}, {})
             for location, term in state.locations.items():
-                base, value = state.base(term), state.value(term)
-                if base is Base.ANY or not value.is_constant:
+                if (known := known_value(state, term)) is None:
                     continue
-                known: Value = value.value if base is Base.NUMBER else (signed(value.bits, value.value),)
                 if location.space in {"stack", "static"}:
                     if location.size_bytes <= WIDEST_BYTES:
                         one.memory[location.space, location.offset] = location.size_bytes, known
@@ -169,7 +168,9 @@ class ConstantExecution:
                     self._overlaps.add(location)
                     one.registers[location] = known
             found = one if found is None else found.joined(one)
-        return found if found is not None else Constants({}, {})
+        found = Constants({}, {}) if found is None else found
+        forget_lone(found.registers, found.memory)
+        return found
 
     def at_entry(self, states: Iterable[State]) -> Constants:
         """The constants of ``states`` where the analysed function is entered, and what memory holds there.

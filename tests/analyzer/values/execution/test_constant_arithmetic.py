@@ -5,7 +5,14 @@ from itertools import product
 import pytest
 
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK, bits_known, computed, is_address
+from wcet_probe.analyzer.values.execution.constant_arithmetic import (
+    LINK,
+    bits_known,
+    computed,
+    is_address,
+    name_of,
+    named,
+)
 
 STACK = 0xFFFF_FF00
 """Where the stack pointer is at entry, so that sums go round."""
@@ -109,3 +116,43 @@ def test_of_the_address_that_is_returned_to_only_the_lowest_bits_may_be_cleared(
     assert not is_address(LINK)
     # Of a byte of which some bits are known the others may differ.
     assert computed("INT_OR", operation("INT_OR", (1, 1), 1), ((3, 1), (3, 1))) is None
+
+
+@pytest.mark.parametrize(
+    "opcode", ["INT_ADD", "INT_SUB", "INT_2COMP", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_LEFT"]
+)
+def test_distances_from_words_of_which_nothing_is_known_are_those_of_every_word(opcode):
+    """Also beside offsets in the stack, and where a sum goes round; words of two names are never compared."""
+    words = [{1: 7, 2: 7}, {1: 0xFFFF_FFFE, 2: 3}, {1: 0x8000_0000, 2: 0xFFFF_FFFF}]
+
+    def concrete(value, told):
+        if isinstance(value, int):
+            return value
+        if (name := name_of(value)) is not None:
+            return (value[3] * told[name] + value[0]) % (1 << 32)
+        return ((STACK if len(value) == 1 else -STACK) + value[0]) % (1 << 32)
+
+    one_operand = opcode == "INT_2COMP"
+    size = 1 if opcode in {"INT_EQUAL", "INT_NOTEQUAL", "INT_LESS"} else 4
+    function = operation(opcode, (4,) if one_operand else (4, 4), size)
+    values = [
+        named(1, 0),
+        named(1, 120),
+        named(1, -1),
+        named(1, 5, -1),
+        named(2, 0),
+        named(2, 3, -1),
+        (8,),
+        0,
+        29,
+        0xFFFF_FFF8,
+    ]
+    told = 0
+    for pair in product(values, repeat=1 if one_operand else 2):
+        found = computed(opcode, function, pair)
+        if found is None:
+            continue
+        told += any(isinstance(one, tuple) for one in pair)
+        for one in words:
+            assert concrete(found, one) == function(*(concrete(part, one) for part in pair)), (pair, found)
+    assert told or opcode in {"INT_LESS", "INT_LEFT"}
