@@ -11,12 +11,12 @@ from operator import and_, or_, xor
 from typing import NamedTuple
 
 from wcet_probe.certificate.machines import arm, powerpc
-from wcet_probe.certificate.machines.operands import ALWAYS, may_be_skipped
+from wcet_probe.certificate.machines.operands import ALWAYS, Computation, may_be_skipped
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.values.congruences import Congruence
 from wcet_probe.certificate.values.kinds import ANYTHING, NUMBER, Part, Word, added, computed, multiples, scaled
-from wcet_probe.certificate.values.numbers import WORD, opposite
-from wcet_probe.certificate.values.residues import of_class, residue
+from wcet_probe.certificate.values.numbers import WORD, opposite, signed
+from wcet_probe.certificate.values.residues import MODULUS, of_class, residue
 from wcet_probe.certificate.values.state import Comparison, State
 from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.target import Isa
@@ -64,6 +64,18 @@ Operand = tuple[Word, int | None]
 def is_sum(name: str) -> bool:
     """Whether an instruction adds or subtracts."""
     return name in _SUMS
+
+
+def leaves_number(found: Computation, *, is_known: bool) -> bool:
+    """Whether what an instruction leaves is of what it was made, though it may look like an address.
+
+    So is what is shifted by a register, and that, or what else ``is_known``, less or plus a few bytes. Halves of an
+    address that are put together are not.
+    """
+    last = found.operands[-1]
+    if not re.fullmatch(DIGITS, last):
+        return found.name in {"lsl", "slw"}
+    return is_known and is_sum(found.name) and not found.bits and abs(signed(int(last, 0) % WORD)) < MODULUS
 
 
 def summed(name: str, each: list[Operand]) -> Word | None:

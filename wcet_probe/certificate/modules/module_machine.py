@@ -28,6 +28,7 @@ from wcet_probe.certificate.modules.instruction_kinds import (
     constants_of,
     is_sum,
     learn_bits,
+    leaves_number,
     multiplied,
     otherwise,
     summed,
@@ -38,10 +39,8 @@ from wcet_probe.certificate.values.kinds import (
     ANYTHING,
     ARENA,
     CONSTANT,
-    GIVEN,
     NULL,
     NUMBER,
-    PAYLOAD,
     Part,
     Word,
     added,
@@ -147,20 +146,27 @@ class ModuleMachine(Machine):
         self._transfers, self._is_told = 0, True
         self._tests: dict[object, tuple[object, Callable[[int], int]]] = {}
         self._unions: dict[object, tuple[object, object]] = {}
+        self._computed_numbers = set[object]()
 
     # -------------------------------------------------------------------------------------------------------- words
 
     def word_in(self, state: State, place: Place) -> Word:
         """What ``place`` holds."""
-        return self.narrowed(state.read(place), state.kinds.get(state.name(place), ANYTHING))
+        name = state.name(place)
+        return self.narrowed(state.read(place), state.kinds.get(name, ANYTHING), is_known=self._is_known(name))
 
-    def narrowed(self, value: Value, parts: Word) -> Word:
-        """``parts``, which are known as ``value``, too."""
+    def _is_known(self, name: object) -> bool:
+        """Whether it is known of what this is made, whatever number it is: told of the node, or computed so."""
+        return isinstance(name, str | int) or name in self._computed_numbers
+
+    def narrowed(self, value: Value, parts: Word, *, is_known: bool = False) -> Word:
+        """``parts``, which are known as ``value``, too; if not ``is_known``, a constant is what it looks like."""
         if value.may_be_stack or not value.is_number:
             return ANYTHING
         if value.is_constant:
             own = constant_word(self.image, value.low % WORD) if parts else ()
-            return nulls_of(parts) if value.low % WORD == 0 else own
+            if value.low % WORD == 0 or not is_known or parts == ANYTHING or word(own) != ANYTHING:
+                return nulls_of(parts) if value.low % WORD == 0 else own
         known = of_value(value)
         if parts == ANYTHING:
             return (Part(NUMBER, False, known),) if unsigned(value).high < _LOW else ANYTHING
@@ -260,22 +266,20 @@ class ModuleMachine(Machine):
         if made_of and all(part.kind == CONSTANT for part in made_of):
             return table_word(self.image, reduce(or_, (part.value for part in made_of)))
         reached = self._reached(place, made_of, size_bytes)
-        if reached is None or any(_is_payload(part) for part in made_of) or not all(one.is_whole for one in reached):
+        if reached is None or any(part.is_of_payload for part in made_of) or not all(one.is_whole for one in reached):
             return ANYTHING
         address = 0 if self._instruction is None else self._instruction.address
-        is_link = (address, self._transfers - 1) in self._links
         found = list[Part]()
         for one in reached:
             each = ((*self._cells.get(name, ANYTHING), *self.unstored.get(name, ())) for name in one.cells)
-            own = [part for parts in each for part in parts]
-            loaded = new(tuple(own), is_loaded=one.is_computed)
-            found += links_of(loaded) if one.is_computed and is_link else loaded
+            loaded = new(tuple(part for parts in each for part in parts), is_loaded=one.is_computed)
+            found += links_of(loaded) if one.is_computed and (address, self._transfers - 1) in self._links else loaded
         return numbers_of(word(found)) if address in self._counted else word(found)
 
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """As a machine does; what is stored is told of each cell that it may go to."""
         made_of = self._next(address)
-        stored = self.narrowed(value, state.kinds.get(name, ANYTHING))
+        stored = self.narrowed(value, state.kinds.get(name, ANYTHING), is_known=self._is_known(name))
         Machine.store(self, address, size_bytes, value, name, state)
         if self._is_of_stack(address, made_of):
             return
@@ -384,8 +388,8 @@ class ModuleMachine(Machine):
     def _name_test(self, instruction: Instruction, state: State) -> None:
         """Name what Arm's flags tell the lowest bits of, which no register holds."""
         test, flags = _TEST.fullmatch(unconditional(instruction, self.image.isa).text), state.flags.get("nzcv")
-        if test is not None and flags is not None and flags.left is None and 0 < int(test[2], 0) < MODULUS:
-            name = self.fresh()
+        if test is not None and flags is not None and flags.is_result and 0 < int(test[2], 0) < MODULUS:
+            name = self.fresh() if flags.left is None else flags.left
             self._tests[name] = self._before.name(register_named(test[1])), int(test[2], 0).__and__
             state.flags["nzcv"] = flags._replace(left=name)
 
@@ -416,6 +420,8 @@ class ModuleMachine(Machine):
                     return bitwise(BITWISE[by[1]], one, other) if made is None else made
             return otherwise(words and [*words, *(constant_word(self.image, one) for one in constants_of(instruction))])
         self._note(found, name)
+        if leaves_number(found, is_known=self._is_known(self._before.name(found.operands[0]))):
+            self._computed_numbers.add(name)
         made, value = self._computed(found), state.read(register)
         is_small = value.is_number and value.high - value.low < UNKNOWN_SPAN
         return indices_of(made) if is_small and not is_sum(found.name) else made
@@ -492,9 +498,3 @@ def _of_arena(known: int, size_bytes: int) -> Reached:
         (one + byte) % MODULUS // _WORD_BYTES * _WORD_BYTES for one in members(known) for byte in range(size_bytes)
     }
     return Reached(frozenset(f"{ARENA}:{one}" for one in places), _is_whole(known, size_bytes))
-
-
-def _is_payload(part: Part) -> bool:
-    """Whether a word there may be one of the block that the operation is given."""
-    is_given = part.kind.startswith(GIVEN)
-    return part.kind == PAYLOAD or (is_given and int(part.kind.removeprefix(GIVEN)) > -_WORD_BYTES)

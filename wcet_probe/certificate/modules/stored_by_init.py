@@ -4,18 +4,19 @@
 Init is called, and returns 0, before any other operation (*init-first*). A word that each of its ways to there stores
 as a whole was stored before any other operation loads it; where a node of init begins, so was one that each way to it
 stores. It is asked of the code alone. A way out of which the result is known not to be 0 need not store anything; where
-several meet before it, each edge is asked by itself.
+several meet before it, or before the node before it, each edge is asked by itself.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, edges_taken, run_block
-from wcet_probe.certificate.kernel.records import Graph
-from wcet_probe.certificate.machines.machine import Machine
+from wcet_probe.certificate.kernel.records import Edge, Graph
+from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.certificate.values.numbers import WORD, Value
 from wcet_probe.certificate.values.state import Place, State
@@ -68,25 +69,55 @@ def surely_stored(code: Code, graph: Graph, said: Said, coverage: Coverage, resu
                 before[target] = common
                 waiting.append(target)
     ends = [one for one in before if one in graph.exits]
-    ways = [
-        before[one] | own[one] | own[end] for end in ends for one in _ways_to(code, graph, said, coverage, end, result)
+    ways = _Ends(code, graph, said, coverage, result)
+    found = [
+        frozenset.union(before[way[0]], *(own[one] for one in (*way, end))) for end in ends for way in ways.ways_to(end)
     ]
-    return Stored(before, frozenset.intersection(*ways) if ways else frozenset())
+    return Stored(before, frozenset.intersection(*found) if found else frozenset())
 
 
-def _ways_to(  # noqa: PLR0917  (as above)
-    code: Code, graph: Graph, said: Said, coverage: Coverage, end: str, result: Place
-) -> Iterator[str]:
-    """The nodes before ``end`` from which it may return 0; itself where the operation begins there."""
-    ways = [(end, dict[Place, Value]())] if end == graph.entry else []
-    into = (edge for edge in graph.edges if edge.target == end and edge.name in coverage.taken)
-    ways += ((edge.source, dict(coverage.taken[edge.name].values)) for edge in into)
-    for source, told in ways:
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """Where init, whose ``graph`` it is, returns a ``result``; the rest is as `surely_stored` is given it."""
+
+    code: Code
+    graph: Graph
+    said: Said
+    coverage: Coverage
+    result: Place
+
+    def ways_to(self, end: str) -> Iterator[tuple[str, ...]]:
+        """The nodes along which ``end`` is reached where it may return 0: the last one or two, or itself."""
+        if end == self.graph.entry and self._returns(end, State(dict(self.said.invariants[end]))):
+            yield (end,)
+        for edge in self._into(end):
+            if not self._returns(end, self._behind(edge)):
+                continue
+            if edge.source == self.graph.entry:
+                yield (edge.source,)
+            for first in self._into(edge.source):
+                if any(self._returns(end, state) for state in self._along(first, edge)):
+                    yield first.source, edge.source
+
+    def _into(self, node: str) -> list[Edge]:
+        return [edge for edge in self.graph.edges if edge.target == node and edge.name in self.coverage.taken]
+
+    def _behind(self, edge: Edge) -> State:
         # What the edge tells alone may be less than what is said of the node, of which each way holds both.
-        state = State({**said.invariants[end], **told})
-        for outcome in run_block(code, coverage.machine(code), graph, end, state).outcomes:
-            if outcome.address is None and _may_be_zero(outcome.state.read(result)):
-                yield source
+        return State({**self.said.invariants[edge.target], **self.coverage.taken[edge.name].values})
+
+    def _run(self, node: str, state: State) -> Iterable[Outcome]:
+        return run_block(self.code, self.coverage.machine(self.code), self.graph, node, state).outcomes
+
+    def _returns(self, node: str, state: State) -> bool:
+        outcomes = self._run(node, state)
+        return any(one.address is None and _may_be_zero(one.state.read(self.result)) for one in outcomes)
+
+    def _along(self, first: Edge, edge: Edge) -> Iterator[State]:
+        """What holds behind ``edge`` where its source was reached by the edge ``first``."""
+        for one in self._run(edge.source, self._behind(first)):
+            if any(edge.name == other.name for other in edges_taken(self.graph, edge.source, one, self.coverage.gone)):
+                yield State({**self._behind(edge).values, **one.state.values})
 
 
 def _may_be_zero(value: Value) -> bool:

@@ -102,6 +102,11 @@ class Part(NamedTuple):
         return self.kind in {TABLE, CONSTANT} or (self.kind == STATIC and not self.is_loaded)
 
     @property
+    def is_of_payload(self) -> bool:
+        """Whether a word there may be one of the block that the operation is given."""
+        return self.kind == PAYLOAD or (self.kind.startswith(GIVEN) and int(self.kind.removeprefix(GIVEN)) > -4)
+
+    @property
     def is_computed(self) -> bool:
         """Whether the code computes a place so of which the lemmas speak: it depends on the code alone."""
         return self.is_arena or self.kind == TABLE or (self.kind == STATIC and self.is_loaded)
@@ -207,7 +212,7 @@ def nulls_of(parts: Word) -> Word:
 
 def links_of(loaded: Word) -> Word:
     """``loaded`` where it is followed: *words-keep-their-kind* says that it was stored as an address or as none."""
-    kept = (part for part in loaded if not (part.is_loaded and part.kind in {NUMBER, MIXED}))
+    kept = (part for part in loaded if part.kind != NEAR and not (part.is_loaded and part.kind in {NUMBER, MIXED}))
     return word(part._replace(is_loaded=True) if part.kind == NULL else part for part in kept)
 
 
