@@ -165,7 +165,8 @@ def _followed(
                 following.append(after)
         if not following:
             return passed + 1
-        lows, highs, distances = (_hull([one[part] for one in following]) for part in (2, 3, 4))
+        lows, highs = _hull([one.lows for one in following]), _hull([one.highs for one in following])
+        distances = _hull([one.distances for one in following])
         if _meet(numbers.distances, distances) == numbers.distances:
             return None
         numbers = numbers._replace(lows=lows, highs=highs, distances=distances)

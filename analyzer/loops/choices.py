@@ -3,7 +3,7 @@
 A search by halves goes on with the lower or with the upper one, by what it finds in memory. Each of both ways may be
 followed for itself, all choices by one condition the same way.
 
-Words: gated single assignment (docs/explanation/glossary.md).
+Words: gamma node (docs/explanation/glossary.md).
 
 *Soundness:* a condition has one value wherever a state knows its term, so that of the ways that are given one is that
 of the execution. The part of a gamma node that is not chosen is left out, as its symbols may be anything.

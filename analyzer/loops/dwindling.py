@@ -173,8 +173,8 @@ def _narrowed(terms: Terms, conditions: Conditions, known: dict[Term, StridedInt
         node = terms[condition]
         if node.opcode in RELATIONS:
             sides = terms.operands(condition)
-            ranges = [_range(terms, side, known) for side in sides]
-            known.update(zip(sides, strided.constrain(node.opcode, *ranges, holds), strict=True))
+            left, right = (_range(terms, side, known) for side in sides)
+            known.update(zip(sides, strided.constrain(node.opcode, left, right, holds), strict=True))
     return known
 
 

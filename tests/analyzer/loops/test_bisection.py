@@ -1,7 +1,4 @@
-"""Loops that halve the distance of two numbers, held against runs; and those that do not, or whose numbers wrap around.
-
-Tests: analyzer.loops.choices, analyzer.loops.derived_numbers.
-"""
+"""Loops that halve the distance of two numbers, held against runs; those that do not, or whose numbers wrap around."""
 
 import random
 
@@ -37,16 +34,6 @@ BOUNDED = {
         33,
         WORDS,
     ),
-    "the middle is computed at the end": (
-        THUMB,
-        (
-            "mov r2, r1\nmov r1, r0\nmovs r0, #0\ncmp r0, r1\nbhs 3f\nsubs r3, r1, r0\nadd r3, r0, r3, lsr #1\n"
-            f"1: {NEXT.format(low=LOW, high='movcc r1, r3')}\nsubs r3, r1, r0\ncmp r1, r0\n"
-            "add r3, r0, r3, lsr #1\nbhi 1b\n3: bx lr"
-        ),
-        32,
-        WORDS,
-    ),
     "until two are left": (
         ARM,
         (
@@ -77,8 +64,6 @@ REFUSED = {
     f"lsrs r3, r3, #1\n{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n3: bx lr",
     "the end is loaded anew": "mov r2, r1\nubfx r1, r0, #0, #12\nmovs r0, #0\n1: cmp r0, r1\nbge 3f\nadds r3, r0, r1\n"
     f"asrs r3, r3, #1\nldr r1, [r2]\n{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n3: bx lr",
-    "another middle behind one round": "mov r2, r1\nubfx r1, r0, #0, #12\nmovs r0, #0\ncmp r0, r1\nbhs 3f\nmov r3, r0\n"
-    f"1: {NEXT.format(low=LOW, high='movcc r1, r3')}\nadd r3, r0, r1\ncmp r1, r0\nbhi 1b\n3: bx lr",
 }
 
 
@@ -91,16 +76,6 @@ def test_the_distance_is_followed_until_the_loop_ends(name):
 def test_what_need_not_be_halved_is_not_bounded(name):
     with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
         proof_of(THUMB, REFUSED[name])
-
-
-def test_few_numbers_are_followed_whichever_half_is_gone_on_with():
-    """As of a table of constant size, where the condition is what memory holds."""
-    text = (
-        "mov r2, r0\nmovs r0, #0\nmovs r1, #14\n1: adds r3, r0, r1\nasrs r3, r3, #1\nldr r12, [r2, r3, lsl #3]\n"
-        "cmp r12, #8\nbeq 3f\nite gt\naddgt r1, r3, #-1\naddle r0, r3, #1\ncmp r1, r0\nbge 1b\n3: bx lr"
-    )
-    (loop,) = proof_of(THUMB, text).bound.loops
-    assert (loop.max, loop.expression) == (4, "few values, each followed")
 
 
 def random_loop(draw):
