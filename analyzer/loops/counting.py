@@ -11,7 +11,7 @@ bound. A condition counts only at a block that every iteration passes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from wcet_probe.analyzer.loops.advances import most_advances
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
 from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
 from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
-from wcet_probe.analyzer.loops.few_values import most_rounds_of_few
+from wcet_probe.analyzer.loops.few_values import Known, most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.lost_bits import most_until_lost
@@ -127,7 +127,8 @@ class _Counter:
             found += self._of_moved_bits()
             found += self._of_ends_in_turn()
         ways = () if found else [self._going_on(node) for node in self._passed]
-        few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, self._invariant)
+        known = Known(self._invariant, self._informed)
+        few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, known)
         found += [] if few is None else [Count(FOLLOWED, 1, 0, few[0] - 1, few[0], None, few[1])]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
@@ -327,12 +328,14 @@ class _Counter:
 
     def _linear_value(self, state: State, form: Linear) -> StridedInterval:
         """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
+        return value_of_sum(self._informed(state, form.coefficients), form)
+
+    def _informed(self, state: State, of: Iterable[Term]) -> State:
+        """``state`` with the counters of enclosing loops that ``of`` are made of in their ranges."""
         informed = state.copy()
-        for symbol in {
-            symbol for term in form.coefficients for symbol in self._terms.symbols(term)
-        } & self._known.keys():
+        for symbol in {symbol for term in of for symbol in self._terms.symbols(term)} & self._known.keys():
             learn(informed, symbol, self._known[symbol])
-        return value_of_sum(informed, form)
+        return informed
 
     def _until_equal(self, distance: Linear, rate: int, bits: int) -> Count | None:
         """While first != second: the distance is met exactly, or the loop goes round."""

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import product
 from math import prod
+from typing import NamedTuple
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -52,12 +53,20 @@ _Numbers = tuple[tuple[int, ...], tuple[int, ...]]
 """Own numbers, and fixed ones."""
 
 
+class Known(NamedTuple):
+    """What is known of a loop from those around it.
+
+    Attributes:
+        is_fixed: whether the loop defines no symbol of a term.
+        informed: a state with the ranges of the counters of enclosing loops that terms are made of.
+    """
+
+    is_fixed: Callable[[Term], bool]
+    informed: Callable[[State, Iterable[Term]], State]
+
+
 def most_rounds_of_few(
-    values: Values,
-    shape: LoopShape,
-    passed: Iterable[Sequence[EdgeValues]],
-    lost: Lost,
-    is_fixed: Callable[[Term], bool],
+    values: Values, shape: LoopShape, passed: Iterable[Sequence[EdgeValues]], lost: Lost, known: Known
 ) -> tuple[int, str] | None:
     """Most executions of the header of a loop for each entry, and what tells it: few values, ranges or a distance.
 
@@ -66,13 +75,13 @@ def most_rounds_of_few(
         shape: the loop.
         passed: the ways on from blocks that every round passes.
         lost: what edges within the loop kill.
-        is_fixed: whether the loop defines no symbol of a term.
+        known: what is known of it besides.
 
     *Soundness:* as said of the module, of `dwindling`, and of `bisection`.
     """
     groups = [ways for ways in (*passed, [values.edges[edge] for edge in shape.back_edges]) if ways]
     for has_choices, kind in ((False, _FEW), (False, _RANGES), (True, _FEW), (True, _HALVES), (True, _RANGES)):
-        search = _Search(values, shape, lost, is_fixed, kind, has_choices=has_choices)
+        search = _Search(values, shape, lost, known, kind, has_choices=has_choices)
         together = search.most(groups)
         found = [search.most([ways]) for ways in groups] if together is None else [together]
         most = min((most for most in found if most is not None), default=None)
@@ -89,12 +98,13 @@ class _Search:
         values: Values,
         shape: LoopShape,
         lost: Lost,
-        is_fixed: Callable[[Term], bool],
+        known: Known,
         kind: str,
         *,
         has_choices: bool,
     ) -> None:
-        self._values, self._shape, self._terms, self._is_fixed = values, shape, values.terms, is_fixed
+        self._values, self._shape, self._terms = values, shape, values.terms
+        self._is_fixed, self._informed = known
         self._kind, self._has_choices = kind, has_choices
         self._backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
@@ -231,6 +241,9 @@ class _Search:
 
     def _from_state(self, state: State, own: Sequence[tuple[Term | None, int]], rounds: Rounds) -> int | None:
         """Most executions of the header from one on that begins with ``own`` numbers, as ``state`` knows them."""
+        state = self._informed(
+            state, [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
+        )
         if self._kind == _FEW:
             return self._followed(self._starts(state, own, rounds.fixed), rounds)
         terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]

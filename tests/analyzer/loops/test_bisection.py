@@ -78,6 +78,19 @@ def test_what_need_not_be_halved_is_not_bounded(name):
         proof_of(THUMB, REFUSED[name])
 
 
+def test_the_length_may_be_a_counter_of_the_loop_around():
+    """Of which ranges alone know no end, as another counter ends that loop."""
+    text = (
+        "mov r2, r1\nmov r12, r0\nmovs r3, #0\npush {r4, r5}\nmovs r4, #0\nmovw r5, #2000\n2: mov r1, r4\nmovs r0, #0\n"
+        f"1: cmp r0, r1\nbgt 3f\nadds r3, r0, r1\nasrs r3, r3, #1\n{NEXT.format(low=LOW, high=HIGH)}\nb 1b\n"
+        "3: adds r4, #1\nsubs r5, #1\nbne 2b\npop {r4, r5}\nbx lr"
+    )
+    proof = proof_of(THUMB, text)
+    assert [(one.max, one.expression) for one in proof.bound.loops if one.expression == HALVED] == [(12, HALVED)]
+    for ways in (0, 0xFFFFFFFF, 0x5A5A5A5A):
+        attack(proof, 0, ways)
+
+
 def random_loop(draw):
     """A search whose steps may be wrong: the middle may be rounded otherwise, kept, or passed by any number."""
     mask = draw.choice((5, 12, 16, 31, 32))
