@@ -328,9 +328,10 @@ def _stays_nonzero(values: Values, symbol: Term) -> bool:
     """Whether a symbol of another loop's header is not 0: it is entered so, and no round moves the last bit out.
 
     *Soundness:* by induction over the rounds. On a back edge each bit that is not known to be 0 is among the sources.
+    A function that begins with the loop enters it by no edge, with what may be 0.
     """
     match values.terms[symbol].arguments:
-        case ("phi", (int(header),), Location() as location):
+        case ("phi", (int(header),), Location() as location) if header != 0:
             nodes = next((loop.nodes for loop in loops_of(values.forest) if loop.header == header), frozenset())
         case _:
             return False

@@ -213,6 +213,22 @@ UNSET_IN_TURN = """
 """
 """What is moved is put to 0 at times."""
 
+FIRST_BLOCK = """
+1:  lsrs r2, r2, #1
+    beq 2f
+    orr r0, r0, r1
+    b 1b
+2:  tst r0, #0x80000000
+    bne 3f
+    cmp r3, #0
+    beq 3f
+    subs r3, #1
+    lsls r0, r0, #1
+    b 2b
+3:  bx lr
+"""
+"""The loop in front keeps each bit, but the function begins with it: there was none."""
+
 ENDLESS = {
     "may be zero": MAY_BE_ZERO,
     "below the test": BELOW_THE_TEST,
@@ -256,3 +272,9 @@ def test_words_that_may_be_addresses_move_their_bits_as_well():
     heap = load_target("cortex-m4").memory_map.heap_address
     for word in (0, 1, 2, 0x400000, 0x7FFFFF, 0x800000, 0x80000001, 0xFFFFFFFF):
         attack(proof, word, heap)
+
+
+def test_what_a_loop_keeps_may_be_zero_where_the_function_begins_with_that():
+    proof = proved(guest(FIRST_BLOCK), "f")
+    for word in (0, 1, 0x80000000):
+        assert attack(proof, word, 0, 5, 100)
