@@ -22,6 +22,7 @@ from tests.analyzer.pcode.test_encodings import (
     plain_instructions,
     random_code,
 )
+from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.modules.module import cell_of
@@ -41,7 +42,7 @@ from wcet_probe.certificate.values.kinds import (
     word,
 )
 from wcet_probe.certificate.values.numbers import TOP, WORD, number
-from wcet_probe.certificate.values.residues import MODULUS, of_class, residue
+from wcet_probe.certificate.values.residues import ALL, MODULUS, of_class, residue
 from wcet_probe.certificate.values.state import State
 from wcet_probe.model.image import Image, LineTable, Segment
 from wcet_probe.model.target import Isa
@@ -305,3 +306,22 @@ def test_what_is_told_of_an_instruction_covers_what_the_engine_does(core, codes)
             accesses += done and bool(instruction.accesses)
     assert compared > codes / 2
     assert accesses > codes / 20
+
+
+@pytest.mark.parametrize("first", ["tst r1, #1", "ands r3, r1, #1", "tst r1, r2", "cmp r1, #0", "movs r3, r1"])
+@pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s"])
+def test_a_test_that_is_skipped_tells_nothing_of_the_word(core, first):
+    """Where the first test finds 0, the second is skipped, and the branch is taken whatever the pointer is."""
+    target, words = load_target(core), {"r0": (Part(ARENA, True, ALL),), "r1": (Part(NUMBER, True, ALL),)}
+    guest = guest_of(assembler({"f": f"{first}\n it ne\n tstne r0, #7\n beq 1f\n nop\n 1: bx lr\n"}, target), target)
+    machine, states = ModuleMachine(guest.image, {}, lambda *_: None), [State({"r0": TOP, "r1": TOP}, kinds=words)]
+    for instruction in guest.instructions:
+        ways = [way for state in states for way in arm.outcomes_of(machine, instruction, state)]
+        states = [way.state for way in ways]
+        for state in states:
+            machine.learn(state)
+        if instruction.text.startswith("beq"):
+            break
+    taken = [way.state.kinds["r0"] for way in ways if way.way == "jump"]
+    assert [text_of(one) for one in taken if one == words["r0"]], "it was skipped"
+    assert [part.value for one in taken for part in one if one != words["r0"]] == [of_class(Congruence(8, 0))]

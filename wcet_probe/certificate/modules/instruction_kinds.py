@@ -61,6 +61,15 @@ Operand = tuple[Word, int | None]
 """What an operand is made of, and what it is if that is known, as a signed number."""
 
 
+def flags_set(before: State, behind: State) -> Comparison | None:
+    """What Arm's flags tell ``behind`` an instruction that has set them; None where it was skipped.
+
+    They are those ``before`` it then, of which its condition may have been found to hold or not.
+    """
+    flags = behind.flags.get("nzcv")
+    return None if flags is None or flags.holding or flags is before.flags.get("nzcv") else flags
+
+
 def is_sum(name: str) -> bool:
     """Whether an instruction adds or subtracts."""
     return name in _SUMS

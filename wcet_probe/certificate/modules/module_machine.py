@@ -26,6 +26,7 @@ from wcet_probe.certificate.modules.instruction_kinds import (
     Combined,
     Operand,
     constants_of,
+    flags_set,
     is_sum,
     learn_bits,
     leaves_number,
@@ -77,7 +78,6 @@ _LOW = 1 << 16
 """No memory lies below."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
-_NUMBER_WORD: Word = (Part(NUMBER, False, ALL),)
 
 
 class Reached(NamedTuple):
@@ -257,7 +257,7 @@ class ModuleMachine(Machine):
 
     def _loaded(self, place: Value, made_of: Word, size_bytes: int) -> Word:
         if size_bytes < _WORD_BYTES:
-            return _NUMBER_WORD
+            return (Part(NUMBER, False, ALL),)
         table = self.table(place, size_bytes)
         if table is not None:
             return word(part for one in table for part in constant_word(self.image, one))
@@ -387,7 +387,7 @@ class ModuleMachine(Machine):
 
     def _name_test(self, instruction: Instruction, state: State) -> None:
         """Name what Arm's flags tell the lowest bits of, which no register holds."""
-        test, flags = _TEST.fullmatch(unconditional(instruction, self.image.isa).text), state.flags.get("nzcv")
+        test, flags = _TEST.fullmatch(unconditional(instruction, self.image.isa).text), flags_set(self._before, state)
         if test is not None and flags is not None and flags.is_result and 0 < int(test[2], 0) < MODULUS:
             name = self.fresh() if flags.left is None else flags.left
             self._tests[name] = self._before.name(register_named(test[1])), int(test[2], 0).__and__
