@@ -63,10 +63,4 @@ def chosen(terms: Terms, term: Term, decided: Mapping[Term, bool]) -> Term | Non
         holds = decided.get(operands[0], not decided[opposite] if opposite in decided else None)
         if holds is not None:
             return chosen(terms, operands[1 if holds else 2], decided)
-    parts = tuple(chosen(terms, one, decided) for one in operands)
-    if parts == operands:
-        return term
-    known = tuple(one for one in parts if one is not None)
-    if len(known) < len(parts):
-        return None
-    return terms.gamma(*known) if node.opcode == "GAMMA" else terms.apply(node.opcode, known, node.bits)
+    return terms.with_operands(term, [chosen(terms, one, decided) for one in operands])

@@ -79,11 +79,4 @@ def _replaced(terms: Terms, term: Term, by: Mapping[Term, Term]) -> Term | None:
     """``term`` with others in place of its parts; None where that is no term."""
     if term in by:
         return by[term]
-    node, operands = terms[term], terms.operands(term)
-    parts = tuple(_replaced(terms, one, by) for one in operands)
-    if parts == operands:
-        return term
-    known = tuple(one for one in parts if one is not None)
-    if len(known) < len(parts):
-        return None
-    return terms.gamma(*known) if node.opcode == "GAMMA" else terms.apply(node.opcode, known, node.bits)
+    return terms.with_operands(term, [_replaced(terms, one, by) for one in terms.operands(term)])

@@ -183,12 +183,14 @@ class _Search:
             each = [(chosen(self._terms, term, decided), holds) for term, holds in conditions]
             return [(term, holds) for term, holds in each if term is not None]
 
-        back = [(of(each.conditions), [chosen(self._terms, term, decided) for term in each.terms]) for each in one.back]
-        if any(None in terms for _, terms in back):
+        backs = [
+            (of(each.conditions), [chosen(self._terms, term, decided) for term in each.terms]) for each in one.back
+        ]
+        if any(None in brought for _, brought in backs):
             return None
         return Round(
             [[of(conditions) for conditions in group] for group in one.ways],
-            [Back(conditions, tuple(term for term in terms if term is not None)) for conditions, terms in back],
+            [Back(conditions, tuple(term for term in brought if term is not None)) for conditions, brought in backs],
         )
 
     def _brought(self, back: EdgeValues, symbol: Term) -> Term | None:
@@ -241,12 +243,10 @@ class _Search:
 
     def _from_state(self, state: State, own: Sequence[tuple[Term | None, int]], rounds: Rounds) -> int | None:
         """Most executions of the header from one on that begins with ``own`` numbers, as ``state`` knows them."""
-        state = self._informed(
-            state, [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
-        )
+        terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
+        state = self._informed(state, terms)
         if self._kind == _FEW:
             return self._followed(self._starts(state, own, rounds.fixed), rounds)
-        terms = [term for term in (*(term for term, _ in own), *rounds.fixed) if term is not None]
         if len(terms) < len(own) + len(rounds.fixed) or any(state.base(term) is not Base.NUMBER for term in terms):
             return None
         each, split = [*map(state.value, terms)], len(own)

@@ -9,6 +9,8 @@ Words: term, linear form (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from wcet_probe.analyzer.pcode.semantics import MAY_BE_UNDEFINED, operation, signed
 from wcet_probe.analyzer.pcode.truths import MIRRORED, OPPOSITES, TRUTHS
 from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
@@ -57,6 +59,16 @@ class Terms(TermTable):
         shift = values[-1] if opcode == "INT_RIGHT" else None
         divided = self._quotient(arguments[0], shift, bits) if shift else None
         return self._simplified(opcode, arguments, bits) if divided is None else divided
+
+    def with_operands(self, term: Term, operands: Sequence[Term | None]) -> Term | None:
+        """The operation of ``term`` on other ``operands``; None where one is missing, or where that is no term."""
+        known = tuple(one for one in operands if one is not None)
+        if known == self.operands(term):
+            return term
+        if len(known) < len(operands):
+            return None
+        node = self._nodes[term]
+        return self.gamma(*known) if node.opcode == "GAMMA" else self.apply(node.opcode, known, node.bits)
 
     def negated(self, condition: Term) -> Term:
         """The truth value that ``condition`` has not."""

@@ -1,10 +1,14 @@
 """Assembly with one loop, of which the bound is held against runs."""
 
-from collections.abc import Iterable, Sequence
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
 
 from tests.path_check import Proved, attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
+from wcet_probe.errors import AnalysisError
 from wcet_probe.model.proof import LoopBound
 
 
@@ -21,3 +25,30 @@ def hold(core: str, text: str, most: int, runs: Iterable[Sequence[int]]) -> Loop
     for arguments in runs:
         attack(proof, *arguments)
     return loop
+
+
+def refuse(core: str, text: str) -> None:
+    """Nothing is proved of a function with the instructions ``text``."""
+    with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
+        proof_of(core, text)
+
+
+def hold_random(
+    core: str,
+    programs: int,
+    loop: Callable[[random.Random], str],
+    runs: Callable[[random.Random], Iterable[Sequence[int]]],
+) -> None:
+    """Random programs, those with a bound held against ``runs``; more than one of twenty has one."""
+    bounded = 0
+    for number in range(programs):
+        draw = random.Random(f"{programs} {number}")
+        try:
+            proof = proof_of(core, loop(draw))
+        except AnalysisError:
+            continue
+        if not proof.bound.by_type:
+            bounded += 1
+            for arguments in runs(draw):
+                attack(proof, *arguments)
+    assert bounded > 0.05 * programs

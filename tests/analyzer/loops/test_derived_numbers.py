@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.analyzer.loops.one_loop import hold, proof_of
+from tests.analyzer.loops.one_loop import hold, refuse
 from tests.analyzer.loops.test_bisection import HALVED, LOW, NEXT, THUMB, WORDS
-from wcet_probe.errors import AnalysisError
 
 BOUNDED = {
     "the middle is computed at the end": (
@@ -32,5 +31,4 @@ def test_a_number_that_is_always_a_function_of_others_is_taken_for_it(name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_number_that_is_so_in_some_rounds_is_not(name):
-    with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
-        proof_of(THUMB, REFUSED[name])
+    refuse(THUMB, REFUSED[name])

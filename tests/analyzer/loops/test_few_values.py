@@ -1,12 +1,8 @@
 """Loops that go on by an index of a ring, held against runs; and those that such an index does not end."""
 
-import random
-
 import pytest
 
-from tests.analyzer.loops.one_loop import hold, proof_of
-from tests.path_check import attack
-from wcet_probe.errors import AnalysisError
+from tests.analyzer.loops.one_loop import hold, hold_random, refuse
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"
 
@@ -59,8 +55,7 @@ def test_each_value_is_followed_to_the_end(name):
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_may_come_back_is_not_bounded(name):
-    with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
-        proof_of(THUMB, REFUSED[name])
+    refuse(THUMB, REFUSED[name])
 
 
 def random_loop(draw):
@@ -93,17 +88,4 @@ def random_loop(draw):
 
 @pytest.mark.parametrize("programs", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_random_loops_end_as_soon_as_is_proved(programs):
-    bounded = 0
-    for number in range(programs):
-        draw = random.Random(f"{programs} {number}")
-        text = random_loop(draw)
-        try:
-            proof = proof_of(THUMB, text)
-        except AnalysisError:
-            continue
-        if proof.bound.by_type:
-            continue
-        bounded += 1
-        for _ in range(6):
-            attack(proof, *(draw.getrandbits(5) for _ in range(3)))
-    assert bounded > 0.05 * programs
+    hold_random(THUMB, programs, random_loop, lambda draw: [[draw.getrandbits(5) for _ in range(3)] for _ in range(6)])
