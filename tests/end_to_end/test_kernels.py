@@ -33,6 +33,7 @@ from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import AnalysisError, EmulationError, UsageError, WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import MemoryRange
+from wcet_probe.reports.dossier.qualification import load_qualification
 
 RANDOM_RUNS = 5
 MOST_STEPS = 1000
@@ -75,6 +76,15 @@ def test_the_longest_run_meets_all_that_is_proved(kernel, target):
     assert second.instructions == measured.instructions
     frames = MemoryRange(pointer - measured.stack_bytes, measured.stack_bytes)
     check_accesses(proved, second.accesses, on.image, on.target, frames=frames, subject=subject)
+
+
+@pytest.mark.parametrize(("kernel", "target"), CASES)
+def test_the_dossier_and_the_page_print_what_is_proved_and_observed(kernel, target):
+    """`test_qualification` holds that both print the same."""
+    (suite,) = (one for one in load_qualification().suites if one.id == "kernels")
+    name = kernel.name if kernel.is_worst else f"{kernel.name}*"
+    printed = suite.rows[name][suite.targets.index(target)]
+    assert tuple(printed) == (bound(kernel, target).instructions, worst_instructions(kernel, target))
 
 
 @pytest.mark.parametrize(("kernel", "target"), CASES)
