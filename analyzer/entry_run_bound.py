@@ -51,7 +51,7 @@ from wcet_probe.analyzer.loops.abstract_execution import WHOLE
 from wcet_probe.analyzer.loops.entry_run import EntryRun, Part, Passage, entry_run
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.request import BoundRequest
-from wcet_probe.analyzer.values.execution.compiled_blocks import Accessed
+from wcet_probe.analyzer.values.execution.block_functions import Accessed
 from wcet_probe.analyzer.values.execution.constant_arithmetic import Value, is_address
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.states.memory import Memory

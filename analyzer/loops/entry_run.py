@@ -27,7 +27,8 @@ from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import FLOAT_OPERATION, SPECIAL_REGISTER, LiftedInstruction, PcodeOp
 from wcet_probe.analyzer.pcode.semantics import NO_EFFECT, is_operation
 from wcet_probe.analyzer.pcode.status_registers import INTERRUPT_MASK, PROCESS_STACK
-from wcet_probe.analyzer.values.execution.compiled_blocks import Accessed, CompiledBlock, CompiledExecution
+from wcet_probe.analyzer.values.execution.block_functions import Accessed
+from wcet_probe.analyzer.values.execution.compiled_blocks import CompiledBlock, CompiledExecution
 from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Leaving
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block

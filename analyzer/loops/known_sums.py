@@ -4,6 +4,8 @@ A division in software shifts by ``clz(b) - clz(a)``, which is tested to be belo
 neither of the two is known, and no sum of what is known of each is below 32. Where ``b`` is a constant one is left, of
 which the state knows what the instruction gives, and not what the sum tells.
 
+Or both ends are addresses of the stack, whose distance is that of their offsets.
+
 Or the end is one of two, ``p + n`` where ``n`` is small and else ``p + 64``, as predicated instructions choose: how far
 it is from ``p`` is told by each of the two, with what the condition tells of ``n``.
 
@@ -30,7 +32,7 @@ _MOST_CHOICES = 3
 
 
 def value_of_sum(state: State, form: Linear, choices: int = _MOST_CHOICES) -> StridedInterval:
-    """The numbers that ``form`` may be in ``state``; top where a stack address takes part.
+    """The numbers that ``form`` may be in ``state``; top where it is made of a stack address.
 
     *Soundness:* the meet of what its parts tell, of what is known of ``form`` plus a constant, or of the negative, and
     of what each of the choices in it tells.
@@ -75,8 +77,27 @@ def _joined(values: Iterator[StridedInterval]) -> StridedInterval | None:
     return result
 
 
+def _of_offsets(state: State, form: Linear) -> StridedInterval:
+    """The numbers that ``form`` may be where the addresses of the stack in it are taken from each other.
+
+    *Soundness:* an address is the stack pointer at entry and an offset, which is what the state knows. Where the
+    factors of the addresses are 0 together, the stack pointer is taken as often as it is added.
+    """
+    bases = {part: state.base(part) for part in form.coefficients}
+    factors = sum(factor for part, factor in form.coefficients.items() if bases[part] is Base.STACK)
+    total = strided.constant(form.bits, form.constant)
+    if factors % (1 << form.bits) or Base.ANY in bases.values():
+        return strided.top(form.bits)
+    for part, factor in form.coefficients.items():
+        times = strided.apply("INT_MULT", (state.value(part), strided.constant(form.bits, factor)), form.bits)
+        total = strided.apply("INT_ADD", (total, times), form.bits)
+    return total
+
+
 def _known_value(state: State, form: Linear) -> StridedInterval:
     found = state.linear_value(form.coefficients.items(), form.constant, form.bits)
+    if found.is_top:
+        found = _of_offsets(state, form)
     by_remainders = state.terms.with_remainders(form)
     if by_remainders != form:
         found = strided.meet(

@@ -163,7 +163,7 @@ class _Web:
             form = terms.linear(one)
             part, factor = next(iter(form.coefficients.items()), (one, 0))
             added += signed(form.bits, form.constant)
-            if len(form.coefficients) != 1 or factor != 1 or state.base(part) is not Base.NUMBER:
+            if len(form.coefficients) != 1 or factor != 1 or state.base(part) is Base.ANY:
                 return None
             if terms[part].opcode == "GAMMA":
                 condition, *parts = terms.operands(part)
@@ -433,10 +433,9 @@ class _Web:
                 return None, ((), 0)
             start = self._terms.linear(term)
             form = combined(Linear({}, 0, end.bits), combined(end, start, -1), sign)
-            if any(state.base(part) is not Base.NUMBER for part in form.coefficients):
-                return None, ((), 0)
             found.append(value_at(state, form))
-            forms.add((tuple(form.coefficients.items()), form.constant))
+            is_number = all(state.base(part) is Base.NUMBER for part in form.coefficients)
+            forms.add((tuple(form.coefficients.items()), form.constant) if is_number else ((), 0))
         both = found[0]
         for one in found[1:]:
             both = strided.join(both, one)

@@ -1,5 +1,7 @@
 """Loops whose distance is a sum of which nothing is known but that another one was tested, held against runs."""
 
+from random import Random
+
 import pytest
 
 from tests.path_check import attack, proved
@@ -104,3 +106,40 @@ def test_an_end_that_is_one_of_two_bounds_a_loop(text):
 def test_an_end_of_which_one_part_is_not_known_bounds_nothing(text):
     with pytest.raises(AnalysisError, match="no bound for the loop"):
         proved(guest(text), "f")
+
+
+LOOPS_OF_THE_STACK = """
+    sub sp, sp, #64
+    mov r2, sp
+    add r3, sp, #32
+1:  lsrs r1, r0, #1
+    mov r0, r1
+    strb r0, [r2], #4
+    bcc 2f
+    cmp r2, r3
+    bne 1b
+    b 9f
+2:  cmp r2, r3
+    beq 9f
+3:  ldrb r12, [r2], #4
+    cmp r2, r3
+    bne 3b
+9:  add sp, sp, #64
+    bx lr
+"""
+"""The second loop goes on in the array where the first one ended, and both ends are addresses of the stack."""
+
+
+def test_the_distance_of_two_addresses_of_the_stack_is_that_of_their_offsets():
+    random = Random("loops of the stack")
+    proof = proved(guest(LOOPS_OF_THE_STACK), "f")
+    assert max(loop.max for loop in proof.bound.loops) <= 9
+    calls = [(0, 0), (0xFF, 0), (0xFE, 0), (0x55, 0xFFFFFFFF), (0xFFFFFFFF, 0xAA)]
+    calls += [(random.getrandbits(32), random.getrandbits(32)) for _ in range(40)]
+    assert max(attack(proof, *call) for call in calls) > proof.bound.instructions // 2
+
+
+def test_an_address_of_the_stack_and_one_that_is_none_have_no_distance():
+    for end in ("add r3, sp, #32\n    add r3, r3, r1", "mov r3, r1", "add r3, sp, sp"):
+        with pytest.raises(AnalysisError, match="no bound for the loop"):
+            proved(guest(LOOPS_OF_THE_STACK.replace("add r3, sp, #32", end)), "f")

@@ -225,3 +225,45 @@ def test_what_a_compiler_made_of_one_loop_is_bounded_without_facts(target):
     told = {one.id for one in proved(sort, "sort", sources={"guest.c": source}).bound.assumptions}
     # What copies of a loop run in all rests on its pragma, though values bound each of them.
     assert {"fact guest.c:9", "pragma guest.c:9"} <= told
+
+
+ON_THE_STACK = """
+    push {r0, r1, r2, r3}
+    mov r0, sp
+    subs r2, r0, #2
+    add r1, r0, #14
+    b 2f
+1:  cmp r1, r2
+    strh r3, [r2]
+    beq 9f
+2:  ldrsh r3, [r2, #2]!
+    cmp r3, #0
+    bge 1b
+3:  adds r3, #1
+5:  cmp r1, r2
+    strh r3, [r2]
+    beq 9f
+4:  ldrsh r3, [r2, #2]!
+    cmp r3, #0
+    blt 3b
+    cmp r3, #100
+    bgt 6f
+    cmp r1, r2
+    strh r3, [r2]
+    bne 4b
+9:  add sp, sp, #16
+    bx lr
+6:  subs r3, #5
+    b 5b
+"""
+"""A loop is left for a nest that goes on with its pointer, in an array of the stack; what is read decides which way."""
+
+
+def test_a_pointer_to_the_stack_is_moved_on_together_as_a_number_is():
+    random = Random("a pointer to the stack")
+    proof = proved(guest(ON_THE_STACK), "f")
+    assert all(loop.max <= 9 for loop in proof.bound.loops)
+    halves = [0, 1, 0xFFFF, 0x8000, 101, 100]
+    calls = [[random.choice(halves) << 16 | random.choice(halves) for _ in range(4)] for _ in range(60)]
+    calls += [[0x00650065] * 4, [0xFFFF0065] * 4, [0x0065FFFF] * 4, [0xFFFFFFFF] * 4, [0xFFFF0000] + [0x00650065] * 3]
+    assert max(attack(proof, *call) for call in calls) > proof.bound.instructions // 2

@@ -13,18 +13,20 @@ from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import operation
-from wcet_probe.analyzer.values.execution.compiled_blocks import _FORMULAS, CompiledExecution, formula_of
+from wcet_probe.analyzer.values.execution.block_functions import FORMULAS, formula_of
+from wcet_probe.analyzer.values.execution.compiled_blocks import CompiledExecution
 from wcet_probe.analyzer.values.execution.constant_arithmetic import LINK
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.build.image import require_symbol
 from wcet_probe.catalog.lookup import load_target
 
 TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e"]
 
 
-@pytest.mark.parametrize("opcode", sorted(_FORMULAS))
+@pytest.mark.parametrize("opcode", sorted(FORMULAS))
 @given(data=st.data())
 def test_formulas_compute_what_the_operations_mean(opcode, data):
     is_flag = opcode.startswith("BOOL")
@@ -102,3 +104,53 @@ def test_random_blocks_leave_what_is_left_without_it(target, seed):
                 assert {at: held for at, held in one.items() if other.get(at) != held} == {}
                 assert other.keys() == one.keys()
     assert compared > 30
+
+
+PREDICATED = """\
+.text
+.global {name}
+.type {name}, %function
+{name}:
+ cmp r0, #5
+ {first}
+ movgt r1, #7
+ ldrgt r2, [r3]
+ strgt r1, [r3, #4]
+ {second}
+ addle r1, r1, #1
+ bx lr
+.size {name}, . - {name}
+"""
+"""A part that is predicated, and one that is for the opposite: both read and write the same registers."""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+@pytest.mark.parametrize("number", [5, 6, None])
+def test_predicated_instructions_are_part_of_the_function(target, number):
+    is_thumb = target == "cortex-m4"
+    own = PREDICATED.format(name="f", first="ittt gt" if is_thumb else "nop", second="it le" if is_thumb else "nop")
+    head = ".syntax unified\n" + (".thumb\n.thumb_func\n" if is_thumb else ".arm\n")
+    guest = guest_of(head + own, load_target(target), ".s")
+    lifter = image_lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments)
+    plain = ConstantExecution(Memory(guest.image), lifter)
+    compiled = CompiledExecution(plain)
+    (code,) = [own for own in blocks_of(guest, lifter) if own[0].address == require_symbol(guest.image, "f").address]
+    needed = needed_of_block(code, lifter)
+    block = compiled.compiled(code, needed)
+    assert len(block.parts) == 1
+    assert block.is_varied
+    place = {name: Location("register", one.offset, one.size_bytes) for name, one in lifter.registers.items()}
+    state = plain.entered()
+    state.registers.update({place["r1"]: 3, place["r3"]: 0x20000100})
+    if number is not None:
+        state.registers[place["r0"]] = number
+    leaving = plain.block(code, state.copy(), (), needed)
+    found = compiled.execute(block, state)
+    if number is None:
+        assert found is None
+        return
+    (way,) = leaving
+    assert found[:4] == way[:4]
+    assert content(found.state) == content(way.state)
+    assert found.state.registers[place["r1"]] == (7 if number > 5 else 4)
+    assert len(compiled.accesses) == (2 if number > 5 else 0)
