@@ -91,7 +91,7 @@ class Deduction:
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
-        return self._answers.deduced(operation, self.rules.aligned, self.rules.reached)
+        return self._answers.deduced(operation, self.terms.questions.shown, self.rules.aligned, self.rules.reached)
 
     def ask_claims(self, memory: CamaMemory, after: View, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknowns; one that says the same as at entry was assumed there."""

@@ -85,7 +85,7 @@ class _Run:
 
     def deduced(self, operation: str) -> Deduced:
         """What came of it."""
-        return self.answers.deduced(operation, self.rules.aligned)
+        return self.answers.deduced(operation, self.terms.questions.shown, self.rules.aligned)
 
     def ask_claims(self, memory: HalfFitMemory, after: HalfFitView, end: End | None) -> None:
         """Ask each claim of the view ``after``, at unknown units."""

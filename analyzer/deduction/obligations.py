@@ -7,13 +7,14 @@ Words: obligation, claim (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TypeVar
 
 from wcet_probe.analyzer.deduction.execution import End
+from wcet_probe.analyzer.deduction.smt_lib import Event
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 _Told = TypeVar("_Told")
@@ -69,6 +70,7 @@ class Deduced:
         choices: of each way, the branches whose condition is not constant, and whether each was taken.
         reached: of each instruction that accesses data on a way, what it accesses, if nothing is open.
         aligned: of each such instruction, the classes of its addresses, if nothing is open.
+        questions: of each part of it what was assumed and shown, for another solver (`smt_lib`).
     """
 
     operation: str
@@ -77,6 +79,7 @@ class Deduced:
     choices: tuple[tuple[tuple[int, bool], ...], ...]
     reached: Mapping[int, frozenset[Reached]] = field(default_factory=dict)
     aligned: Mapping[int, frozenset[Congruence]] = field(default_factory=dict)
+    questions: tuple[Sequence[Event], ...] = field(default=(), repr=False)
 
     @property
     def open(self) -> tuple[Obligation, ...]:
@@ -109,7 +112,8 @@ class Deduced:
         behind = tuple(replace(one, way=one.way and one.way + self.ways) for one in part.obligations)
         ways, obligations = self.ways + part.ways, (*self.obligations, *behind)
         reached, aligned = reached_by((self, part)), aligned_by((self, part))
-        return Deduced(self.operation, ways, obligations, (*self.choices, *part.choices), reached, aligned)
+        choices, questions = (*self.choices, *part.choices), (*self.questions, *part.questions)
+        return Deduced(self.operation, ways, obligations, choices, reached, aligned, questions)
 
 
 class Answers:
@@ -149,14 +153,15 @@ class Answers:
     def deduced(
         self,
         operation: str,
+        asked: Sequence[Event],
         aligned: Mapping[int, Iterable[Congruence]],
         reached: Mapping[int, Iterable[Reached]] = MappingProxyType({}),
     ) -> Deduced:
-        """What came of ``operation``, of whose instructions ``aligned`` and ``reached`` tell as `Deduced` does."""
+        """What came of ``operation``, for which so much was ``asked``; the rest is told as `Deduced` does."""
         unique = tuple(dict.fromkeys(self._obligations))
         places = {address: frozenset(own) for address, own in reached.items()}
         classes = {address: frozenset(own) for address, own in aligned.items()}
-        return Deduced(operation, len(self._choices), unique, tuple(self._choices), places, classes)
+        return Deduced(operation, len(self._choices), unique, tuple(self._choices), places, classes, (asked,))
 
 
 def reached_by(parts: Iterable[Deduced]) -> Mapping[int, frozenset[Reached]]:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from wcet_probe.analyzer.deduction.formulas import TRUE, Node, negation
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, negation
 from wcet_probe.analyzer.deduction.processor_time import limited
+from wcet_probe.analyzer.deduction.smt_lib import Assumed, Event, Follows, FollowsOfBits, Scope
 from wcet_probe.errors import UsageError
 
 WORK_LIMIT = 20_000_000
@@ -50,6 +51,7 @@ class Questions:
 
     Attributes:
         asked: how many questions were asked.
+        shown: what was assumed, and what was shown to follow, in order.
 
     Raises:
         UsageError: z3 is not installed.
@@ -71,6 +73,7 @@ class Questions:
         self._bit_answers: dict[tuple[frozenset[Node], Node], Any] = {}
         self._bit_models: list[Any] = []
         self.asked = 0
+        self.shown: list[Event] = []
 
     @property
     def work(self) -> int:
@@ -82,6 +85,7 @@ class Questions:
         if formula is TRUE or any(formula in own for own in self._assumed):
             return
         self._assumed[-1].add(formula)
+        self.shown.append(Assumed(formula))
         assumed = self._translate(formula)
         self._solver.add(assumed)
         self._models = [one for one in self._models if self._is_true(one, assumed)]
@@ -89,12 +93,14 @@ class Questions:
     def enter(self) -> None:
         """Begin a scope of assumptions."""
         self._solver.push()
+        self.shown.append(Scope(begins=True))
         self._outer.append(self._models)
         self._assumed.append(set())
 
     def leave(self) -> None:
         """Forget what was assumed since `enter`; values of which that held as well stay values of the rest."""
         self._solver.pop()
+        self.shown.append(Scope(begins=False))
         self._assumed.pop()
         outer = self._outer.pop()
         self._models = [*outer, *(one for one in self._models if one not in outer)][-_MOST_MODELS:]
@@ -105,7 +111,14 @@ class Questions:
         negated = self._translate(negation(formula))
         if any(self._is_true(one, negated) for one in self._models):
             return False
-        return bool(self._answered(negated) == self._z3.unsat)
+        return self._is_refuted(formula, negated)
+
+    def _is_refuted(self, formula: Node, *negated: Any) -> bool:  # noqa: ANN401
+        """Whether ``formula`` follows, as there are no values of which it is ``negated``."""
+        is_shown = bool(self._answered(*negated) == self._z3.unsat)
+        if is_shown:
+            self.shown.append(Follows(formula))
+        return is_shown
 
     def _answered(self, *assumptions: Any) -> Any:  # noqa: ANN401
         """What is found of all that is assumed and ``assumptions``, if need be by solvers that were asked nothing yet.
@@ -152,7 +165,7 @@ class Questions:
         self.asked += 1
         if self._models:
             return False
-        return bool(self._answered() == self._z3.unsat)
+        return self._is_refuted(FALSE)
 
     def is_possible(self) -> bool:
         """Whether values were found of which all holds that is assumed: it is then no contradiction."""
@@ -201,6 +214,7 @@ class Questions:
                 self._bit_models = [found, *self._bit_models][:_MOST_MODELS]
             elif answer == self._z3.unsat:
                 found = _NONE
+                self.shown.append(FollowsOfBits(premises, formula))
         self._bit_answers[key] = found
         return found
 

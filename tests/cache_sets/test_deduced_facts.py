@@ -8,7 +8,9 @@ import pytest
 from tests.analyzer.deduction import half_fit_builds as half_fit
 from tests.analyzer.deduction.cama_builds import deduced, program
 from wcet_probe.analyzer.deduction import half_fit_operations
+from wcet_probe.analyzer.deduction.formulas import condition, negation, unknown
 from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation, Reached
+from wcet_probe.analyzer.deduction.smt_lib import Assumed, Follows, FollowsOfBits
 from wcet_probe.analyzer.domains.congruences import Congruence
 from wcet_probe.answer.facts.fact_table import FactStatus, fact_rows
 from wcet_probe.answer.facts.proved_facts import prepared_operations, proved_facts_text
@@ -179,6 +181,22 @@ def test_the_command_deduces_only_what_it_is_to_prove(capsys):
     assert "--deduce shows what --prove asks for" in capsys.readouterr().err
     assert main(["facts", "tlsf", "--prove", "--deduce", "--target", "mpc603e"]) == 2
     assert "written for cama and half-fit, not for tlsf" in capsys.readouterr().err
+
+
+def test_the_command_writes_what_was_shown_for_another_solver(capsys, monkeypatch, tmp_path):
+    command = ("facts", "cama", "--prove", "--target", "mpc603e", "--heap", str(HEAP_BYTES), "--smt-lib", str(tmp_path))
+    assert main(command) == 2
+    assert "--smt-lib writes what --deduce shows of one ALLOCATOR; give both" in capsys.readouterr().err
+    number = unknown("number")
+    none = condition("bits constant", 0)
+    of_bits = FollowsOfBits((), negation(condition("bits less", condition("bits unknown", "word"), none)))
+    asked = (Assumed(number >= 3), Follows(number > 0), of_bits)
+    monkeypatch.setattr(deduction, "deduce", lambda *_: [replace(one, questions=(asked,)) for one in as_asserted()])
+    assert main([*command, "--deduce"]) == 0
+    parts = len(as_asserted())
+    assert f"{2 * parts} questions in {2 * parts} files of SMT-LIB in {tmp_path}" in capsys.readouterr().err
+    assert len(list(tmp_path.glob("*-1-integers.smt2"))) == len(list(tmp_path.glob("*-1-bits.smt2"))) == parts
+    assert "(check-sat)" in (tmp_path / "init-1-bits.smt2").read_text()
 
 
 def test_the_command_tells_what_the_deduction_proves(capsys, monkeypatch):

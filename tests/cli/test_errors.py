@@ -45,6 +45,7 @@ BAD_INPUT = [
         (*RUN, "--prove-facts", "--deduce"),
         "claims to be deduced are written for cama and half-fit, not for toyfit: leave --deduce out.",
     ),
+    (("verify-sets", "toyfit", "--smt-lib", "questions"), "--smt-lib writes what --deduce shows; give both."),
     (("toyfit", "more"), "got unexpected extra argument (more); see wcet-probe toyfit --help."),
 ]
 

@@ -64,6 +64,12 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="With --prove: write what 'wcet-probe verify' can check by induction.",
 )
 @click.option("--deduce", is_flag=True, help="With --prove: of cama or half-fit by a solver, in minutes. Needs z3.")
+@click.option(
+    "--smt-lib",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="With --deduce: write what was shown, as scripts for any SMT solver.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step on stderr, and the traceback of an error.")
 def facts(
@@ -80,6 +86,7 @@ def facts(
     prove: bool,
     certificate: Path | None,
     deduce: bool,
+    smt_lib: Path | None,
     quiet: bool,
     verbose: bool,
 ) -> None:
@@ -104,16 +111,18 @@ def facts(
     core = reduce(apply_cache_option, caches, configured_target(target, config))
     if deduce and not prove:
         raise UsageError("--deduce shows what --prove asks for; give both.")
+    if smt_lib is not None and (not deduce or what == _ALL):
+        raise UsageError("--smt-lib writes what --deduce shows of one ALLOCATOR; give both.")
     if certificate is not None and (not prove or deduce or caches or what == _ALL):
         raise UsageError("--certificate is of one ALLOCATOR and --prove, without --deduce and --cache.")
     if prove:
         left_out = entry, *files, *source, bless
-        if what == _ALL:
-            with streams.progress(quiet=quiet, verbose=verbose) as tell:
+        with streams.progress(quiet=quiet, verbose=verbose) as tell:
+            if what == _ALL:
                 text = _table((*left_out, *values), core, config, heap_bytes, tell, deduce=deduce)
-        else:
-            with streams.progress(quiet=quiet, verbose=verbose) as tell:
-                text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, certificate, deduce=deduce)
+            else:
+                written = certificate, smt_lib
+                text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, written, deduce=deduce)
         click.echo(text, nl=False)
         return
     if entry is None:
@@ -144,7 +153,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     config: Config,
     heap: int | None,
     tell: Progress,
-    certificate: Path | None,
+    written: tuple[Path | None, Path | None],
     *,
     deduce: bool,
 ) -> str:
@@ -157,7 +166,8 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, values)
     heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-    found = _deduced(program, heap_bytes, tell) if deduce else proved_facts(program, heap_bytes)
+    certificate, smt_lib = written
+    found = _deduced(program, heap_bytes, tell, smt_lib) if deduce else proved_facts(program, heap_bytes)
     text = proved_facts_text(program, found)
     if certificate is None:
         return text
@@ -181,11 +191,15 @@ def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) ->
     return f"certificate {file}: alignments of {facts}\nit is checked by: {command}\n"
 
 
-def _deduced(program: Program, heap_bytes: int, tell: Progress) -> ProvedFacts:
+def _deduced(program: Program, heap_bytes: int, tell: Progress, smt_lib: Path | None = None) -> ProvedFacts:
     from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
+    from wcet_probe.cache_sets.question_scripts import write_scripts
 
-    return deduced_facts(program, heap_bytes, claimed(program.allocator.name).deduce(program, tell))
+    parts = claimed(program.allocator.name).deduce(program, tell)
+    if smt_lib is not None:
+        click.echo(write_scripts(smt_lib, parts), err=True)
+    return deduced_facts(program, heap_bytes, parts)
 
 
 def _table(

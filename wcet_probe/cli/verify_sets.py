@@ -14,6 +14,7 @@ from wcet_probe.cli import completion, streams
 from wcet_probe.cli.configured import DEFAULT_HEAP_BYTES, configured_target, naming_compiler
 from wcet_probe.cli.run import DEFAULT_COMPILER, parameter_value
 from wcet_probe.config import cache_dir, load_config
+from wcet_probe.errors import UsageError
 from wcet_probe.sizes import parse_size
 
 _OPERATIONS = 1_000_000
@@ -21,7 +22,7 @@ EPILOG = """\b
 Examples:
   wcet-probe verify-sets cama --target mpc603e
   wcet-probe verify-sets tlsf --target mpc603e --operations 20000 --json
-  wcet-probe verify-sets cama --target mpc603e --deduce all
+  wcet-probe verify-sets cama --target mpc603e --deduce all --smt-lib questions
 
 \b
 Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
@@ -52,6 +53,12 @@ Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
     ),
     help="Show that an operation, or what the caller writes, keeps CAMA's claims; repeatable. Needs z3.",
 )
+@click.option(
+    "--smt-lib",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="With --deduce: write what was shown, as scripts for any SMT solver.",
+)
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter.")
 @click.option("--preset", metavar="NAME", help="Parameter values of the literature.")
@@ -69,6 +76,7 @@ def verify_sets(
     seed: int,
     no_operations: bool,
     deduced: tuple[str, ...],
+    smt_lib: Path | None,
     caches: tuple[str, ...],
     values: tuple[tuple[str, int], ...],
     preset: str | None,
@@ -89,6 +97,8 @@ def verify_sets(
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.screens.verify_sets import render_sets, sets_document, sets_picture
 
+    if smt_lib is not None and not deduced:
+        raise UsageError("--smt-lib writes what --deduce shows; give both.")
     config = load_config(Path.cwd())
     request = SetRequest(
         allocator=load_allocator(allocator, dict(values), preset),
@@ -110,4 +120,8 @@ def verify_sets(
         streams.print_json(sets_document(report))
     else:
         render_sets(report, streams.result_console())
+    if smt_lib is not None:
+        from wcet_probe.cache_sets.question_scripts import write_scripts
+
+        click.echo(write_scripts(smt_lib, report.deduced), err=True)
     return report.exit_code

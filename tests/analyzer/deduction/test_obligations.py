@@ -1,6 +1,7 @@
 """What came of an operation: what is open, where, and how many instructions are shown to access what they may."""
 
 from wcet_probe.analyzer.deduction.execution import End
+from wcet_probe.analyzer.deduction.formulas import TRUE
 from wcet_probe.analyzer.deduction.obligations import (
     IN_THE_RESERVED_SETS,
     OF_THE_OWN_BLOCK,
@@ -8,6 +9,7 @@ from wcet_probe.analyzer.deduction.obligations import (
     Deduced,
     Obligation,
 )
+from wcet_probe.analyzer.deduction.smt_lib import Follows
 from wcet_probe.analyzer.domains.congruences import Congruence
 
 FREE = Deduced(
@@ -51,7 +53,7 @@ def test_answers_are_kept_by_their_ways_and_what_is_not_followed_is_open():
     answers.end_way(End(0x20, None, {}.get, (), ((0x14, True),), "an access that strays", dict, is_at_join=False))
     answers.add("bits", 0, is_shown=False)
     answers.end_way(None)
-    found = answers.deduced("free", {0x10: {Congruence(8, 0)}})
+    found = answers.deduced("free", [Follows(TRUE)], {0x10: {Congruence(8, 0)}})
     assert [(one.way, one.what, one.is_shown) for one in found.obligations] == [
         (0, "tags", True),
         (1, "tags", True),
@@ -59,4 +61,5 @@ def test_answers_are_kept_by_their_ways_and_what_is_not_followed_is_open():
         (0, "bits", False),
     ]
     assert (found.ways, found.choices, ended) == (1, (((0x14, True),),), [0, 1, 2])
+    assert found.questions == ([Follows(TRUE)],)
     assert (found.aligned, found.reached) == ({0x10: frozenset({Congruence(8, 0)})}, {})

@@ -1,0 +1,93 @@
+"""What another solver says of the questions that a deduction rests on: a table, a row for each file.
+
+Run with ``python -m bench.second_solver [--seconds N] FOLDER`` on what ``wcet-probe verify-sets cama --deduce all
+--smt-lib FOLDER`` or ``wcet-probe facts half-fit --prove --deduce --smt-lib FOLDER`` wrote. Each question is asked of
+cvc5, one after another, and what it leaves open once more of a solver that was asked nothing before. The exit code is 0
+where each answer is ``unsat``, 4 where some are open, and 1 where one is ``sat``: then one of the solvers is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import cvc5
+
+CHECK = "(check-sat)"
+OPEN = "open"
+
+
+def answers(script: str, seconds: int) -> Iterator[str]:
+    """What cvc5 answers to each question of ``script``: ``unsat``, ``sat`` or `OPEN`.
+
+    Args:
+        script: of SMT-LIB, a command in each line.
+        seconds: for each question, and twice as many where it is asked once more.
+    """
+    together = _Solver(seconds)
+    scopes: list[list[str]] = [[]]
+    for line in script.splitlines():
+        if line == CHECK:
+            answer = together.told(line)
+            if answer == OPEN:
+                answer = _Solver(2 * seconds, commands=[one for scope in scopes for one in scope]).told(line)
+            yield answer
+            continue
+        together.told(line)
+        match line.split(" ")[0]:
+            case "(push":
+                scopes.append([])
+            case "(pop":
+                declared = [one for one in scopes.pop() if not one.startswith("(assert")]
+                scopes[-1] += declared
+            case _:
+                scopes[-1].append(line)
+
+
+class _Solver:
+    """A solver that is told commands."""
+
+    def __init__(self, seconds: int, commands: Sequence[str] = ()) -> None:
+        self._solver = cvc5.Solver(cvc5.TermManager())
+        self._solver.setOption("tlimit-per", str(1000 * seconds))
+        self._solver.setOption("incremental", "false" if commands else "true")
+        self._parser = cvc5.InputParser(self._solver)
+        for command in commands:
+            self.told(command)
+
+    def told(self, command: str) -> str:
+        """The answer to ``command``, if it is a question."""
+        self._parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, command, "questions")
+        answer = ""
+        while not (read := self._parser.nextCommand()).isNull():
+            answer = read.invoke(self._solver, self._parser.getSymbolManager()).strip()
+        return answer if answer in {"sat", "unsat"} else OPEN
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table.
+
+    Returns:
+        The exit code.
+    """
+    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser.add_argument("folder", type=Path, help="with files of SMT-LIB")
+    parser.add_argument("--seconds", type=int, default=30, help="for each question")
+    options = parser.parse_args(arguments)
+    print("| questions | unsat | sat | open | CPU s |\n|---|--:|--:|--:|--:|")
+    total = Counter[str]()
+    for file in sorted(options.folder.glob("*.smt2")):
+        begin = time.process_time()
+        found = Counter(answers(file.read_text("utf-8"), options.seconds))
+        total += found
+        each = " | ".join(f"{found[one]:,}" for one in ("unsat", "sat", OPEN))
+        print(f"| {file.stem} | {each} | {time.process_time() - begin:.1f} |", flush=True)
+    print(f"\n{total['unsat']:,} of {total.total():,} are answered by unsat")
+    return 1 if total["sat"] else 4 if total[OPEN] or not total else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
