@@ -45,6 +45,7 @@ from wcet_probe.analyzer.values.symbolic.symbol_names import is_defined_before
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _MOST_ROUNDS = 256
+_MOST_CHOICES = 4
 _END_OF_BLOCK = (1 << 64, 0)
 
 _Onward = dict[Bit, set[Bit]]
@@ -274,6 +275,32 @@ def _rounds_from(
     state = as_words(values.edges[entry].state).copy()
     if going_on is not None and not _may_go_on(state, symbols, going_on.state):
         return 1
+    return _rounds_where(values, state, symbols, rounds, _MOST_CHOICES)
+
+
+def _rounds_where(
+    values: Values, state: State, symbols: Mapping[Term, Location], rounds: Mapping[Bit, int], choices: int
+) -> int | None:
+    """The most iterations if the loop is entered in ``state``, in each case of up to ``choices`` gamma nodes by itself.
+
+    *Soundness:* the condition of a gamma node holds or does not; where it cannot be, the loop is not entered so.
+    """
+    most, chosen = _rounds_in(values, state, symbols, rounds)
+    if most is not None or not chosen or not choices:
+        return most
+    condition, *_ = state.terms.operands(min(chosen))
+    each = []
+    for holds in (True, False):
+        side = state.copy()
+        if assume(side, condition, holds):
+            each.append(_rounds_where(values, side, symbols, rounds, choices - 1))
+    return None if None in each else max((one for one in each if one is not None), default=1)
+
+
+def _rounds_in(
+    values: Values, state: State, symbols: Mapping[Term, Location], rounds: Mapping[Bit, int]
+) -> tuple[int | None, frozenset[Term]]:
+    """As `_rounds_where`, all cases at once; and the gamma nodes that bits of ``symbols`` are of."""
     spread = Spread(state)
     from_bit: dict[Bit, int] = {}
     for symbol, location in symbols.items():
@@ -284,14 +311,15 @@ def _rounds_from(
             for source in sources if (symbol, place) in rounds else ():
                 from_bit[source] = min(rounds[symbol, place], from_bit.get(source, _MOST_ROUNDS))
     if ONE in from_bit:
-        return from_bit[ONE]
+        return from_bit[ONE], frozenset()
     zeros = union(known_zeros(state, spread))
     found = [
         max(from_bit.get(bit, _MOST_ROUNDS) for bit in candidates)
         for sources in _known_nonzero(values, state, spread, from_bit)
         if (candidates := sources - zeros)
     ]
-    return min((most for most in found if most < _MOST_ROUNDS), default=None)
+    chosen = frozenset(term for term, _ in from_bit if state.terms[term].opcode == "GAMMA")
+    return min((most for most in found if most < _MOST_ROUNDS), default=None), chosen
 
 
 def _may_go_on(state: State, symbols: Mapping[Term, Location], going_on: State) -> bool:

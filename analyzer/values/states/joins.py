@@ -294,11 +294,29 @@ def is_made_at(terms: Terms, term: Term, place: SymbolName) -> bool:
 
 
 def _join_values(merged: State, symbol: Term, states: Sequence[State], parts: Sequence[Term]) -> None:
+    parts = [_chosen(state, part) for state, part in zip(states, parts, strict=True)]
     bases = {state.base(part) for state, part in zip(states, parts, strict=True)}
     is_part = any(state.has_low_part(part) for state, part in zip(states, parts, strict=True))
     base = bases.pop() if len(bases) == 1 and not is_part else Base.ANY
     merged.set_base(symbol, base)
     merged.set_known(symbol, None if base is Base.ANY else _joined(states, parts))
+
+
+def _chosen(state: State, part: Term) -> Term:
+    """What ``part`` is in ``state``, where it is a choice that may be an address, and ``state`` knows what is chosen.
+
+    So a register that predicated instructions write is a number where they were executed, whatever it held before.
+
+    *Soundness:* a gamma node is the part that its condition chooses, and no execution that ``state`` stands for has
+    another condition than the one that it knows.
+    """
+    while state.terms[part].opcode == "GAMMA" and state.base(part) is Base.ANY:
+        condition, first, second = state.terms.operands(part)
+        decided = state.value(condition)
+        if not decided.is_constant:
+            break
+        part = first if decided.value else second
+    return part
 
 
 def _gamma_value(states: Sequence[State], parts: Sequence[Term]) -> StridedInterval | None:

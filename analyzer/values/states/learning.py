@@ -67,7 +67,7 @@ def assume(state: State, condition: Term, holds: bool) -> bool:  # noqa: FBT001 
                     return False
     for term in [term for term, value in state.known.items() if terms[term].opcode == "BOOL_OR" and value.low]:
         left = [part for part in _disjuncts(state, term) if 1 in state.value(part)]
-        if len(left) == 2:  # one of them may be decided by what gamma nodes in it choose
+        if len(left) <= 2:  # one of them may be decided by what gamma nodes in it choose
             left = [part for part in (_chosen(state, part) for part in left) if 1 in state.value(part)]
         if not left or (len(left) == 1 and 0 in state.value(left[0]) and not _assume(state, left[0], True)):
             return False
@@ -293,6 +293,10 @@ def _refine_bits(state: State, term: Term, after: StridedInterval, depth: int) -
         case "INT_RIGHT" | "LZCOUNT" if constant is not None or len(operands) == 1:
             wide = _by_its_upper_bits(state, operands[0], constant, after)
             return wide is None or _refine(state, operands[0], wide, depth - 1)
+        case "INT_SRIGHT" if constant is not None and constant < node.bits and not after.is_bottom:
+            low, high = after.signed_range()
+            wide = strided.between(node.bits, low << constant, (high << constant) + (1 << constant) - 1)
+            return _refine(state, operands[0], wide, depth - 1)
     return True
 
 

@@ -159,6 +159,26 @@ COUNTED_BESIDES = """
 """
 """A counter would let the loop go on far longer than the bits do."""
 
+EACH_CASE_BY_ITSELF = """
+    cmp r1, #0
+    ble 2f
+    asrs r2, r1, #20
+    bne 9f
+    mov r3, r1
+    b 3f
+2:  lsrs r3, r0, #11
+    beq 9f
+    lsls r2, r3, #11
+    bmi 9f
+3:  movs r2, #0
+1:  lsls r3, r3, #1
+    adds r2, r2, #1
+    tst r3, #0x00100000
+    beq 1b
+9:  bx lr
+"""
+"""The upper half of a double, or the lower one where that is 0, as newlib's sqrt normalises it."""
+
 BOUNDED = {
     "one word": (ONE_WORD, [(1, 0), (2, 0), (0x80000001, 0), (0x400000, 0), (0, 0), (0x800000, 0)], 23),
     "calculated": (CALCULATED, [(0, 0), (1, 0), (0x2D4F_1C39, 0), (0xFFFF_FFFF, 0)], 20),
@@ -166,6 +186,11 @@ BOUNDED = {
     "one or the other": (ONE_OR_THE_OTHER, [(1, 1), (0x800000, 1), (1, 0xFFFFFFFF)], 24),
     "in two loops": (IN_TWO_LOOPS, [(0xFFFFFFFF, 1), (0xFFFFFFFF, 0x7FFFFFFF), (1, 0), (100, 3)], 32),
     "counted besides": (COUNTED_BESIDES, [(1, 0), (1, 255), (0x400000, 9), (0, 9)], 23),
+    "each case by itself": (
+        EACH_CASE_BY_ITSELF,
+        [(0, 1), (0, 0xFFFFF), (0x800, 0), (0x7FFFFFFF, 0x80000000), (9, 0)],
+        20,
+    ),
     "downwards": (DOWNWARDS, [(0x80000000, 0), (1, 0), (0x10, 0)], 32),
 }
 
@@ -201,6 +226,11 @@ OTHER_WAY_ROUND = """
 """
 """The bit meets the test of the other way each time: neither of the two ends the loop."""
 
+ONE_CASE_MAY_BE_ZERO = EACH_CASE_BY_ITSELF.replace("beq 9f", "nop")
+ONE_CASE_IS_ABOVE = EACH_CASE_BY_ITSELF.replace("bmi 9f", "nop")
+ANY_SIGN = EACH_CASE_BY_ITSELF.replace("ble 2f", "beq 2f").replace("asrs r2, r1, #20", "lsrs r2, r1, #21")
+"""One of both is not entered by a bit below the tested one, or may be entered by none."""
+
 UNSET_IN_TURN = """
     movs r2, #1
 1:  lsl r2, r2, #1
@@ -234,6 +264,9 @@ ENDLESS = {
     "below the test": BELOW_THE_TEST,
     "other way round": OTHER_WAY_ROUND,
     "unset in turn": UNSET_IN_TURN,
+    "one case may be zero": ONE_CASE_MAY_BE_ZERO,
+    "one case is above": ONE_CASE_IS_ABOVE,
+    "any sign": ANY_SIGN,
 }
 
 

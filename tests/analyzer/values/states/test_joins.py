@@ -4,6 +4,7 @@ Of walks over all operations of states see `test_state`.
 """
 
 import random
+from itertools import product
 
 import pytest
 
@@ -289,3 +290,68 @@ def test_what_is_no_flag_does_not_choose(numbers, base):
     terms = Terms()
     merged = join([*of_flag(terms, numbers, base)], PLACE, gated=True)
     assert terms[merged.read(REGISTERS[0])].opcode == "symbol"
+
+
+def choice(draw, terms, conditions, leaves, depth=2):
+    """A random choice of choices, and the leaf that it is where each condition holds or not."""
+    if depth == 0 or draw.random() < 0.2:
+        leaf = draw.choice(leaves)
+        return leaf, lambda _: leaf
+    condition = draw.choice(conditions)
+    (one, of_one), (other, of_other) = (choice(draw, terms, conditions, leaves, depth - 1) for _ in range(2))
+    term = terms.gamma(condition, one, other)
+    return term, lambda truths: (of_one if truths[condition] else of_other)(truths)
+
+
+def with_choices(seed):
+    """A join of two states whose register holds a choice, and of each run the leaf that was chosen."""
+    draw, terms = random.Random(seed), Terms()
+    x, y, *leaves = (terms.symbol(("in", at), 32) for at in (*REGISTERS, Location("register", 64, 4)))
+    conditions = [terms.apply("INT_LESS", (one, terms.constant(5, 32)), 8) for one in (x, y)]
+    bases = {leaf: draw.choice([Base.NUMBER, Base.NUMBER, Base.ANY, Base.STACK]) for leaf in leaves}
+    states, chosen = [], set()
+    for _ in range(2):
+        state = State(terms, big_endian=False)
+        for leaf, base in bases.items():
+            state.set_base(leaf, base)
+            if base is Base.NUMBER:
+                learn(state, leaf, strided.between(32, 10 * leaf, 10 * leaf + 3))
+        term, choose = choice(draw, terms, conditions, leaves)
+        state.set_location(REGISTERS[0], term)
+        told = {one: draw.choice([True, False, None]) for one in conditions}
+        assert all(assume(state, condition, holds) for condition, holds in told.items() if holds is not None)
+        for truths in (dict(zip(conditions, each, strict=True)) for each in product((True, False), repeat=2)):
+            if all(told[one] in (None, truth) for one, truth in truths.items()):
+                chosen.add(choose(truths))
+        states.append(state)
+    return join(states, PLACE), bases, chosen
+
+
+def test_of_a_choice_that_is_decided_the_chosen_part_tells_whether_it_is_a_number():
+    """Libgcc's `__muldf3` has a register that predicated instructions wrote, which held anything at entry."""
+    numbers = 0
+    for seed in range(400):
+        merged, bases, chosen = with_choices(seed)
+        held = merged.read(REGISTERS[0])
+        if merged.base(held) is Base.NUMBER:
+            numbers += 1
+            assert {bases[leaf] for leaf in chosen} == {Base.NUMBER}
+            assert all({10 * leaf, 10 * leaf + 3} <= {*merged.value(held).values()} for leaf in chosen)
+    assert numbers > 60
+
+
+def test_a_choice_that_is_not_decided_may_be_an_address():
+    terms = Terms()
+    x, y, z = (terms.symbol(("in", at), 32) for at in REGISTERS[:3])
+    condition = terms.apply("INT_LESS", (x, terms.constant(5, 32)), 8)
+    found = []
+    for holds in (True, False, None):
+        state, other = (State(terms, big_endian=False) for _ in range(2))
+        for one in (state, other):
+            one.set_base(z, Base.ANY)
+        state.set_location(REGISTERS[3], terms.gamma(condition, y, z))
+        other.set_location(REGISTERS[3], y)
+        assert holds is None or assume(state, condition, holds)
+        merged = join([state, other], PLACE)
+        found.append(merged.base(merged.read(REGISTERS[3])))
+    assert found == [Base.NUMBER, Base.ANY, Base.ANY]

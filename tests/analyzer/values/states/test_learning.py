@@ -6,6 +6,7 @@ import pytest
 
 from tests.analyzer.values.symbolic.test_terms import Dag, evaluated
 from wcet_probe.analyzer.domains import strided
+from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.learning import (
     SymbolRange,
@@ -99,6 +100,30 @@ def test_what_a_comparison_is_made_of_is_learnt_too():
     assert not assume(state.copy(), compared(terms, "INT_EQUAL", y, 64), True)
 
 
+@pytest.mark.parametrize(("shift", "told", "low", "high"), [(20, 0, 0, 0xFFFFF), (20, 0xFFFFFFFF, -0x100000, -1)])
+def test_the_sign_and_the_upper_bits_tell_the_word_that_they_are_of(shift, told, low, high):
+    """As ``x >> 20 == 0`` of a signed word tells that the exponent of a double is 0, and so is its sign."""
+    terms, state, (x, _) = plain()
+    shifted = terms.apply("INT_SRIGHT", (x, terms.constant(shift, 32)), 32)
+    assert assume(state, compared(terms, "INT_EQUAL", shifted, told), True)
+    assert state.value(x) == strided.between(32, low, high)
+
+
+@pytest.mark.parametrize("shift", [0, 1, 28, 31])
+def test_what_a_shift_that_keeps_the_sign_tells_is_true_of_all_words(shift):
+    draw = random.Random(shift)
+    for _ in range(60):
+        terms, state, (x, _) = plain()
+        shifted = terms.apply("INT_SRIGHT", (x, terms.constant(shift, 32)), 32)
+        limit, number = draw.getrandbits(32), draw.choice([draw.getrandbits(32), 0, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+        limit = (signed(32, limit) >> shift) & 0xFFFFFFFF
+        opcode = draw.choice(["INT_LESS", "INT_SLESS", "INT_EQUAL"])
+        condition = compared(terms, opcode, shifted, limit)
+        holds = bool(evaluated(terms, condition, {x: number}))
+        assert assume(state, condition, holds)
+        check_admits(state, [{x: number}])
+
+
 def test_no_upper_bit_is_set_where_a_mask_leaves_nothing():
     terms, state, (x, y) = plain()
     upper = terms.apply("INT_AND", (x, terms.constant(0xFFFFFFE0, 32)), 32)
@@ -117,6 +142,20 @@ def test_of_a_disjunction_the_part_that_is_left_holds():
     assert assume(state, compared(terms, "INT_LESS", x, 5), False)
     assert state.value(y) == strided.between(32, 0, 6)
     assert not assume(state, compared(terms, "INT_LESS", y, 9), False)
+
+
+def test_the_last_part_of_a_disjunction_is_asked_of_what_its_gamma_node_chooses():
+    """As an exponent of libgcc's `__muldf3` that predicated instructions read again, where both operands are one."""
+    terms, state, (x, y) = plain()
+    chosen = terms.apply("GAMMA", (compared(terms, "INT_NOTEQUAL", x, 0), x, y), 32)
+    is_five, is_chosen = (
+        compared(terms, "INT_EQUAL", terms.apply("INT_XOR", (one, terms.constant(5, 32)), 32), 0) for one in (x, chosen)
+    )
+    either = terms.apply("BOOL_OR", (compared(terms, "INT_EQUAL", x, 0), is_chosen), 8)
+    assert assume(state, is_five, False)
+    assert assume(state, either, True)
+    assert assume(state.copy(), compared(terms, "INT_EQUAL", x, 0), True)
+    assert not assume(state.copy(), compared(terms, "INT_NOTEQUAL", x, 0), True)
 
 
 def test_a_disjunction_of_which_no_part_is_left_cannot_be():
