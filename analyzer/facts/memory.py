@@ -165,8 +165,10 @@ def asserted_pointers(
             fact.symbol,
             None if counted is None else AssertedObjects(counted.where, counted.lines, counted.lines_per_set),
             fact.where,
+            (min(sets), len(sets)) if sets else None,
         )
         for fact in facts.pointers
+        for sets in (_sets(fact.first_set, fact.sets, parameters),)
         for counted in (_objects(fact, parameters),)
     ]
     return pointers_of(found, image, sources)

@@ -93,8 +93,10 @@ def find_caches(
         if with_sums and not names.sums:
             break
         tracer = Tracer(code, graph, invariants, coverage, names)
-        yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)
-        names = with_shown(code, graph, invariants, coverage, names)
+        caches = caches_of(target, graph, coverage, tracer, crosses_no_line)
+        yield names, caches
+        taken = {name: coverage.taken[name] for name in caches.passages}
+        names = with_shown(code, graph, invariants, replace(coverage, taken=taken), names)
         if names.shown:
             tracer = Tracer(code, graph, invariants, coverage, names)
             yield names, caches_of(target, graph, coverage, tracer, crosses_no_line)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.kernel.coverage import Code, edges_taken, run_block
 from wcet_probe.certificate.kernel.equalities import Equalities, beginning
-from wcet_probe.certificate.kernel.flags import Flags, ranges_of
+from wcet_probe.certificate.kernel.flags import Flags, lacking, ranges_of
 from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.values.numbers import Value, join
@@ -113,7 +113,7 @@ def _tells(flow: Execution, source: str, node: str, flags: Mapping[str, Comparis
         one for one in flow.outcomes(source, {})
         if any(edge.target == node for edge in edges_taken(flow.graph, source, one))
     ]  # fmt: skip
-    return all(flags.keys() <= known_flags(one.state).keys() for one in departing)
+    return all(lacking(one.state, flags) is None for one in departing)
 
 
 def _common(one: Mapping[str, Comparison], other: Mapping[str, Comparison], *, is_late: bool) -> dict[str, Comparison]:

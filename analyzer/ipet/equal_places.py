@@ -71,25 +71,32 @@ def equal_places(execution: Execution, flags: Flags) -> tuple[Equalities, dict[s
 
 
 def _told(flow: _Flow) -> dict[str, Classes]:
-    """What is equal where each node begins, whatever way led to it, though no way is excluded by it."""
+    """What is equal where each node begins, whatever way led to it, though no way is excluded by it.
+
+    What is equal is followed to its end first, and then along edges that this excludes: a way that was excluded for as
+    long as more seemed equal would take from its target what the others leave.
+    """
     told: dict[str, Classes] = {flow.graph.entry: []}
-    waiting = [flow.graph.entry]
-    while waiting:
-        node = waiting.pop()
-        for target, state in _arriving(flow, node, _representatives(told[node])):
-            old = told.get(target)
-            new = _classes_in(state) if old is None else [part for own in old for part in _parts(state, own)]
-            if old is None or sorted(map(len, new)) != sorted(map(len, old)):
-                told[target] = new
-                waiting.append(target)
+    for is_excluding in (True, False):
+        waiting = [*told]
+        while waiting:
+            node = waiting.pop()
+            for target, state in _arriving(flow, node, _representatives(told[node]), is_excluding=is_excluding):
+                old = told.get(target)
+                new = _classes_in(state) if old is None else [part for own in old for part in _parts(state, own)]
+                if old is None or sorted(map(len, new)) != sorted(map(len, old)):
+                    told[target] = new
+                    waiting.append(target)
     told[flow.graph.entry] = []
     return told
 
 
-def _arriving(flow: _Flow, node: str, equal: Mapping[Place, Place]) -> Iterator[tuple[str, State]]:
-    """What edges carry; an edge that is taken only where nothing is equal carries that."""
+def _arriving(
+    flow: _Flow, node: str, equal: Mapping[Place, Place], *, is_excluding: bool = False
+) -> Iterator[tuple[str, State]]:
+    """What edges carry; an edge that is taken only where nothing is equal carries that, or is excluded."""
     seen = set[str]()
-    for own in (equal, {}) if equal else ({},):
+    for own in (equal, {}) if equal and not is_excluding else (equal,):
         found = [
             (edge, one.state) for one in flow.outcomes(node, own) for edge in edges_taken(flow.graph, node, one)
             if edge.name not in seen

@@ -105,9 +105,11 @@ class Numbering:
         return name
 
     def _visit(self, node: str) -> None:
-        """Name what ``node`` begins with, by what arrives, and see what leaves it."""
+        """Name what ``node`` begins with, by what arrives, if anything does, and see what leaves it."""
         arriving = [edge for edge in self._arriving[node] if edge.name in self._values]
-        if node != self._graph.entry and arriving:
+        if node != self._graph.entry:
+            if not arriving:
+                return
             self._claims[node] = self._numbered(node, arriving)
         if self._followed.get(node) == self._claims[node]:  # the names of what leaves it are made of these alone
             return
@@ -215,7 +217,7 @@ class Numbering:
             }
             new: dict[str, Congruence | None] = dict.fromkeys(self._homes)
             tracer = Tracer(self._code, self._graph, self._invariants, self._coverage, self._as_names())
-            for node in self._order:
+            for node in (one for one in self._order if one in self._followed):
                 traced = tracer.trace(node)
                 for edge in self._graph.leading[node]:
                     self._meet(edge, tracer, traced, new, is_first=not number_of_round)

@@ -51,6 +51,8 @@ SPECIMENS = (
     ("halves", "arm926ej-s", "f"),
     ("array", "mpc603e", "f"),
     ("table", "mpc603e", "f"),
+    ("cama", "mpc603e", "free"),
+    ("cama", "cortex-m7", "malloc"),
 )
 """Bounds that are checked in full: allocator, or a source that stands here, core, function."""
 IDLE = {

@@ -1,14 +1,19 @@
 """Pairs of edges that exclude each other are found by following one of them, and only those that a bound rests on."""
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
+from tests.certificate.forgeries import solved_again
 from tests.certificate.kernel.test_code import document_of
-from tests.support import guest_of
+from tests.support import assembler, guest_of
+from wcet_probe.analyzer.ipet.flow_system import Constraint
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.check import OK, check_bound
 from wcet_probe.certificate.flow import pairs
+from wcet_probe.certificate.values.numbers import WORD, constant, number
+from wcet_probe.certificate.values.state import Comparison, State, apart
 
 SOURCE = """typedef unsigned u; volatile u out; u a, b;
 void f(u x, u y) {{ {loops} }}
@@ -51,3 +56,67 @@ def test_a_pair_that_takes_too_long_to_follow_is_not_checked(linked):
         verdict, words = found_of(*linked)["constraints in instructions"]
     assert verdict != OK
     assert "conflict:" in words
+
+
+AROUND = """
+ and r0, r0, #255
+ subs r0, #24
+ cmp r0, #44
+ blo 1f
+ adds r2, #1
+1: adds r1, #1
+ cmp r0, #{bound}
+ bhs 2f
+ adds r3, #1
+ adds r3, #2
+ adds r3, #3
+2: bx lr
+"""
+"""A number from -24 to 231; without a sign it is at least 44, or less than that."""
+
+
+def around(bound):
+    target = load_target("cortex-m4")
+    return document_of(guest_of(assembler({"f": AROUND.format(bound=bound)}, target), target))
+
+
+def test_a_number_that_goes_around_0_is_followed_on_either_side_of_it():
+    document, binary = around(44)
+    assert "dual conflict:" in document["bound"]["certificates"][0]
+    assert {one.verdict for one in check_bound(document, binary).findings} == {OK}
+
+
+def test_a_pair_of_which_a_number_between_takes_both_is_not_shown():
+    """The certificate is that of the other program, which takes as many instructions on each way."""
+    true, _ = around(44)
+    document, binary = around(45)
+    assert document["bound"]["instructions"] > true["bound"]["instructions"]
+    lines = true["bound"]["certificates"][0].split("\n")
+    (used,) = (line.split(" ")[1] for line in lines if line.startswith("dual conflict:"))
+    (pair,) = (line for line in lines if line.startswith(f"constraint {used} "))
+    name, _, most, *edges = pair.removeprefix("constraint ").split(" ")
+    taken = dict(zip(edges[1::2], map(int, edges[::2]), strict=True))
+
+    def change(problem, derivations, followed):
+        constraints = (*problem.constraints, Constraint(name, taken, "<=", int(most)))
+        return replace(problem, constraints=constraints), derivations, followed
+
+    forged = solved_again(document, change)
+    assert forged["bound"]["instructions"] == true["bound"]["instructions"]
+    with patch("wcet_probe.certificate.check.check_shown", return_value=""):
+        found = found_of(forged, binary)
+    assert found["constraints in instructions"][0] != OK
+
+
+def test_a_state_is_told_apart_by_the_sign_of_what_was_compared():
+    holding = frozenset({(">=", False)})
+    told = Comparison("r1", number(-24, 231), None, constant(44), holding=holding)
+    state = State({"r1": number(-24, 231), "r2": number(-24, 231), "r3": number(-1, 1)}, {"r2": "r1"}, {"nzcv": told})
+    below, above = sorted(apart(state), key=lambda one: one.read("r1").high)[::-1]
+    assert below.read("r1") == below.read("r2") == number(WORD - 24, WORD - 1)
+    assert above.read("r1") == above.read("r2") == number(44, 231)
+    assert all(one.read("r3") == number(-1, 1) for one in (below, above))
+    less = told._replace(holding=frozenset({("<", False)}))
+    assert [one.read("r1") for one in apart(State(state.values, state.names, {"nzcv": less}))] == [number(0, 43)]
+    unknown = State({"r1": number(-24, 231)}, {}, {"nzcv": told._replace(holding=frozenset())})
+    assert apart(unknown) == [unknown]

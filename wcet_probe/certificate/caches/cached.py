@@ -99,6 +99,7 @@ def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) ->
             fact.expression("symbol"),
             _objects(fact, parameters),
             fact.where,
+            _sets(fact, parameters),
         )
         for fact in asserted.of("pointer")
     ]
@@ -110,6 +111,11 @@ def _objects(fact: Fact, parameters: Mapping[str, int]) -> Objects | None:
     if lines is None or per_set is None:
         return None
     return Objects(fact.where, value_of(lines, parameters), value_of(per_set, parameters))
+
+
+def _sets(fact: Fact, parameters: Mapping[str, int]) -> tuple[int, int] | None:
+    first, count = fact.expression("first_set"), fact.expression("sets")
+    return None if first is None or count is None else (value_of(first, parameters), value_of(count, parameters))
 
 
 def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:

@@ -20,6 +20,7 @@ from wcet_probe.certificate.caches.residents import (
     balance_holds,
     is_resident,
     must_holds,
+    sets_of_bases,
 )
 from wcet_probe.certificate.caches.steps import Step, data_steps, fetch_steps, most_lines
 from wcet_probe.certificate.caches.unaligned import region_cycles, unaligned_accesses
@@ -33,6 +34,8 @@ from wcet_probe.model.target import Target
 FETCH, DATA = "fetch", "data"
 ENTER = "enter"
 _NO_LINES: Must = {}
+_NEVER = Traced((), {}, {}, {})
+"""A node that control does not come to."""
 Misses = Mapping[str, Mapping[tuple[int, int], str]]
 """By node and step, what its misses are counted by."""
 
@@ -356,27 +359,42 @@ def caches_of(
     Raises:
         VerificationError: a name does not hold.
     """
-    traced = {node: tracer.trace(node) for node in graph.nodes}
-    passages: dict[str, Passage] = {}
-    for edge in graph.edges:
-        found = tracer.passage(edge, traced[edge.source])
-        if found is not None:
-            passages[edge.name] = found
+    traced, passages = _followed(graph, coverage, tracer)
     tracer.check_believed(passages.values())
     classes = {symbol: home[2] for symbol, home in tracer.names.homes.items()}
     sides: list[Side] = []
+    none: dict[str, tuple[Step, ...]] = dict.fromkeys(graph.nodes, ())
     if target.icache is not None and not target.unified_cache:
-        fetches = {node: fetch_steps(coverage.instructions[node], target.icache) for node in graph.nodes}
+        fetches = {node: fetch_steps(coverage.instructions[node], target.icache) for node in traced}
         fill = target.memory.line_cycles(target.icache.line_bytes)
-        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.terms.symbols_of), fetches, fill))
+        sides.append(Side(FETCH, Residents(target.icache, classes, tracer.terms.symbols_of), none | fetches, fill))
     if target.dcache is not None:
         asserted = tracer.names.asserted
         data = {
-            node: data_steps(traced[node], target, crosses_no_line, asserted, tracer.placed(node))
-            for node in graph.nodes
+            node: data_steps(traced[node], target, crosses_no_line, asserted, tracer.placed(node)) for node in traced
         }
+        sets = sets_of_bases(step for own in data.values() for step in own)
         fill = target.memory.line_cycles(target.dcache.line_bytes)
-        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.terms.symbols_of), data, fill))
+        sides.append(Side(DATA, Residents(target.dcache, classes, tracer.terms.symbols_of, sets), none | data, fill))
     leading = {node: [edge.target for edge in graph.leading[node] if edge.name in passages] for node in graph.nodes}
     parts = parts_of(leading, graph.entry)
-    return Caches(target, graph, tuple(sides), passages, arriving_edges(graph), parts, traced, tracer)
+    known = {node: traced.get(node, _NEVER) for node in graph.nodes}
+    return Caches(target, graph, tuple(sides), passages, arriving_edges(graph), parts, known, tracer)
+
+
+def _followed(graph: Graph, coverage: Coverage, tracer: Tracer) -> tuple[dict[str, Traced], dict[str, Passage]]:
+    """The nodes that control may come to, each executed once on names, and what the edges do that it may take.
+
+    *Soundness:* what names say of the entry holds, and what they say of a node that one of these edges leads to, if
+    they hold where that begins; an edge that no way out leads along is not taken then. So are fewer than by numbers
+    alone: of two places with one name neither is less than the other.
+    """
+    traced, waiting = dict[str, Traced](), [graph.entry]
+    while waiting:
+        node = waiting.pop()
+        if node not in traced:
+            traced[node] = tracer.trace(node)
+            taken = coverage.taken.keys() & traced[node].leaving.keys()
+            waiting += [edge.target for edge in graph.leading[node] if edge.name in taken]
+    found = ((edge.name, tracer.passage(edge, traced[node])) for node in traced for edge in graph.leading[node])
+    return traced, {name: passage for name, passage in found if passage is not None}

@@ -14,8 +14,8 @@ takes one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wcet_probe.certificate.caches.steps import NUMBER, Spot, Step, most_lines, spot_of
@@ -72,11 +72,13 @@ class Residents:
         config: the cache.
         classes: of the symbols, see `symbols.Names.homes`.
         symbols_of: the symbols that a term is made of; None where something else is in it.
+        sets: by base without its window, the sets that all lines called so are in, where that is known.
     """
 
     config: CacheConfig
     classes: Mapping[str, Congruence]
     symbols_of: Callable[[str], frozenset[str] | None]
+    sets: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------------- accesses
 
@@ -201,22 +203,32 @@ class Residents:
         return frozenset() if step.spot is None else frozenset({step.spot.base})
 
     def age(self, spot: Spot, younger: YoungerSet) -> int:
-        """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own."""
-        numbers = [int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")]
-        in_set = Counter(number % self.config.sets for number in numbers)
-        if spot.base == NUMBER:
-            own = spot.offset // self.config.line_bytes
-            most = in_set[own % self.config.sets] - (own in numbers)
-        else:
-            most = max(in_set.values(), default=0)
-        return younger.others + len(younger.names) - len(numbers) + most
+        """How many lines of ``younger`` can be in the set of ``spot`` at most, but for its own.
+
+        Of each set that it may be in those are counted that may be, too: a base once.
+        """
+        numbers = {int(name, 16) // self.config.line_bytes for name in younger.names if name.startswith("0x")}
+        bases = [self._sets_of(name) for name in younger.names if not name.startswith("0x")]
+        own = spot.offset // self.config.line_bytes if spot.base == NUMBER else None
+        in_set = Counter(number % self.config.sets for number in numbers - {own})
+        in_set.update(one for sets in bases for one in sets or ())
+        known = self._sets_of(spot.base) if own is None else {own % self.config.sets}
+        most = max((in_set[one] for one in (in_set if known is None else known)), default=0)
+        return younger.others + bases.count(None) + most
+
+    def _sets_of(self, base: str) -> frozenset[int] | None:
+        return self.sets.get(base.partition("^")[0])
 
     def _may_meet(self, spot: Spot, step: Step) -> bool:
         """Whether ``step`` may be to another line of the set of ``spot``."""
         if spot.base != NUMBER:
-            return spot not in step.apart and (step.spot is None or step.spot.base != spot.base)
+            known = self._sets_of(spot.base)
+            is_apart = known is not None and step.sets is not None and known.isdisjoint(step.sets)
+            return not is_apart and spot not in step.apart and (step.spot is None or step.spot.base != spot.base)
         line, sets = spot.offset // self.config.line_bytes, self.config.sets
-        return step.lines is None or any(other != line and other % sets == line % sets for other in step.lines)
+        if step.lines is None:
+            return step.sets is None or line % sets in step.sets
+        return any(other != line and other % sets == line % sets for other in step.lines)
 
     # ---------------------------------------------------------------------------------------------------------- edges
 
@@ -259,7 +271,12 @@ class Residents:
         symbol = base.partition("^")[0]
         own = frozenset({symbol}) if symbol in self.classes else self.symbols_of(symbol)
         stays = symbol in {NUMBER, "stack"} or (own is not None and own.isdisjoint(passage.begins))
-        return [(symbol, 0)] * stays + list(passage.behind(symbol))
+        found = [(symbol, 0)] * stays + list(passage.behind(symbol))
+        return [one for one in found if one[0] not in self.sets or self._is_as_narrow(symbol, one[0])]
+
+    def _is_as_narrow(self, base: str, other: str) -> bool:
+        """Whether all lines of ``base`` are in sets that lines of ``other`` are in: then they may be called so."""
+        return base == other or (base in self.sets and self.sets[base] <= self.sets[other])
 
     def moved(self, spot: Spot, passage: Passage) -> list[Spot]:
         """The granules behind an edge, by all of their names, that lie in the line of ``spot``."""
@@ -290,6 +307,17 @@ class Residents:
             else:
                 others += 1
         return self.kept(spot, YoungerSet(frozenset(names), others))
+
+
+def sets_of_bases(steps: Iterable[Step]) -> dict[str, frozenset[int]]:
+    """The sets that all ``steps`` by a base, in whichever of its windows, are in; where that is known of each."""
+    found: dict[str, frozenset[int] | None] = {}
+    for step in steps:
+        if step.spot is not None and step.spot.base != NUMBER:
+            base = step.spot.base.partition("^")[0]
+            known = found.get(base, frozenset())
+            found[base] = None if known is None or step.sets is None else known | step.sets
+    return {base: sets for base, sets in found.items() if sets is not None}
 
 
 def _size(younger: YoungerSet) -> tuple[int, list[str]]:

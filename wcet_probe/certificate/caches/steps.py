@@ -42,6 +42,7 @@ class Step:
         number: of the step among those of the instruction.
         spot: of its line; None where nothing is known of it.
         lines: numbers of the lines that it may be to, no two of one set; None for any.
+        sets: the sets that these may be in; None for any.
         is_fetch, is_store: what it is.
         fills: whether a miss fills the line.
         is_certain: False where the instruction may be skipped, or may store nothing.
@@ -62,6 +63,7 @@ class Step:
     is_leaving: bool
     objects: Objects | None = None
     apart: frozenset[Spot] = frozenset()
+    sets: frozenset[int] | None = None
 
     @property
     def key(self) -> tuple[int, int]:
@@ -104,6 +106,7 @@ def _fetch(instruction: Instruction, number: int, line: int, config: CacheConfig
         fills=True,
         is_certain=True,
         is_leaving=False,
+        sets=frozenset({line % config.sets}),
     )
 
 
@@ -198,6 +201,7 @@ def _data(
     lines = _lines(address, skipped, config, asserted.within(instruction.address))
     is_predicated = may_be_skipped(instruction)
     is_conditional = is_predicated or instruction.timing_class in CONDITIONAL_STORES
+    is_told = lines is None and address.number.is_number
     return Step(
         instruction.address,
         number,
@@ -208,8 +212,32 @@ def _data(
         fills=config.write_allocate or not is_store,
         is_certain=not is_conditional,
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
-        objects=asserted.objects(instruction.address) if lines is None and address.number.is_number else None,
+        objects=asserted.objects(instruction.address) if is_told else None,
+        sets=_sets(address, skipped, lines, config, asserted.sets(instruction.address) if is_told else None),
     )
+
+
+def _sets(
+    address: Address, skipped: int, lines: frozenset[int] | None, config: CacheConfig, told: Collection[int] | None
+) -> frozenset[int] | None:
+    """The sets of an access, by the numbers that its address is the sum of; else, of its first byte, as is ``told``.
+
+    *Soundness:* a number that moves in steps of as many bytes as a way has does not change the set.
+    """
+    line_bytes, way_bytes = config.line_bytes, config.sets * config.line_bytes
+    if lines is None and address.number.is_number:
+        is_sum = bool(address.parts)
+        low, more = skipped + (address.name.low if is_sum else 0), 0
+        for times, part in address.parts if is_sum else ((1, address.number),):
+            low += times * part.low
+            if times * part.stride % way_bytes:
+                low += min(0, times * (part.high - part.low))
+                more += abs(times) * (part.high - part.low)
+        if more < way_bytes:
+            lines = frozenset(range(low // line_bytes, (low + more) // line_bytes + 1))
+    if lines is None:
+        return None if not told or skipped else frozenset(one % config.sets for one in told)
+    return frozenset(line % config.sets for line in lines)
 
 
 def _granule(address: Address, config: CacheConfig) -> tuple[Spot | None, frozenset[int]]:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from wcet_probe.certificate.flow.walk import Covered, follow
 from wcet_probe.certificate.kernel.records import LEAVE, Graph
 from wcet_probe.certificate.kernel.shapes import arriving_edges, parts_of, reaching
+from wcet_probe.certificate.values.state import State, apart
 
 Pair = tuple[str, str, str | None]
 """Two edges, or twice one, and the header of the loop whose rounds take one of them at most; None: the call does."""
@@ -143,13 +144,12 @@ class _Pairs:
     def _reached(self, name: str, inside: Collection[str], header: str | None) -> Collection[str] | None:
         """The edges that may be taken behind an edge; None if that takes too long, or a stack address escapes."""
         first, machine = self._edges[name].target, self._covered.machine()
-        if first not in inside or not self._go(_EXECUTION * len(inside)):
-            return None if first in inside else ()
-        coverage = self._covered.coverage
-        found = follow(
-            self._covered, machine, first, coverage.taken[name], inside, self._covered.invariants, stop=header
-        )  # fmt: skip
-        return None if machine.found_escape > coverage.escapes else found
+        found = dict[str, State]()
+        for start in apart(self._covered.coverage.taken[name]) if first in inside else ():
+            if not self._go(_EXECUTION * len(inside)):
+                return None
+            found |= follow(self._covered, machine, first, start, inside, self._covered.invariants, stop=header)
+        return None if machine.found_escape > self._covered.coverage.escapes else found
 
     def _inside(self, others: Collection[str], header: str | None) -> Collection[str]:
         """The nodes from which one of ``others`` may be reached; of a call: those that are not behind them all."""

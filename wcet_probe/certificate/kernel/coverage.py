@@ -22,7 +22,7 @@ from typing import NamedTuple
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
 from wcet_probe.certificate.kernel.dead_ends import never_returns
 from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
-from wcet_probe.certificate.kernel.flags import Flags, flags_of, lacking
+from wcet_probe.certificate.kernel.flags import Flags, both, flags_of, lacking
 from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, existing, invariants_of
 from wcet_probe.certificate.kernel.return_addresses import SparingMachine, returning_to_caller
 from wcet_probe.certificate.machines import arm, powerpc
@@ -227,9 +227,11 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told,
     found, reached, waiting, only = Coverage(), {graph.entry}, [graph.entry], only_edges(graph)
     while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
         node = waiting.pop()
-        is_entered_once = node in only and node not in said.cases
-        states = [between_blocks(found.taken[only[node]], said.equal.get(node, {}))] if is_entered_once else []
-        states = states or said.states(node)
+        states = said.states(node)
+        if node in only and node not in said.cases:
+            known = between_blocks(found.taken[only[node]], said.equal.get(node, {}))
+            known.flags |= {name: both(known.flags.get(name), one) for name, one in states[0].flags.items()}
+            states = [known]
         blocks = [run_block(code, machine, graph, node, state) for state in states]
         # A case that nothing is known to contradict may be none all the same, and not be followed to the end.
         found.instructions[node] = max((block.instructions for block in blocks), key=len)

@@ -57,3 +57,12 @@ def lacking(state: State, said: Mapping[str, Comparison]) -> str | None:
         if not all(any(within(one, most) for one in ranges_of(state, who, value)) for who, value, most in sides):
             return name
     return None
+
+
+def both(known: Comparison | None, said: Comparison) -> Comparison:
+    """What is ``known`` of flags by names, with what is ``said`` of them, too: by places that code may write."""
+    if known is None:
+        return said
+    sides = ((known.left_value, said.left_value), (known.right_value, said.right_value))
+    left, right = (told if within(told, own) else own for own, told in sides)
+    return known._replace(left_value=left, right_value=right, holding=known.holding | said.holding)

@@ -35,7 +35,8 @@ class Objects(NamedTuple):
 class PointerFact(NamedTuple):
     """A fact: the functions it speaks of, none for all others; the divisor and remainder; the object pointed to; lines.
 
-    If lines are counted, these are all of the accesses that it speaks of and whose line nothing else tells.
+    If lines are counted, these are all of the accesses that it speaks of and whose line nothing else tells. These, too,
+    are in the cache ``sets`` that it tells, the first and how many.
     """
 
     functions: tuple[str, ...]
@@ -43,6 +44,7 @@ class PointerFact(NamedTuple):
     symbol: str | None = None
     objects: Objects | None = None
     where: str = ""
+    sets: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,12 @@ class Pointers:
         """What counts the lines of such an access, if it is told, and nothing else tells its line."""
         found = self._speaking(address)
         return found[0].objects if len(found) == 1 else None
+
+    def sets(self, address: int) -> range | None:
+        """The cache sets that such an access is to, if they are told, and nothing else tells them."""
+        found = self._speaking(address)
+        told = found[0].sets if len(found) == 1 else None
+        return told and range(told[0], sum(told))
 
     def _speaking(self, address: int) -> list[PointerFact]:
         return self._naming(address) or [fact for fact in self.facts if not fact.functions]
@@ -136,7 +144,8 @@ class Names:
 class Address(NamedTuple):
     """Where an access goes: as a number, if it is known, and by name; the classes of it and of what the name means.
 
-    ``near`` is a symbol that it is near, if its name is another one.
+    ``near`` is a symbol that it is near, if its name is another one. ``parts`` are numbers that it is a sum of and of
+    ``name.low``, with how often each is counted; none where one of them is not known.
     """
 
     number: Value
@@ -144,6 +153,7 @@ class Address(NamedTuple):
     alignment: Congruence
     of_base: Congruence
     near: Near | None = None
+    parts: tuple[tuple[int, Value], ...] = ()
 
 
 class Executed(NamedTuple):

@@ -49,13 +49,13 @@ def near_symbol(
         name: a sum and a constant.
         linear: by name, what a sum consists of.
         symbols: the names of symbols.
-        ranges: by name, what small parts are known to be.
+        ranges: by name, what parts are known to be.
         class_of: the class of a symbol, by its name.
     """
     form = linear.get(name.base.removeprefix("@"))
     if form is None or not name.is_constant:
         return None
-    own = [part for part in form if part not in ranges]
+    own = [part for part in form if part not in ranges or not is_small(ranges[part])]
     if len(own) != 1 or own[0] not in symbols or form[own[0]] != 1:
         return None
     ends = [

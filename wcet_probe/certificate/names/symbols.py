@@ -29,7 +29,7 @@ from wcet_probe.certificate.machines.operands import (
     operands_of,
 )
 from wcet_probe.certificate.names.names import Address, Claim, Executed, Names, Passage, Traced
-from wcet_probe.certificate.names.near import Near, is_small, near_symbol
+from wcet_probe.certificate.names.near import Near, near_symbol
 from wcet_probe.certificate.names.shown_classes import Shown, shown_behind
 from wcet_probe.certificate.values.congruences import (
     BELIEVED,
@@ -43,7 +43,7 @@ from wcet_probe.certificate.values.congruences import (
     residue_of,
     total,
 )
-from wcet_probe.certificate.values.numbers import TAINTED, TOP, WORD, Value, bare, constant, join
+from wcet_probe.certificate.values.numbers import TAINTED, TOP, WORD, Value, bare, constant, join, signed
 from wcet_probe.certificate.values.state import Place, State, joined
 from wcet_probe.certificate.values.terms import Terms, is_named
 from wcet_probe.model.instruction import Instruction
@@ -136,7 +136,7 @@ class Tracer:
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
         numbers, named, alignments = self._begin(node)
-        self._ranges = {symbol: one for symbol, one in self.ranges_at(node).items() if is_small(one)}
+        self._ranges = self.ranges_at(node)
         self._shown = Shown(self.names.homes)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
         machine = Machine(self._code.image, self._coverage.escapes, saving=self._coverage.saving)
@@ -236,10 +236,17 @@ class Tracer:
                 where = reduce(join, (machine.address_of(access, one, each) for one in taken)) if taken else number
                 if where.is_number:
                     number, own = where, max(own, residue_of(where))
-                words.append(Address(number, name, own, of_base, near))
+                words.append(Address(number, name, own, of_base, near, self._parts(name)))
             found.append(tuple(words))
         self._shown.see(instruction, [(one.number, one.name, one.of_base) for words in found for one in words])
         return Executed(instruction, tuple(found))
+
+    def _parts(self, name: Value) -> tuple[tuple[int, Value], ...]:
+        """What is added up to the address called ``name``, besides a constant, if a range of each is known."""
+        base = name.base.removeprefix("@")
+        form = self.terms.linear.get(base, {base: 1})
+        is_known = name.base.startswith("@") and name.is_constant and form.keys() <= self._ranges.keys()
+        return tuple((signed(times), self._ranges[part]) for part, times in form.items()) if is_known else ()
 
     def _near(self, name: Value, alignments: Mapping[str, Congruence], address: int) -> Near | None:
         """The symbol that an access by ``name`` of the instruction at ``address`` is near."""
@@ -287,7 +294,7 @@ class Tracer:
             own = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
             named.values[place], (base, low, *_) = _tainted(own, value), own
             number = numbers.values.get(place, TOP)
-            if term is not None and base.startswith("@t") and low == 0 and is_small(number):
+            if term is not None and base.startswith("@t") and low == 0 and number.is_number:
                 self._ranges[base.removeprefix("@")] = number
             found = residue_of(number) if number.is_plain else UNALIGNED
             computed = self._computed(instruction, place, before, alignments, number)
@@ -318,15 +325,14 @@ class Tracer:
         self.rests_on_stack |= any(state.read(word).base == "stack" for word in words)
 
     def passage(self, edge: Edge, traced: Traced) -> Passage | None:
-        """What ``edge`` does to names; None where it is never taken.
+        """What ``edge`` does to names; None where it is never taken, as names, too, may tell.
 
         Raises:
             VerificationError: a place holds something else behind it than is claimed.
         """
         states = traced.leaving.get(edge.name, ())
-        if edge.name not in self._coverage.taken:
+        if edge.name not in self._coverage.taken or not states:
             return None
-        demand(states, f"nothing is known of names on {edge.name}")
         begins = self.names.begins(edge)
         each = [self._begun(edge, state, traced, begins) for state in states]
         found = {symbol: value for symbol, value in each[0].items() if all(one.get(symbol) == value for one in each)}

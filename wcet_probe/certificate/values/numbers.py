@@ -129,7 +129,7 @@ def _wrapped(low: int, high: int, stride: int) -> Value:
     return _steps_alone(low, stride)
 
 
-def _parts(a: Value, *, is_signed: bool) -> list[Value]:
+def parts(a: Value, *, is_signed: bool) -> list[Value]:
     """What is plain, in one part or two: as words from 0 on, or from -2**31 on."""
     edge = _HALF if is_signed else 0
     below, above = clamped(a, a.low, edge - 1), clamped(a, edge, a.high)
@@ -152,7 +152,7 @@ def _join(a: Value, b: Value) -> Value:
         return _hull(a, b) if a.base == b.base else unknown(a, b)
     found = []
     for is_signed in (False, True):
-        one, other = _parts(a, is_signed=is_signed), _parts(b, is_signed=is_signed)
+        one, other = parts(a, is_signed=is_signed), parts(b, is_signed=is_signed)
         if len(one) == len(other) == 1:
             found.append(_hull(one[0], other[0]))
     least = min(found, key=lambda one: one.high - one.low, default=None)
@@ -277,8 +277,8 @@ def shift_right_signed(a: Value, b: Value) -> Value:
     if a.is_plain and 0 <= a.low <= a.high < _HALF:
         return shift_right(a, b)
     if a.is_plain and b.is_plain and b.is_constant and b.low < 32:
-        parts = _parts(a, is_signed=True)
-        return _derived(_joined(_wrapped(one.low >> b.low, one.high >> b.low, 1) for one in parts), a, b)
+        halves = parts(a, is_signed=True)
+        return _derived(_joined(_wrapped(one.low >> b.low, one.high >> b.low, 1) for one in halves), a, b)
     return unknown(a, b)
 
 
@@ -385,7 +385,7 @@ def refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | No
 def _refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | None:
     if relation == "!=":
         return _without(a, b.low) if b.is_constant else a
-    others = _parts(b, is_signed=is_signed)
+    others = parts(b, is_signed=is_signed)
     low, high = min(one.low for one in others), max(one.high for one in others)
     least, most = -WORD, WORD
     match relation:
@@ -399,8 +399,8 @@ def _refined(a: Value, relation: str, b: Value, *, is_signed: bool) -> Value | N
             least = low
         case "==":
             least, most = low, high
-    parts = [clamped(one, least, most) for one in _parts(a, is_signed=is_signed)]
-    found = [_wrapped(one.low, one.high, one.stride) for one in parts if one is not None]
+    clipped = [clamped(one, least, most) for one in parts(a, is_signed=is_signed)]
+    found = [_wrapped(one.low, one.high, one.stride) for one in clipped if one is not None]
     return _derived(_joined(found), a) if found else None
 
 

@@ -27,6 +27,7 @@ from wcet_probe.certificate.values.numbers import (
     mirrored,
     number,
     opposite,
+    parts,
     refined,
     shift_right,
     subtract,
@@ -233,6 +234,24 @@ def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, 
     holding = asserted.holding | found | {(relation, is_signed)}
     result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
     return result
+
+
+def apart(state: State) -> list[State]:
+    """``state`` with a number of which flags tell below 0, and not below it, if it goes from one to the other.
+
+    *Soundness:* in one of the two it is, and each relation that was found to hold holds of it there.
+    """
+    for flags, told in state.flags.items():
+        places = [place for place in state.values if state.name(place) == told.left]
+        value = state.values[places[0]] if places else TOP
+        if value.is_number and value.low < 0 <= value.high and told.holding:
+            each = [State({**state.values, **dict.fromkeys(places, part)}, state.names, state.flags, state.kinds)
+                    for part in parts(value, is_signed=False)]  # fmt: skip
+            for relation, is_signed in told.holding:
+                found = [assume(one, flags, relation, is_signed=is_signed) for one in each]
+                each = [one for one in found if one is not None]
+            return each
+    return [state]
 
 
 def held_by(state: State, name: object, value: Value) -> Value:
