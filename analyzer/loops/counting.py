@@ -20,8 +20,9 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
+from wcet_probe.analyzer.loops.bisection_nests import halved_nest
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
-from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
+from wcet_probe.analyzer.loops.counts import Count, Together, followed_rounds
 from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
 from wcet_probe.analyzer.loops.few_values import Known, most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
@@ -52,7 +53,7 @@ class CountedLoops(NamedTuple):
     """The proved counts of loops by header, and the numbers that loops in and beside each other move on together."""
 
     counts: Mapping[int, Count]
-    shared: Sequence[tuple[LoopShape, SharedCounter]]
+    shared: Sequence[tuple[LoopShape, Together]]
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
@@ -69,7 +70,7 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
     *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
     """
     counts: dict[int, Count] = {}
-    shared: list[tuple[LoopShape, SharedCounter]] = []
+    shared: list[tuple[LoopShape, Together]] = []
     counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
     killed = values.killed
@@ -77,7 +78,12 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
         counters[shape.loop.header] = counters_of(values, shape)
         loop = _Counter(values, shape, counters, counts, ranges, killed)
         own, together = loop.best(), list(loop.shared())
-        shared += [(shape, one) for one in together]
+        shared += [(shape, Together(one.taken, one.most)) for one in together]
+        is_open = not (together or own or shape.loop.header in counts)
+        halved = halved_nest(values, shape, killed, loop.informed) if is_open else None
+        if halved is not None:
+            counts |= halved.counts
+            shared.append((shape, halved.together))
         found = min(
             (one for one in (own, counts.get(shape.loop.header), *map(loop.of_shared, together)) if one),
             key=_rank,
@@ -127,13 +133,13 @@ class _Counter:
             found += self._of_moved_bits()
             found += self._of_ends_in_turn()
         ways = () if found else [self._going_on(node) for node in self._passed]
-        known = Known(self._invariant, self._informed)
+        known = Known(self._invariant, self.informed)
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, known)
-        found += [] if few is None else [Count(FOLLOWED, 1, 0, few[0] - 1, few[0], None, few[1])]
+        found += [] if few is None else [followed_rounds(*few)]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)
-        found += [] if most is None else [Count(FOLLOWED, 1, 0, most - 1, most, None, "a number that always moves on")]
+        found += [] if most is None else [followed_rounds(most, "a number that always moves on")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best
@@ -328,9 +334,9 @@ class _Counter:
 
     def _linear_value(self, state: State, form: Linear) -> StridedInterval:
         """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
-        return value_of_sum(self._informed(state, form.coefficients), form)
+        return value_of_sum(self.informed(state, form.coefficients), form)
 
-    def _informed(self, state: State, of: Iterable[Term]) -> State:
+    def informed(self, state: State, of: Iterable[Term]) -> State:
         """``state`` with the counters of enclosing loops that ``of`` are made of in their ranges."""
         informed = state.copy()
         for symbol in {symbol for term in of for symbol in self._terms.symbols(term)} & self._known.keys():
