@@ -32,13 +32,14 @@ from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
+from wcet_probe.analyzer.loops.wide_counters import most_rounds_of_wide
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.learning import learn
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.conditions import relations, repetitions
+from wcet_probe.analyzer.values.symbolic.conditions import limits, relations, repetitions
 from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
@@ -136,6 +137,10 @@ class _Counter:
         known = Known(self._invariant, self.informed)
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, known)
         found += [] if few is None else [followed_rounds(*few)]
+        groups = (*ways, [self._values.edges[edge] for edge in self._shape.back_edges])
+        lasting = self._lost, self._invariant, self._range
+        wide = None if found else most_rounds_of_wide(self._values, self._shape, self._own, groups, lasting)
+        found += [] if wide is None else [followed_rounds(wide, "two words that count as one")]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)
@@ -353,7 +358,7 @@ class _Counter:
             return None
         if step > 1 and any(number % step for number in (met.low, met.stride if met.steps else 0)):
             return None
-        if step & (step - 1) and not _unwrapped(met):
+        if step & (step - 1) and met.low + met.stride * met.steps >= 1 << bits:
             return None
         low, high = met.unsigned_range()
         if high == (1 << bits) - 1:
@@ -388,7 +393,7 @@ class _Counter:
         rising: bool,
     ) -> bool:
         """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
-        lowest, highest = _limits(order_signed, bits)
+        lowest, highest = limits(order_signed, bits)
         fixed = self._side_at_entry(second if rising else first, order_signed)
         if fixed is None:
             return False
@@ -398,7 +403,7 @@ class _Counter:
 
     def _lasts(self, order_signed: bool, first: Term, second: Term, step: int, bits: int, *, rising: bool) -> int:  # noqa: FBT001
         """For how many executions of the header the moving side does not wrap around, whatever lets the loop go on."""
-        lowest, highest = _limits(order_signed, bits)
+        lowest, highest = limits(order_signed, bits)
         moving = self._side_at_entry(first if rising else second, order_signed)
         if moving is None:
             return 0
@@ -489,12 +494,3 @@ class _Counter:
 
 def _rank(count: Count) -> tuple[int, int]:
     return count.max_header, count.max_header if count.total is None else count.total
-
-
-def _limits(order_signed: bool, bits: int) -> tuple[int, int]:  # noqa: FBT001
-    """Least and greatest number."""
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
-
-
-def _unwrapped(value: StridedInterval) -> bool:
-    return value.low + value.stride * value.steps < 1 << value.bits
