@@ -33,11 +33,13 @@ from wcet_probe.analyzer.values.symbolic.conditions import relations
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.analyzer.values.symbolic.terms import Terms
 
+HALVED = "a distance that is halved"
+"""How the rounds were followed, for people."""
 _MOST_ROUNDS = 256
 _MOST_NUMBERS = 4
 """Of which two are chosen."""
 _HALVING = {"INT_RIGHT": 1, "INT_SRIGHT": 1, "INT_DIV": 2, "INT_SDIV": 2}
-_Range = tuple[int, int]
+Range = tuple[int, int]
 """The least and the greatest of some integers; of none where the first is above the second."""
 
 
@@ -62,7 +64,7 @@ class Form(NamedTuple):
         return Form(*(one + factor * another for one, another in zip(self, other, strict=True)))
 
 
-class _Numbers(NamedTuple):
+class Numbers(NamedTuple):
     """Two numbers of a loop at the begin of a round.
 
     Attributes:
@@ -74,9 +76,9 @@ class _Numbers(NamedTuple):
 
     low: Term
     high: Term
-    lows: _Range
-    highs: _Range
-    distances: _Range
+    lows: Range
+    highs: Range
+    distances: Range
     is_signed: bool
 
     @property
@@ -97,7 +99,7 @@ class _Numbers(NamedTuple):
         each = above, Form(0, 1, 0, 0).plus(above, -1)
         return form.lows == 1 and all(one.is_monotone() and min(map(one.at, self.distances)) >= 0 for one in each)
 
-    def range(self, form: Form) -> _Range:
+    def range(self, form: Form) -> Range:
         """What it may be, by ``low`` and the distance, and by both numbers and half of it, rounded down or up."""
         lows, distances, halves, constant = form
         down = self.distances[0] // 2, self.distances[1] // 2
@@ -140,7 +142,7 @@ def most_rounds_of_bisection(
             low, high = (rounds.own[at] for at in pair)
             if terms[low].bits == terms[high].bits:
                 lows, highs = (first[at] for at in pair)
-                numbers = _Numbers(low, high, lows, highs, _distance(lows, highs), is_signed)
+                numbers = Numbers(low, high, lows, highs, distance_of(lows, highs), is_signed)
                 most = _followed(terms, rounds, pair, numbers, tuple(later[at] for at in pair))
                 if most is not None:
                     return most
@@ -148,44 +150,47 @@ def most_rounds_of_bisection(
 
 
 def _followed(
-    terms: Terms, rounds: Rounds, pair: tuple[int, int], numbers: _Numbers, going_on: tuple[_Range, ...]
+    terms: Terms, rounds: Rounds, pair: tuple[int, int], numbers: Numbers, going_on: tuple[Range, ...]
 ) -> int | None:
     """Most executions of the header, the own numbers of this ``pair`` being ``numbers`` at entry."""
     for passed in range(_MOST_ROUNDS):
-        lows, highs = _meet(numbers.lows, going_on[0]), _meet(numbers.highs, going_on[1])
-        within = numbers._replace(lows=lows, highs=highs, distances=_meet(numbers.distances, _distance(lows, highs)))
+        lows, highs = meet(numbers.lows, going_on[0]), meet(numbers.highs, going_on[1])
+        within = numbers._replace(lows=lows, highs=highs, distances=meet(numbers.distances, distance_of(lows, highs)))
         if within.is_empty:
             return passed + 1
-        following = list[_Numbers]()
+        following = list[Numbers]()
         for body, back in [(one, back) for one in rounds.each for back in one.back]:
-            after = _after(terms, within, certain(body, back), [back.terms[at] for at in pair])
+            after = after_round(terms, within, certain(body, back), [back.terms[at] for at in pair])
             if after is None:
                 return None
             if not after.is_empty:
                 following.append(after)
         if not following:
             return passed + 1
-        lows, highs = _hull([one.lows for one in following]), _hull([one.highs for one in following])
-        distances = _hull([one.distances for one in following])
-        if _meet(numbers.distances, distances) == numbers.distances:
+        lows, highs = hull([one.lows for one in following]), hull([one.highs for one in following])
+        distances = hull([one.distances for one in following])
+        if meet(numbers.distances, distances) == numbers.distances:
             return None
         numbers = numbers._replace(lows=lows, highs=highs, distances=distances)
     return None
 
 
-def _distance(lows: _Range, highs: _Range) -> _Range:
+def distance_of(lows: Range, highs: Range) -> Range:
+    """What the distance of two numbers may be, by what each may be."""
     return highs[0] - lows[1], highs[1] - lows[0]
 
 
-def _meet(one: _Range, other: _Range) -> _Range:
+def meet(one: Range, other: Range) -> Range:
+    """What is in both ranges."""
     return max(one[0], other[0]), min(one[1], other[1])
 
 
-def _hull(each: Sequence[_Range]) -> _Range:
+def hull(each: Sequence[Range]) -> Range:
+    """The least range that covers each."""
     return min(low for low, _ in each), max(high for _, high in each)
 
 
-def _after(terms: Terms, numbers: _Numbers, conditions: Conditions, brought: Sequence[Term]) -> _Numbers | None:
+def after_round(terms: Terms, numbers: Numbers, conditions: Conditions, brought: Sequence[Term]) -> Numbers | None:
     """What both are in the next round, where ``conditions`` hold in this one; None where it is not known."""
     low, high = numbers.distances
     for form, is_different in _Reader(terms, numbers).signs(conditions):
@@ -203,7 +208,7 @@ def _after(terms: Terms, numbers: _Numbers, conditions: Conditions, brought: Seq
     return within._replace(lows=lows, highs=highs, distances=(least, greatest))
 
 
-def _where(form: Form, low: int, high: int, *, is_different: bool) -> _Range:
+def _where(form: Form, low: int, high: int, *, is_different: bool) -> Range:
     """The distances from ``low`` to ``high``, those at the ends left out where a form is negative, or where it is 0.
 
     *Soundness:* the form is monotone: it is negative up to some distance, or from one on, which halving finds.
@@ -227,7 +232,7 @@ def _where(form: Form, low: int, high: int, *, is_different: bool) -> _Range:
 class _Reader:
     """Reads terms of a round as forms."""
 
-    def __init__(self, terms: Terms, numbers: _Numbers) -> None:
+    def __init__(self, terms: Terms, numbers: Numbers) -> None:
         self._terms, self._numbers = terms, numbers
         self._forms: dict[Term, Form | None] = {numbers.low: Form(1, 0, 0, 0), numbers.high: Form(1, 1, 0, 0)}
 
@@ -271,6 +276,8 @@ class _Reader:
         shifted = self._right(term)
         if shifted is not None:
             return shifted
+        if terms[term].opcode == "INT_ZEXT" and terms[terms.operands(term)[0]].bits < bits:
+            return Form(0, 0, 0, 0) if self._fails(terms.operands(term)[0]) else None
         linear = terms.linear(term)
         total = Form(0, 0, 0, signed(bits, linear.constant))
         for part, factor in linear.coefficients.items():
@@ -294,6 +301,16 @@ class _Reader:
             return _half(whole) if fits else None
         is_sign = by == node.bits - 1 and node.opcode in ("INT_RIGHT", "INT_SRIGHT")
         return Form(0, 0, 0, 0) if is_sign and is_positive else None
+
+    def _fails(self, condition: Term) -> bool:
+        """Whether a condition, as that of a carry, never holds: a part does not, or what is to be below 0 is not."""
+        node, operands = self._terms[condition], self._terms.operands(condition)
+        if node.opcode == "BOOL_AND":
+            return any(map(self._fails, operands))
+        form = self.form(operands[0]) if node.opcode == "INT_SLESS" and self._terms.value(operands[1]) == 0 else None
+        return form is not None and all(
+            self._holds(form, self._terms[operands[0]].bits, is_signed=is_signed) for is_signed in (True, False)
+        )
 
     def _holds(self, form: Form, bits: int, *, is_signed: bool) -> bool:
         return self._numbers.holds(form, bits, is_signed=is_signed)

@@ -19,10 +19,9 @@ from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint,
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
 from wcet_probe.analyzer.loops.chosen_bounds import ChosenBound, chosen_bound, followed_count
 from wcet_probe.analyzer.loops.counting import counted_loops
-from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
+from wcet_probe.analyzer.loops.counts import FOLLOWED, Count, Together
 from wcet_probe.analyzer.loops.loop_claims import loop_claims, watched_name
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_address, header_point
-from wcet_probe.analyzer.loops.shared_counters import SharedCounter
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values
@@ -276,7 +275,7 @@ def _proved_total(values: Values, shape: LoopShape, shapes: Sequence[LoopShape],
     )
 
 
-def _shared(values: Values, shared: Sequence[tuple[LoopShape, SharedCounter]]) -> Iterator[LinearConstraint]:
+def _shared(values: Values, shared: Sequence[tuple[LoopShape, Together]]) -> Iterator[LinearConstraint]:
     """What loops do together of a number that they all move on, for each entry of the loop around them."""
     known = set[tuple[object, ...]]()
     for number, (shape, one) in enumerate(shared):

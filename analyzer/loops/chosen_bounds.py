@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wcet_probe.analyzer.facts.binding import BoundFact
-from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
+from wcet_probe.analyzer.loops.counts import FOLLOWED, Count, followed_rounds
 from wcet_probe.model.proof import Origin
 
 
@@ -66,4 +66,4 @@ def _offset(fact: BoundFact) -> int:
 
 def followed_count(rounds: int) -> Count:
     """The count of a loop that was followed to its end; the distance is what is left of its rounds."""
-    return Count(FOLLOWED, 1, 0, rounds - 1, rounds, None, "followed round by round from constants")
+    return followed_rounds(rounds, "followed round by round from constants")

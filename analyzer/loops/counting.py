@@ -20,8 +20,9 @@ from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.loops.advances import most_advances
+from wcet_probe.analyzer.loops.bisection_nests import halved_nest
 from wcet_probe.analyzer.loops.counters import Step, arriving, counters_of
-from wcet_probe.analyzer.loops.counts import FOLLOWED, Count
+from wcet_probe.analyzer.loops.counts import Count, Together, followed_rounds
 from wcet_probe.analyzer.loops.ends_in_turn import ends_of, first_met
 from wcet_probe.analyzer.loops.few_values import Known, most_rounds_of_few
 from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, passed_in_each
@@ -31,13 +32,14 @@ from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
 from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
+from wcet_probe.analyzer.loops.wide_counters import most_rounds_of_wide
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.learning import learn
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.conditions import relations, repetitions
+from wcet_probe.analyzer.values.symbolic.conditions import limits, relations, repetitions
 from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
@@ -52,7 +54,7 @@ class CountedLoops(NamedTuple):
     """The proved counts of loops by header, and the numbers that loops in and beside each other move on together."""
 
     counts: Mapping[int, Count]
-    shared: Sequence[tuple[LoopShape, SharedCounter]]
+    shared: Sequence[tuple[LoopShape, Together]]
 
 
 def count_loops(values: Values, shapes: tuple[LoopShape, ...]) -> Mapping[int, Count]:
@@ -69,7 +71,7 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
     *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
     """
     counts: dict[int, Count] = {}
-    shared: list[tuple[LoopShape, SharedCounter]] = []
+    shared: list[tuple[LoopShape, Together]] = []
     counters: dict[int, Mapping[Term, Step]] = {}
     ranges: dict[Term, StridedInterval] = {}
     killed = values.killed
@@ -77,7 +79,12 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
         counters[shape.loop.header] = counters_of(values, shape)
         loop = _Counter(values, shape, counters, counts, ranges, killed)
         own, together = loop.best(), list(loop.shared())
-        shared += [(shape, one) for one in together]
+        shared += [(shape, Together(one.taken, one.most)) for one in together]
+        is_open = not (together or own or shape.loop.header in counts)
+        halved = halved_nest(values, shape, killed, loop.informed) if is_open else None
+        if halved is not None:
+            counts |= halved.counts
+            shared.append((shape, halved.together))
         found = min(
             (one for one in (own, counts.get(shape.loop.header), *map(loop.of_shared, together)) if one),
             key=_rank,
@@ -127,13 +134,17 @@ class _Counter:
             found += self._of_moved_bits()
             found += self._of_ends_in_turn()
         ways = () if found else [self._going_on(node) for node in self._passed]
-        known = Known(self._invariant, self._informed)
+        known = Known(self._invariant, self.informed)
         few = None if found else most_rounds_of_few(self._values, self._shape, ways, self._lost, known)
-        found += [] if few is None else [Count(FOLLOWED, 1, 0, few[0] - 1, few[0], None, few[1])]
+        found += [] if few is None else [followed_rounds(*few)]
+        groups = (*ways, [self._values.edges[edge] for edge in self._shape.back_edges])
+        lasting = self._lost, self._invariant, self._range
+        wide = None if found else most_rounds_of_wide(self._values, self._shape, self._own, groups, lasting)
+        found += [] if wide is None else [followed_rounds(wide, "two words that count as one")]
         most = None if found else most_in_phases(self._values, self._shape, self._lost, self._most_of)
         if not found and most is None:
             most = most_advances(self._values, self._shape, self._killed)
-        found += [] if most is None else [Count(FOLLOWED, 1, 0, most - 1, most, None, "a number that always moves on")]
+        found += [] if most is None else [followed_rounds(most, "a number that always moves on")]
         best = min(found, key=_rank, default=None)
         totals = [count.total for count in found if count.total is not None]
         return replace(best, total=min(totals)) if best is not None and totals else best
@@ -328,9 +339,9 @@ class _Counter:
 
     def _linear_value(self, state: State, form: Linear) -> StridedInterval:
         """The numbers that ``form`` may be in ``state``, the counters of enclosing loops in their ranges."""
-        return value_of_sum(self._informed(state, form.coefficients), form)
+        return value_of_sum(self.informed(state, form.coefficients), form)
 
-    def _informed(self, state: State, of: Iterable[Term]) -> State:
+    def informed(self, state: State, of: Iterable[Term]) -> State:
         """``state`` with the counters of enclosing loops that ``of`` are made of in their ranges."""
         informed = state.copy()
         for symbol in {symbol for term in of for symbol in self._terms.symbols(term)} & self._known.keys():
@@ -347,7 +358,7 @@ class _Counter:
             return None
         if step > 1 and any(number % step for number in (met.low, met.stride if met.steps else 0)):
             return None
-        if step & (step - 1) and not _unwrapped(met):
+        if step & (step - 1) and met.low + met.stride * met.steps >= 1 << bits:
             return None
         low, high = met.unsigned_range()
         if high == (1 << bits) - 1:
@@ -382,7 +393,7 @@ class _Counter:
         rising: bool,
     ) -> bool:
         """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
-        lowest, highest = _limits(order_signed, bits)
+        lowest, highest = limits(order_signed, bits)
         fixed = self._side_at_entry(second if rising else first, order_signed)
         if fixed is None:
             return False
@@ -392,7 +403,7 @@ class _Counter:
 
     def _lasts(self, order_signed: bool, first: Term, second: Term, step: int, bits: int, *, rising: bool) -> int:  # noqa: FBT001
         """For how many executions of the header the moving side does not wrap around, whatever lets the loop go on."""
-        lowest, highest = _limits(order_signed, bits)
+        lowest, highest = limits(order_signed, bits)
         moving = self._side_at_entry(first if rising else second, order_signed)
         if moving is None:
             return 0
@@ -483,12 +494,3 @@ class _Counter:
 
 def _rank(count: Count) -> tuple[int, int]:
     return count.max_header, count.max_header if count.total is None else count.total
-
-
-def _limits(order_signed: bool, bits: int) -> tuple[int, int]:  # noqa: FBT001
-    """Least and greatest number."""
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
-
-
-def _unwrapped(value: StridedInterval) -> bool:
-    return value.low + value.stride * value.steps < 1 << value.bits

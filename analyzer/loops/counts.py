@@ -7,8 +7,11 @@ Words: loop bound, induction variable (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 FOLLOWED = "rounds"
@@ -42,3 +45,20 @@ class Count:
     distance: tuple[tuple[tuple[Term, int], ...], int] = ((), 0)
     lasts: int = 0
     is_exact: bool = False
+
+
+class Together(NamedTuple):
+    """What loops of a nest do together, for each entry of the outer one.
+
+    Attributes:
+        taken: edges with how often each counts.
+        most: the most that they count in all.
+    """
+
+    taken: Mapping[Edge, int]
+    most: int
+
+
+def followed_rounds(most: int, how: str) -> Count:
+    """A loop that has at most ``most`` rounds for each entry, as these were followed; ``how`` is for people."""
+    return Count(FOLLOWED, 1, 0, most - 1, most, None, how)

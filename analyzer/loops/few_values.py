@@ -31,7 +31,7 @@ from typing import NamedTuple
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.supergraph import Edge
-from wcet_probe.analyzer.loops.bisection import most_rounds_of_bisection
+from wcet_probe.analyzer.loops.bisection import HALVED, most_rounds_of_bisection
 from wcet_probe.analyzer.loops.choices import choices, chosen
 from wcet_probe.analyzer.loops.derived_numbers import without_derived
 from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Round, Rounds, most_rounds_of_ranges
@@ -47,7 +47,7 @@ from wcet_probe.analyzer.values.symbolic.term_table import Term
 _MOST_VALUES = 1024
 """Of one number, and of all of them together at entry."""
 _MOST_STATES = 8192
-_FEW, _RANGES, _HALVES = "few values, each followed", "ranges of numbers, followed", "a distance that is halved"
+_FEW, _RANGES, _HALVES = "few values, each followed", "ranges of numbers, followed", HALVED
 
 _Numbers = tuple[tuple[int, ...], tuple[int, ...]]
 """Own numbers, and fixed ones."""

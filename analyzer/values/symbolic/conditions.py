@@ -59,3 +59,8 @@ def repetitions(relation: str, step: int, distance: int) -> int:
         case "<":
             return -(-distance // step)
     return distance // step + 1
+
+
+def limits(order_signed: bool, bits: int) -> tuple[int, int]:  # noqa: FBT001
+    """Least and greatest number."""
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if order_signed else (0, (1 << bits) - 1)
