@@ -11,17 +11,21 @@ from functools import cache
 
 import pytest
 
+from tests.analyzer.ipet.hand_made import TARGET, covered, graph_of
 from tests.certificate.caches.test_residents import step
 from tests.certificate.forgeries import sealed
 from tests.support import cache_config, images_dir
 from wcet_probe.analyzer.bound import prove
+from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.answer.bounds.proving import operation_request
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
+from wcet_probe.certificate.caches.misses import DATA, caches_of
 from wcet_probe.certificate.caches.residents import Residents, YoungerSet, sets_of_bases
 from wcet_probe.certificate.caches.steps import Spot, _sets
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.names.names import Address, Passage
+from wcet_probe.certificate.names.names import Address, Names, Passage, PointerFact, Pointers
+from wcet_probe.certificate.names.symbols import Tracer
 from wcet_probe.certificate.values.congruences import UNALIGNED
 from wcet_probe.certificate.values.numbers import TOP, WORD, Value, number
 from wcet_probe.emu.cache import CacheSimulation
@@ -129,6 +133,46 @@ def test_a_fact_tells_the_set_of_the_first_byte_alone_and_not_of_the_stack():
     assert _sets(address, 3, None, config, range(1, 3)) is None
     assert _sets(address, 0, None, config, range(0)) is None
     assert _sets(address, 0, frozenset({9, 10}), config, range(5, 6)) == {1, 2}
+
+
+HIDDEN = """
+    {first}
+    cmp r0, #7
+    beq 1f
+    nop
+1:  {second}
+    ldr r3, [r1]
+    bx lr
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_told"),
+    [
+        ("movw r1, #0x1000", "nop.w", False),
+        ("movw r1, #0x1000", "add.w r1, r1, #64", False),
+        ("movw r1, #0x1000", "eor.w r1, r1, #64", False),
+        ("ldr.w r1, [r4]", "nop.w", True),
+        ("ldr.w r1, [r4]", "eor.w r1, r1, #64", True),
+        ("movw r1, #0x1000", "ldr.w r1, [r4]", True),
+    ],
+)
+@pytest.mark.parametrize("has_names", [True, False])
+def test_a_fact_tells_no_set_of_an_address_that_invariants_leave_out(first, second, is_told, has_names):
+    """Where the code knows it the fact says nothing of it, and no run is held against the fact."""
+    nodes = {"f": 0, "between": 8, "behind": 10}
+    edges = (("f", "between"), ("f", "behind"), ("between", "behind"))
+    code, graph = graph_of(HIDDEN.format(first=first, second=second), nodes, edges, ["behind"])
+    invariants, coverage = covered(code, graph)
+    pointers = Pointers((PointerFact((), (4,), sets=(3, 1)),))
+    names = Numbering(code, graph, invariants, coverage, pointers, with_sums=False).run()
+    if not has_names:
+        names = Names({node: {} for node in nodes}, {}, pointers)
+    tracer = Tracer(code, graph, invariants, coverage, names)
+    caches = caches_of(TARGET, graph, coverage, tracer, lambda _: True)
+    side = next(side for side in caches.sides if side.name == DATA)
+    is_told = is_told and (has_names or second.startswith("ldr"))
+    assert side.steps["behind"][-1].sets == (frozenset({3}) if is_told else None)
 
 
 @cache

@@ -116,6 +116,8 @@ def data_steps(
     crosses_no_line: Callable[[int], bool],
     asserted: Pointers,
     placed: Sequence[Address] = (),
+    *,
+    is_unknown: Callable[[str], bool] = lambda _: False,
 ) -> tuple[Step, ...]:
     """The accesses of a node to the data cache; with a unified cache fetches are among them.
 
@@ -125,6 +127,8 @@ def data_steps(
         crosses_no_line: whether an assumption says so of the instruction at an address.
         asserted: where facts say that accesses go, if nothing else is known.
         placed: addresses that have names where the node begins, and are known to be in a range.
+        is_unknown: whether a name is of a number that nobody knows: of others no fact tells the set, as runs are not
+            held against it where values tell an address that a certificate may not.
     """
     config = target.dcache
     assert config is not None  # noqa: S101  (the caller's)
@@ -139,7 +143,8 @@ def data_steps(
                 for is_store in (False, True) if is_both else (access.kind is AccessKind.STORE,):
                     for skipped in _pieces(address, access.bytes_each, config, instruction, crosses_no_line):
                         one = _data(
-                            instruction, number, address, skipped, config, is_store=is_store, asserted=asserted
+                            instruction, number, address, skipped, config,
+                            is_store=is_store, asserted=asserted, is_unknown=is_unknown,
                         )  # fmt: skip
                         found.append(one)
                         number += 1
@@ -196,12 +201,13 @@ def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
 
 def _data(
     instruction: Instruction, number: int, address: Address, skipped: int, config: CacheConfig, *,
-    is_store: bool, asserted: Pointers,
+    is_store: bool, asserted: Pointers, is_unknown: Callable[[str], bool],
 ) -> Step:  # fmt: skip
     lines = _lines(address, skipped, config, asserted.within(instruction.address))
     is_predicated = may_be_skipped(instruction)
     is_conditional = is_predicated or instruction.timing_class in CONDITIONAL_STORES
-    is_told = lines is None and address.number.is_number
+    is_told, base = lines is None and address.number.is_number, address.name.base
+    has_sets = is_told and base.startswith("@") and is_unknown(base.removeprefix("@"))
     return Step(
         instruction.address,
         number,
@@ -213,7 +219,7 @@ def _data(
         is_certain=not is_conditional,
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
         objects=asserted.objects(instruction.address) if is_told else None,
-        sets=_sets(address, skipped, lines, config, asserted.sets(instruction.address) if is_told else None),
+        sets=_sets(address, skipped, lines, config, asserted.sets(instruction.address) if has_sets else None),
     )
 
 

@@ -13,7 +13,7 @@ which bytes an access goes to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import reduce
 
 from wcet_probe.certificate.kernel.coverage import MOST_STATES, Code, Coverage, edges_taken
@@ -69,6 +69,7 @@ class Tracer:
         self.names, self.rests_on_stack = names, False
         self._shown = Shown(names.homes)
         self._ranges: dict[str, Value] = {}
+        self._made: dict[str, set[frozenset[str]]] = {}  # by name of a result, the names of what it was computed from
         self.terms = Terms(names.homes, names.sums)
 
     def check_entry(self) -> None:
@@ -292,6 +293,11 @@ class Tracer:
                 continue
             term = name_of(self.terms, instruction, place, before)
             own = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
+            if term is None:
+                places = {*instruction.reads, *([place] if may_be_skipped(instruction) else ())} & {*before.values}
+                read = (bare(before.read(one)).base for one in places)
+                made = frozenset(one.removeprefix("@") for one in read if one.startswith("@"))
+                self._made.setdefault(own.base.removeprefix("@"), set()).add(made)
             named.values[place], (base, low, *_) = _tainted(own, value), own
             number = numbers.values.get(place, TOP)
             if term is not None and base.startswith("@t") and low == 0 and number.is_number:
@@ -375,6 +381,33 @@ class Tracer:
         loaded |= {claim.symbol for claim in self.names.claims.get(self._graph.entry, {}).values()}
         known = next((one for one, home in self.names.homes.items() if home[2] == BELIEVED and one not in loaded), None)
         demand(known is None, f"facts are believed of {known}, which is a constant wherever it begins")
+
+    def unknown_names(self, passages: Collection[Passage]) -> Callable[[str], bool]:
+        """Whether a name, as it is of a base, stands for a number that nobody knows, whatever invariants leave out.
+
+        *Soundness:* a word that was loaded in the node, what was computed of one, or a symbol that begins on each way
+        with a sum that has such a part, or as an argument. A constant has no such name, nor has what a place without a
+        name held.
+        """
+        arguments = {claim.symbol for claim in self.names.claims.get(self._graph.entry, {}).values()}
+        unknown = {symbol for one in passages for symbol in one.values} | arguments
+
+        def is_unknown(name: str) -> bool:
+            return any(is_part_unknown(part) for part in self.terms.linear.get(name, {name: 1}))
+
+        def is_part_unknown(part: str) -> bool:
+            address, _, place = part.partition(".")
+            if part in self._made:
+                is_loaded = place in self._code.at(int(address, 16)).loaded
+                return is_loaded or all(any(map(is_unknown, names)) for names in self._made[part])
+            return not unknown.isdisjoint(self.terms.symbols_of(part) or ())
+
+        begun = [
+            (symbol, bare(value).base.removeprefix("@")) for one in passages for symbol, value in one.values.items()
+        ]
+        while known := {symbol for symbol, name in begun if symbol in unknown and not is_unknown(name)}:
+            unknown -= known
+        return is_unknown
 
     def _is_sum(self, name: str, value: Value, begins: Collection[str], values: Mapping[str, Value]) -> bool:
         """Whether ``value`` is a sum of what its symbols are behind an edge, by the names before it."""
