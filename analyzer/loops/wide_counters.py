@@ -111,10 +111,9 @@ def _counters(values: Values, shape: LoopShape, own: Mapping[Term, Step], lost: 
 def _is_carry(terms: Terms, condition: Term, low: Term, amount: int) -> bool:
     """Whether ``condition`` holds exactly where ``low + amount`` overflows."""
     node, operands = terms[condition], terms.operands(condition)
-    least = (1 << 32) - amount
-    if node.opcode == "INT_LESSEQUAL" and operands[1] == low:
-        return terms[low].bits == 32 and terms.value(operands[0]) == least
-    return node.opcode == "INT_LESS" and operands[1] == low and terms.value(operands[0]) == least - 1
+    least = {"INT_LESSEQUAL": (1 << 32) - amount, "INT_LESS": (1 << 32) - amount - 1}.get(node.opcode)
+    is_of_word = least is not None and operands[1] == low and terms[low].bits == 32
+    return is_of_word and terms.value(operands[0]) == least
 
 
 def _ends(terms: Terms, counter: _Counter, edge: EdgeValues, is_kept: Callable[[Term], bool]) -> Iterator[_End]:

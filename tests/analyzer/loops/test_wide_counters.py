@@ -41,6 +41,21 @@ def test_a_borrow_is_counted_down():
     assert hold(THUMB, text, 256, RUNS).max == 256
 
 
+# The upper word steps on behind 16 rounds, and the first step is left out where r1 is odd.
+ENTERED = (
+    "push {{r4}}\nand r12, r1, #1\nand r0, r0, #255\nmovs r1, #1\nmvn r2, #15\nmovs r3, #0\n{start}cmp r12, #0\n"
+    "bne 3f\n1: adds r2, r2, #1\nadc r3, r3, #0\n3: " + BOTH + "\nbne 1b\npop {{r4}}\nbx lr"
+)
+
+
+def test_the_loop_may_be_entered_by_two_ways():
+    assert hold(THUMB, ENTERED.format(start=""), 272, [(255, 0), (255, 1), (0, 0), (0, 1)]).expression == WIDE
+
+
+def test_one_of_two_ways_may_begin_at_the_end():
+    refuse(THUMB, ENTERED.format(start="mov r2, r0\nmov r3, r1\n"))
+
+
 REFUSED = {
     "an end of 0 is passed by": counting(skip=""),
     "steps of two": counting(low=2),
