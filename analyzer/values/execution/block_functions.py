@@ -1,6 +1,6 @@
 """The Python function of a block's instructions, whose values are variables: what `compiled_blocks` executes.
 
-Words: constant propagation, P-code (docs/explanation/glossary.md). Tests: values.execution.compiled_blocks.
+Words: constant propagation, P-code (docs/explanation/glossary.md).
 
 *Soundness:* operations are written in their order, and each result goes by the name of its place, so that what reads
 the place reads it; a place that overlaps what is written has no value from there on. Behind an `if` each place that was

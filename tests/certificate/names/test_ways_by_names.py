@@ -1,6 +1,6 @@
 """Edges that names exclude: two places that hold one value are not found to differ, whatever the value is.
 
-Tests: certificate.caches.misses, certificate.names.symbols.
+Tests: certificate.names.symbols, certificate.caches.misses.
 """
 
 from dataclasses import replace
