@@ -1,9 +1,10 @@
 """What another solver says of the questions that a deduction rests on: a table, a row for each file.
 
-Run with ``python -m bench.second_solver [--seconds N] FOLDER`` on what ``wcet-probe verify-sets cama --deduce all
+Run with ``python -m bench.second_solver [--work N] FOLDER`` on what ``wcet-probe verify-sets cama --deduce all
 --smt-lib FOLDER`` or ``wcet-probe facts half-fit --prove --deduce --smt-lib FOLDER`` wrote. Each question is asked of
-cvc5, one after another, and what it leaves open once more of a solver that was asked nothing before. The exit code is 0
-where each answer is ``unsat``, 4 where some are open, and 1 where one is ``sat``: then one of the solvers is wrong.
+cvc5, one after another, and what it leaves open once more of a solver that was asked nothing before. cvc5 counts its
+work, and stops by that, so that the answers repeat however fast the machine is. The exit code is 0 where each answer is
+``unsat``, 4 where some are open, and 1 where one is ``sat``: then one of the solvers is wrong.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ import cvc5
 
 CHECK = "(check-sat)"
 OPEN = "open"
+WORK = 200_000
+"""Most units of cvc5's work for a question, some seconds."""
 
 
-def answers(script: str, seconds: int) -> Iterator[str]:
+def answers(script: str, work: int = WORK) -> Iterator[str]:
     """What cvc5 answers to each question of ``script``: ``unsat``, ``sat`` or `OPEN`.
 
     Args:
         script: of SMT-LIB, a command in each line.
-        seconds: for each question, and twice as many where it is asked once more.
+        work: units for each question, and twice as many where it is asked once more.
     """
-    together = _Solver(seconds)
+    together = _Solver(work)
     scopes: list[list[str]] = [[]]
     for line in script.splitlines():
         if line == CHECK:
             answer = together.told(line)
             if answer == OPEN:
-                answer = _Solver(2 * seconds, commands=[one for scope in scopes for one in scope]).told(line)
+                answer = _Solver(2 * work, commands=[one for scope in scopes for one in scope]).told(line)
             yield answer
             continue
         together.told(line)
@@ -50,9 +53,9 @@ def answers(script: str, seconds: int) -> Iterator[str]:
 class _Solver:
     """A solver that is told commands."""
 
-    def __init__(self, seconds: int, commands: Sequence[str] = ()) -> None:
+    def __init__(self, work: int, commands: Sequence[str] = ()) -> None:
         self._solver = cvc5.Solver(cvc5.TermManager())
-        self._solver.setOption("tlimit-per", str(1000 * seconds))
+        self._solver.setOption("rlimit-per", str(work))
         self._solver.setOption("incremental", "false" if commands else "true")
         self._parser = cvc5.InputParser(self._solver)
         for command in commands:
@@ -75,13 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("folder", type=Path, help="with files of SMT-LIB")
-    parser.add_argument("--seconds", type=int, default=30, help="for each question")
+    parser.add_argument("--work", type=int, default=WORK, help="units of cvc5's work for each question")
     options = parser.parse_args(arguments)
     print("| questions | unsat | sat | open | CPU s |\n|---|--:|--:|--:|--:|")
     total = Counter[str]()
     for file in sorted(options.folder.glob("*.smt2")):
         begin = time.process_time()
-        found = Counter(answers(file.read_text("utf-8"), options.seconds))
+        found = Counter(answers(file.read_text("utf-8"), options.work))
         total += found
         each = " | ".join(f"{found[one]:,}" for one in ("unsat", "sat", OPEN))
         print(f"| {file.stem} | {each} | {time.process_time() - begin:.1f} |", flush=True)

@@ -27,8 +27,8 @@ def test_what_is_left_open_is_asked_once_more_with_all_that_is_declared(monkeypa
     asked = []
 
     class Solver:
-        def __init__(self, seconds, commands=()):
-            asked.append((seconds, list(commands)))
+        def __init__(self, work, commands=()):
+            asked.append((work, list(commands)))
             self.is_fresh = bool(commands)
 
         def told(self, command):
