@@ -194,9 +194,12 @@ def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) ->
 def _deduced(program: Program, heap_bytes: int, tell: Progress, smt_lib: Path | None = None) -> ProvedFacts:
     from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
-    from wcet_probe.cache_sets.question_scripts import write_scripts
+    from wcet_probe.cache_sets.question_scripts import ready_for_scripts, write_scripts
 
-    parts = claimed(program.allocator.name).deduce(program, tell)
+    claims = claimed(program.allocator.name)
+    if smt_lib is not None:
+        ready_for_scripts(smt_lib)
+    parts = claims.deduce(program, tell)
     if smt_lib is not None:
         click.echo(write_scripts(smt_lib, parts), err=True)
     return deduced_facts(program, heap_bytes, parts)

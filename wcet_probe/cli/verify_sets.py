@@ -92,6 +92,7 @@ def verify_sets(
     block, or on the stack; the number of accesses is to be bounded by a constant. The worst states and random
     operations are then run, and all that they touch is compared.
     """
+    from wcet_probe.cache_sets.question_scripts import ready_for_scripts, write_scripts
     from wcet_probe.cache_sets.verdict import SetRequest
     from wcet_probe.cache_sets.verdict import verify_sets as verify
     from wcet_probe.catalog.lookup import load_allocator
@@ -110,6 +111,8 @@ def verify_sets(
         cache_dir=cache_dir(config),
         deduced=deduced,
     )
+    if smt_lib is not None:
+        ready_for_scripts(smt_lib)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
         report = verify(request, tell)
     if svg:
@@ -121,7 +124,5 @@ def verify_sets(
     else:
         render_sets(report, streams.result_console())
     if smt_lib is not None:
-        from wcet_probe.cache_sets.question_scripts import write_scripts
-
         click.echo(write_scripts(smt_lib, report.deduced), err=True)
     return report.exit_code
