@@ -18,7 +18,7 @@ PIP := PIP_USER=0 PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip
 INSTALL := $(PIP) install --quiet --require-hashes --only-binary :all:
 WHEEL_VENV := build/wheel-venv
 
-NATIVE := $(wildcard emu/native/*.c emu/native/*.h wcet_probe/traces/native/*.c)
+NATIVE := $(wildcard emu/native/*.c emu/native/*.h analyzer/native/*.c analyzer/native/*.h wcet_probe/traces/native/*.c)
 # The files that go into the wheel, but no leavings of the interpreter.
 PACKAGED := $(shell find wcet_probe allocators analyzer emu examples reports scenarios targets -name __pycache__ -prune -o -type f -print 2>/dev/null)
 SCRIPTS := tests bench tools

@@ -49,6 +49,7 @@ from wcet_probe.analyzer.ipet.flow_system import (
 from wcet_probe.analyzer.loops.abstract_execution import MOST_INSTRUCTIONS as MOST_OF_NEST
 from wcet_probe.analyzer.loops.abstract_execution import WHOLE
 from wcet_probe.analyzer.loops.entry_run import EntryRun, Part, Passage, entry_run
+from wcet_probe.analyzer.loops.native_run import Charged, NativeRun, native_run
 from wcet_probe.analyzer.pcode.lift import image_lifter
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.execution.block_functions import Accessed
@@ -63,8 +64,12 @@ from wcet_probe.model.instruction import AccessKind, Instruction
 from wcet_probe.model.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock
 from wcet_probe.model.unaligned_access import unaligned_cycles
 
-MOST_INSTRUCTIONS = 6_000_000
-"""Most instructions that are followed: some 30 CPU seconds."""
+MOST_INSTRUCTIONS = 500_000_000
+"""Most instructions that are followed: some 30 CPU seconds of the native core."""
+MOST_HERE = 6_000_000
+"""Most of a run that the native core cannot follow: as much time."""
+_SOON = 200_000
+"""Behind so many the native core begins, which needs no time of its own but would be all that shorter runs rest on."""
 _LONG = WHOLE * MOST_OF_NEST
 """So many are followed of a whole function on its values."""
 _WORD = 1 << 32
@@ -97,13 +102,11 @@ def entry_run_bound(request: BoundRequest) -> FollowedBound:
     target, image = request.target, request.image
     if request.initial is None or request.facts != Facts() or target.unified_cache or target.memory.regions:
         return FollowedBound(None)
-    lifter = image_lifter(target.pcode_language, target.isa, image.segments)
-    execution = ConstantExecution(Memory(image), lifter, request.initial.at_entry)
     costs = cost_table(request.instructions, request.costs)
-    seen = _Seen(request, costs)
-    entry = require_symbol(image, request.entry)
-    asked = image, lifter, execution, entry, seen.take, MOST_INSTRUCTIONS, request.stack_pointer
-    run, decided = entry_run(*asked, untold=_LONG)
+    run, decided, seen = _followed(request, costs, _SOON)
+    if run is None and decided >= _SOON:
+        found = _natively_followed(request, costs)
+        run, decided, seen = found if found is not None else _followed(request, costs, MOST_HERE)
     is_long = decided >= _LONG
     if run is None or not seen.is_told():
         return FollowedBound(None, is_long)
@@ -112,6 +115,29 @@ def entry_run_bound(request: BoundRequest) -> FollowedBound:
         return FollowedBound(_bound(request, run, seen, costs), is_long)
     except AnalysisError:  # of an instruction that cannot be charged the values' analysis tells more
         return FollowedBound(None, is_long)
+
+
+def _followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun | None, int, _Seen]:
+    """The run, if it is no longer than that, how much of it was followed, and what was seen."""
+    image, target = request.image, request.target
+    lifter = image_lifter(target.pcode_language, target.isa, image.segments)
+    content = request.initial.at_entry if request.initial else ()
+    execution, seen = ConstantExecution(Memory(image), lifter, content), _Seen(request, costs)
+    asked = image, lifter, execution, require_symbol(image, request.entry), seen.take, most, request.stack_pointer
+    return (*entry_run(*asked, untold=_LONG), seen)
+
+
+def _natively_followed(request: BoundRequest, costs: Costs) -> tuple[EntryRun | None, int, _Seen] | None:
+    """The same by the native core; None where it cannot follow the code."""
+    image, target = request.image, request.target
+    lifter = image_lifter(target.pcode_language, target.isa, image.segments)
+    content, seen = request.initial.at_entry if request.initial else (), _Seen(request, costs)
+    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), MOST_INSTRUCTIONS
+    found = native_run(*asked, request.stack_pointer, untold=_LONG)
+    if found is None:
+        return None
+    seen.put(found)
+    return found.run, found.decided, seen
 
 
 @dataclass(slots=True)
@@ -169,7 +195,7 @@ class _Seen:
             lines = self._lines.get(part.instructions[0].address) or self._of(part)
             for line in lines:
                 self.code.touch(line, is_store=False)
-        is_known = not part.compiled.is_varied and part.instructions[0].address in self._told
+        is_known = not part.is_varied and part.instructions[0].address in self._told
         if not is_known and not self._are_all(part, accesses):
             return False
         return all(self._access(*one) for one in accesses)
@@ -186,11 +212,11 @@ class _Seen:
         """Whether of each instruction as many accesses took place as it makes, or of a predicated one none."""
         made = Counter(address for address, *_ in accesses)
         for one in part.instructions:
-            known = self.costs.get(one.address)
-            if known is None:
+            expected = self._expected(one.address)
+            if expected is None:
                 return False
-            may_be_skipped = known[0].in_it_block or known[0].condition != _ALWAYS
-            if made[one.address] != _accesses(known[0]) and not (may_be_skipped and not made[one.address]):
+            count, may_be_skipped = expected
+            if made[one.address] != count and not (may_be_skipped and not made[one.address]):
                 return False
         self._told.add(part.instructions[0].address)
         return True
@@ -213,10 +239,38 @@ class _Seen:
         longer = 0
         if target.unaligned:
             modulus = STACK_ALIGNMENT_BYTES if on_stack else _WORD
-            timing_class = self.costs[instruction][0].timing_class
-            longer = unaligned_cycles(target.unaligned, timing_class, size_bytes, modulus, offset % modulus).most
+            longer = self._longer(instruction, size_bytes, modulus, offset % modulus)
         self.waiting_cycles += longer + (1 + longer) * target.memory.single_cycles
         return True
+
+    def _expected(self, address: int) -> tuple[int, bool] | None:
+        """How many accesses an instruction makes, and whether it may make none; None: the decoder does not know it."""
+        known = self.costs.get(address)
+        if known is None:
+            return None
+        return _accesses(known[0]), known[0].in_it_block or known[0].condition != _ALWAYS
+
+    def _longer(self, address: int, size_bytes: int, modulus: int, residue: int) -> int:
+        """What an access takes longer, at most."""
+        known = self.costs.get(address)
+        timing_class = known[0].timing_class if known else ""
+        return unaligned_cycles(self.request.target.unaligned, timing_class, size_bytes, modulus, residue).most
+
+    def charged(self) -> Charged:
+        """What the native core is to sum."""
+        target = self.request.target
+        longer = self._longer if target.unaligned and target.dcache is None else None
+        return Charged(target.icache, target.dcache, target.memory.single_cycles, self._expected, longer)
+
+    def put(self, found: NativeRun) -> None:
+        """Take over what the native core has summed of a run."""
+        self.waiting_cycles, self.is_far = found.waiting_cycles, found.is_far
+        for key, one in found.ranges.items():
+            self.ranges[key] = _Range(*one) if one is not None else None
+        for own, sums in ((self.code, found.code), (self.data, found.data)):
+            if own is not None and sums is not None:
+                own.fills, own.stored, own.may_store = map(Counter, (sums.fills, sums.stored, sums.may_store))
+                own.singles = sums.singles
 
     def _may_be_stored_to(self, on_stack: bool, offset: int, size_bytes: int) -> bool:  # noqa: FBT001
         """Whether nothing of the image but data is stored to; a store that is to none of it is ``is_far``."""

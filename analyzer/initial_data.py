@@ -181,6 +181,8 @@ def proved_with_initial_data(
         return prove(request)
     told = apart_from_stack(request.image, request.initial, request.stack_pointer)
     run, is_long = entry_run_bound(replace(request, initial=told))
+    if run is not None and is_long:
+        return run  # on its values it is not followed so far
     if run is not None:
         return _beside(run, lambda few: prove(replace(request, initial=few)), request.initial)
     try:

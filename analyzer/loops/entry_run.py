@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from wcet_probe.analyzer.graph.cfg import Block, Outflow, instruction_at, outflow_at
@@ -90,11 +90,14 @@ class Followed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Code from an address up to the next instruction that may lead elsewhere, which is the ``last``."""
+    """Code from an address up to the next instruction that may lead elsewhere, which is the ``last``.
+
+    It ``is_varied`` if it may make other accesses at another time, as predicated instructions do.
+    """
 
     instructions: tuple[LiftedInstruction, ...]
-    compiled: CompiledBlock
     last: Outflow
+    is_varied: bool = False
 
     @property
     def end_address(self) -> int:
@@ -106,7 +109,7 @@ Take = Callable[[Part, Sequence[Accessed]], bool]
 """Told of each block that is executed and its accesses; whether the run may still be told."""
 
 
-class _UndecidedError(Exception):
+class UndecidedError(Exception):
     """It is not known for certain what is executed next."""
 
 
@@ -137,7 +140,7 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
     *Soundness:* as said of the module.
     """
     following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most, untold)
-    with suppress(_UndecidedError, AnalysisError, DecodeError):
+    with suppress(UndecidedError, AnalysisError, DecodeError):
         return Followed(following.run(entry, take), following.decided)
     return Followed(None, following.decided)
 
@@ -147,20 +150,21 @@ class _Following:
         self._image, self._lifter, self._execution = image, lifter, execution
         self._most, self._untold, self.decided = most, untold, 0
         self._parts: dict[int, Part] = {}
+        self._compiled: dict[int, CompiledBlock] = {}
         self._passages: Counter[tuple[int, int, str]] = Counter()
         self._returning: list[int] = []
 
     def run(self, entry: Symbol, take: Take) -> EntryRun:
-        execution, parts, passages = self._execution, self._parts, self._passages
+        execution, parts, passages, compiled = self._execution, self._parts, self._passages, self._compiled
         limit, address, state, is_told = self._most, entry.address, self._execution.entered(), True
         while address != EXIT:
             if self.decided >= limit:
-                raise _UndecidedError
+                raise UndecidedError
             part = parts.get(address) or self._part(address)
             execution.accesses = []
-            way = execution.execute(part.compiled, state)
+            way = execution.execute(compiled[address], state)
             if way is None:
-                raise _UndecidedError
+                raise UndecidedError
             if is_told and not take(part, execution.accesses):
                 is_told, limit = False, min(limit, self._untold)
             target, kind = self._target(part, way)
@@ -168,48 +172,36 @@ class _Following:
             passages[address, target, kind] += 1
             address, state = target, way.state
         if not is_told or self.decided > limit:
-            raise _UndecidedError
-        return self._found(entry, self.decided)
+            raise UndecidedError
+        told = execution.tells_alignment, execution.tells_stack_pointer
+        return assembled(entry, parts, passages, self.decided, *told)
 
     def _part(self, address: int) -> Part:
-        instructions: list[LiftedInstruction] = []
-        at = address
-        while True:
-            instruction, flow = instruction_at(self._lifter, at), outflow_at(self._lifter, at)
-            instructions.append(instruction)
-            at += instruction.size_bytes
-            if not flow.goes_on:
-                break
-            if len(instructions) == _LONGEST_BLOCK:
-                raise _UndecidedError
-        if any(self._image.function_at(one.address) is None for one in instructions):
-            raise _UndecidedError
-        if not all(_has_known_effect(op) for one in instructions for op in one.ops):
-            raise _UndecidedError
-        own = tuple(instructions)
-        needed = needed_of_block(own, self._lifter)
-        part = self._parts[address] = Part(own, self._execution.compiled(own, needed), flow)
+        part = part_at(self._image, self._lifter, address)
+        compiled = self._execution.compiled(part.instructions, needed_of_block(part.instructions, self._lifter))
+        self._compiled[address] = compiled
+        part = self._parts[address] = replace(part, is_varied=compiled.is_varied)
         return part
 
     def _target(self, part: Part, way: Leaving) -> tuple[int, str]:
         """Where control goes, and how."""
         waiting, behind = self._returning, part.end_address
         if way.is_indirect and not self._stays_in_instruction_set(part, way):
-            raise _UndecidedError
+            raise UndecidedError
         if way.is_indirect and way.target == LINK:
             if waiting or way.way != "jump":
-                raise _UndecidedError
+                raise UndecidedError
             return EXIT, "return"
         target = way.target if way.is_indirect else way.address
         if not isinstance(target, int):
-            raise _UndecidedError
+            raise UndecidedError
         target = target & ~1 if way.is_indirect else target
         if way.way == "call":
             waiting.append(behind)
             return target, "call"
         if way.is_indirect and (part.last.returns or (waiting and waiting[-1] == target)):
             if not waiting or waiting.pop() != target:
-                raise _UndecidedError
+                raise UndecidedError
             return target, "return"
         return target, way.way
 
@@ -221,39 +213,82 @@ class _Following:
         held = way.state.registers.get(Location("register", mode.offset, mode.size_bytes))
         return held == int(self._lifter.isa is Isa.THUMB)
 
-    def _found(self, entry: Symbol, instructions: int) -> EntryRun:
-        """What was followed, code that several blocks end with being a block of its own."""
-        ends = self._ends(entry)
-        starts = sorted(ends)
-        blocks = {at: self._block(at, ends[at]) for at in (entry.address, *starts)}
-        passages: Counter[Passage] = Counter()
-        for (source, target, kind), count in self._passages.items():
-            at = source
-            while ends[at] != self._parts[source].end_address:
-                passages[Passage(at, ends[at], "fall")] += count
-                at = ends[at]
-            passages[Passage(at, target, kind)] += count
-        told = self._execution.tells_alignment, self._execution.tells_stack_pointer
-        return EntryRun(blocks, dict(sorted(passages.items())), instructions, *told)
 
-    def _ends(self, entry: Symbol) -> dict[int, int]:
-        """Where each block ends: where another one begins, or its code leads elsewhere.
+def part_at(image: Image, lifter: Lifter, address: int) -> Part:
+    """The code from ``address`` on.
 
-        *Soundness:* a block that begins within another one, but not where one of its instructions does, is no run.
-        """
-        ends: dict[int, int] = {}
-        starts = self._parts.keys() | {entry.address}
-        for at, part in self._parts.items():
-            inside = {one.address for one in part.instructions}
-            within = [one for one in starts if at < one < part.end_address]
-            if not inside.issuperset(within):
-                raise _UndecidedError
-            ends[at] = min(within, default=part.end_address)
-        return ends
+    Raises:
+        AnalysisError, DecodeError: it cannot be lifted.
+        UndecidedError: it is in no function, or has an instruction whose effect is not known.
+    """
+    instructions: list[LiftedInstruction] = []
+    at = address
+    while True:
+        instruction, flow = instruction_at(lifter, at), outflow_at(lifter, at)
+        instructions.append(instruction)
+        at += instruction.size_bytes
+        if not flow.goes_on:
+            break
+        if len(instructions) == _LONGEST_BLOCK:
+            raise UndecidedError
+    if any(image.function_at(one.address) is None for one in instructions):
+        raise UndecidedError
+    if not all(_has_known_effect(op) for one in instructions for op in one.ops):
+        raise UndecidedError
+    return Part(tuple(instructions), flow)
 
-    def _block(self, at: int, end: int) -> Block:
-        own = tuple(one for one in self._parts[at].instructions if one.address < end)
-        return Block(at, own)
+
+def assembled(  # noqa: PLR0917  what was followed, and what it rests on
+    entry: Symbol,
+    parts: Mapping[int, Part],
+    passages: Mapping[tuple[int, int, str], int],
+    instructions: int,
+    tells_alignment: bool,  # noqa: FBT001
+    tells_stack_pointer: bool,  # noqa: FBT001
+) -> EntryRun:
+    """What was followed, code that several parts end with being a block of its own.
+
+    Args:
+        entry: the function.
+        parts: of code, by address.
+        passages: how often control went from one to another, and how.
+        instructions: that were executed.
+        tells_alignment: whether it rests on the stack's alignment.
+        tells_stack_pointer: or on where the stack is.
+
+    Raises:
+        UndecidedError: code overlaps.
+    """
+    ends = _ends(entry, parts)
+    blocks = {at: _block(parts, at, ends[at]) for at in (entry.address, *sorted(ends))}
+    found: Counter[Passage] = Counter()
+    for (source, target, kind), count in passages.items():
+        at = source
+        while ends[at] != parts[source].end_address:
+            found[Passage(at, ends[at], "fall")] += count
+            at = ends[at]
+        found[Passage(at, target, kind)] += count
+    return EntryRun(blocks, dict(sorted(found.items())), instructions, tells_alignment, tells_stack_pointer)
+
+
+def _ends(entry: Symbol, parts: Mapping[int, Part]) -> dict[int, int]:
+    """Where each block ends: where another one begins, or its code leads elsewhere.
+
+    *Soundness:* a block that begins within another one, but not where one of its instructions does, is no run.
+    """
+    ends: dict[int, int] = {}
+    starts = parts.keys() | {entry.address}
+    for at, part in parts.items():
+        inside = {one.address for one in part.instructions}
+        within = [one for one in starts if at < one < part.end_address]
+        if not inside.issuperset(within):
+            raise UndecidedError
+        ends[at] = min(within, default=part.end_address)
+    return ends
+
+
+def _block(parts: Mapping[int, Part], at: int, end: int) -> Block:
+    return Block(at, tuple(one for one in parts[at].instructions if one.address < end))
 
 
 def _has_known_effect(op: PcodeOp) -> bool:

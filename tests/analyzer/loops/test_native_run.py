@@ -1,0 +1,205 @@
+"""What the native core follows is the run of `entry_run` in all that is counted; so is each block, from any state."""
+
+from random import Random
+
+import pytest
+
+from tests.analyzer.loops.test_native_code import as_slot, of_slot
+from tests.analyzer.recursive_programs import source
+from tests.analyzer.test_entry_run_bound import asked, small
+from tests.analyzer.values.execution.test_compiled_blocks import any_value, blocks_of
+from tests.random_programs import arguments, packed_source
+from tests.random_programs import source as plain_source
+from tests.support import guest_of
+from wcet_probe.analyzer import entry_run_bound as module
+from wcet_probe.analyzer.initial_data import image_data
+from wcet_probe.analyzer.ipet.costs import cost_table
+from wcet_probe.analyzer.loops import native_core
+from wcet_probe.analyzer.loops.native_run import Charged, _Core, native_run
+from wcet_probe.analyzer.pcode.lift import image_lifter
+from wcet_probe.analyzer.values.execution.compiled_blocks import CompiledExecution
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
+from wcet_probe.analyzer.values.states.memory import Memory
+from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.catalog.lookup import load_target
+from wcet_probe.model.image import Symbol
+
+TARGETS = ["cortex-m4", "arm926ej-s", "mpc603e", "cortex-m7"]
+NOTHING = Charged(None, None, 0, lambda _: None, None)
+
+
+WIDE = """typedef unsigned long long w; typedef long long l;
+unsigned char bytes[40]; short halves[20]; w wide[9]; u *places[4];
+__attribute__((noinline)) w mixed(u n, w x) {
+  l s = x; u own[6] = {n, 2, 3, 4, 5, 6}, *p = own;
+  places[n & 3] = own + (n & 1);
+  for (u i = 0; i < 9; i++) {
+    wide[i] += (w)n * (u)(x >> (i & 31)) + (l)(int)n * halves[i];
+    s = s * 3 - (s >> 5) ^ (s < (l)wide[i]);
+    bytes[(i * 5 + n) % 37] ^= s >> 7;
+    halves[i] -= (short)(s + bytes[i]);
+    if (p != own + 5) p++;
+    *p += places[n & 3] == own ? __builtin_clz(n | 1) : __builtin_bswap32(own[i % 6]);
+  }
+  return s + own[2] + (u)(p - own);
+}
+u many(void) { w x = 5; for (u n = 0; n < 9; n++) x ^= mixed(n * 77, x); return x ^ x >> 32; }
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "cortex-m7"])
+def test_words_of_all_sizes_are_followed_alike(target, monkeypatch):
+    found = []
+    for optimisation in ("-O0", "-Os", "-O2"):
+        guest = guest_of("typedef unsigned u;" + WIDE, load_target(target), ".c", optimisation)
+        found += [both(guest, "many", each, monkeypatch) for each in (None, pointer_of(guest))]
+    assert any(found)
+
+
+def told(request, follow):
+    """All that following tells."""
+    run, decided, seen = follow(request, cost_table(request.instructions, request.costs))
+    if run is None:
+        return None, decided
+    return run, decided, seen.ranges, seen.events(), seen.is_far, seen.is_told()
+
+
+def python(request, costs):
+    return module._followed(request, costs, 60_000)
+
+
+def both(guest, entry, pointer, monkeypatch):
+    """What both tell of a run."""
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 60_000)
+    monkeypatch.setattr(module, "_LONG", 60_000)
+    request = asked(guest, entry, stack_pointer=pointer)
+    found, twin = told(request, module._natively_followed), told(request, python)
+    if found[0] is not None or twin[0] is not None:
+        assert found == twin
+    return found[0]
+
+
+def pointer_of(guest):
+    with guest.machine() as machine:
+        return machine.entry_registers(())[guest.target.isa.stack_pointer]
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_random_recursion_is_followed_alike(target, seed, monkeypatch):
+    runs = 0
+    for number in range(3):
+        random = Random(f"native run {target} {seed} {number}")
+        core = small(load_target(target), random)
+        guest = guest_of(source((seed, number)), core, ".c", ["-O1", "-O2", "-Os"][number])
+        runs += sum(both(guest, "f", each, monkeypatch) is not None for each in (None, pointer_of(guest)))
+    assert runs
+
+
+@pytest.mark.covering(1)
+@pytest.mark.parametrize("text", [plain_source, packed_source])
+@pytest.mark.parametrize("target", TARGETS)
+def test_random_functions_are_followed_alike(target, text, monkeypatch):
+    runs = 0
+    for seed in range(3):
+        random = Random(f"native functions {target} {seed}")
+        calls = "".join(
+            f"u w{number}(void) {{ return f{number % 2}({', '.join(f'{one}u' for one in arguments(random))}); }}\n"
+            for number in range(4)
+        )
+        guest = guest_of(text(seed, 2) + calls, small(load_target(target), random), ".c", ["-O1", "-O2", "-Os"][seed])
+        pointer = pointer_of(guest)
+        for number in range(4):
+            runs += sum(both(guest, f"w{number}", each, monkeypatch) is not None for each in (None, pointer))
+    assert runs
+
+
+@pytest.mark.parametrize("target", TARGETS[:3])
+def test_random_blocks_are_executed_alike(target):
+    random = Random(f"native blocks {target}")
+    guest = guest_of(packed_source(7, 3) + WIDE, load_target(target), ".c", "-O2")
+    image = guest.image
+    lifter = image_lifter(guest.target.pcode_language, guest.target.isa, image.segments)
+    plain = ConstantExecution(Memory(image), lifter, image_data(image))
+    held = {Location("register", one.offset, one.size_bytes) for one in lifter.registers.values()}
+    places = sorted(one for one in held if one.size_bytes <= 8)
+    data, compared = image_data(image)[0][0], 0
+    for own in list(blocks_of(guest, lifter)):
+        twin = CompiledExecution(plain, 0x2000_8000)
+        block = twin.compiled(own, needed_of_block(own, lifter))
+        symbol = Symbol("block", own[0].address, 4, is_function=True)
+        for _ in range(3):
+            state = plain.entered()
+            with _Core(image, lifter, symbol, NOTHING, 0x2000_8000) as core:
+                assert core.begins_with(image_data(image))
+                core._block(symbol.address)
+                for place in random.sample(places, len(places) // 2):
+                    value = any_value(random, place.size_bytes, data)
+                    slot = core._slot(place)
+                    core._library.wp_run_put(core._run, slot, *as_slot(value))
+                    for other in plain.overlapping(place):
+                        state.registers.pop(other, None)
+                    if value is not None:
+                        state.registers[place] = value
+                twin.is_forked, twin.accesses = False, []
+                found = twin.execute(block, state)
+                why = core._library.wp_run_follow(core._run, 1)
+                if found is None or why == native_core.UNDECIDED:
+                    continue
+                compared += 1
+                for place, slot in core._places.items():
+                    if place.space == "register":
+                        assert of_slot(core._library, core._run, slot) == found.state.registers.get(place), place
+                for place, value in found.state.registers.items():
+                    assert place in core._places or place.space != "register", (place, value)
+    assert compared > 30
+
+
+LONG = """typedef unsigned u; u words[64]; const u rounds = 3000000;
+void f(void) { for (u i = 0; i < rounds; i++) words[i & 63] += i; }
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS[:3])
+def test_a_run_of_many_millions_of_instructions_is_followed_in_no_time(target):
+    guest = guest_of(LONG, load_target(target), ".c", "-O1")
+    pointer = pointer_of(guest)
+    found = module.entry_run_bound(asked(guest, stack_pointer=pointer))
+    assert found.is_long
+    assert found.bound.instructions > 15_000_000
+
+
+def test_more_than_is_followed_is_not_told_but_counted(monkeypatch):
+    guest = guest_of(LONG, load_target("cortex-m4"), ".c", "-O1")
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 2_500_000)
+    assert module.entry_run_bound(asked(guest)) == (None, True)
+
+
+def test_code_that_the_core_cannot_execute_is_followed_without_it(monkeypatch):
+    monkeypatch.setattr(module, "native_run", lambda *_, **__: None)
+    monkeypatch.setattr(module, "MOST_HERE", 300_000)
+    guest = guest_of(LONG.replace("3000000", "40000"), load_target("cortex-m4"), ".c", "-O1")
+    assert module.entry_run_bound(asked(guest)).bound.instructions > 200_000
+
+
+def test_an_access_that_the_decoder_does_not_know_is_not_told():
+    guest = guest_of(LONG.replace("3000000", "9"), load_target("cortex-m4"), ".c", "-O1")
+    image, lifter = guest.image, image_lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments)
+    asked_of = image, lifter, image_data(image), image.symbols["f"]
+    assert native_run(*asked_of, NOTHING, 1000).run is None
+    known = NOTHING._replace(accesses=lambda _: (1, True))
+    assert native_run(*asked_of, known, 1000, untold=1000).run is not None
+
+
+def test_a_store_to_code_ends_it(monkeypatch):
+    text = "typedef unsigned u; u g; u f(void) { *(volatile u *)((u)&f & ~3u) = 1; return g; }"
+    guest = guest_of(text, load_target("cortex-m4"), ".c", "-O1")
+    assert both(guest, "f", None, monkeypatch) is None
+
+
+def test_no_bit_band_alias_is_stored_to(monkeypatch):
+    guest = guest_of("void f(void) { *(volatile int *)0x22000000 = 1; }", load_target("cortex-m4"), ".c", "-O1")
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 1000)
+    assert told(asked(guest), module._natively_followed)[0] is None
