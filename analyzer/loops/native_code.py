@@ -40,8 +40,8 @@ FUNCTIONS = (
 )
 """Integer operations, of a ``CALLOTHER`` its ``user_op``, in the core's order."""
 _NUMBERS = {name: number for number, name in enumerate(FUNCTIONS)}
-(FORGET, LOAD, STORE, SKIP, GO, JUMP, CALL, JUMP_IF, JUMP_TO, CALL_TO, FALL, STOP) = range(
-    len(FUNCTIONS), len(FUNCTIONS) + 12
+(FORGET, PART, LOAD, STORE, SKIP, GO, JUMP, CALL, JUMP_IF, JUMP_TO, CALL_TO, FALL, STOP) = range(
+    len(FUNCTIONS), len(FUNCTIONS) + 13
 )
 _WIDEST_BYTES = 8
 _NOBODY = -1
@@ -75,6 +75,7 @@ class Slots(NamedTuple):
         number: of a constant.
         unknown: of what is never known.
         scratch: of what is in memory, by the number of the operand.
+        part_of: the register of a word that a place is a part of, and how far its bits are shifted there.
         access: the number of an access: address of the instruction, whether it stores, its bytes.
         float_status: offsets of registers of which nothing is known.
         mode: the place that holds the core's state, if branches may change it.
@@ -84,6 +85,7 @@ class Slots(NamedTuple):
     number: Callable[[int], int]
     unknown: int
     scratch: Callable[[int], int]
+    part_of: Callable[[Location], tuple[Location, int] | None]
     access: Callable[[int, bool, int], int]
     float_status: Collection[int]
     mode: Location | None
@@ -225,7 +227,15 @@ class _Writer:
             out = slots.scratch(number)
             self._load(one, out, slots.number(varnode.offset), size)
             return out
-        return slots.unknown if self._is_unknown(varnode) else slots.of(Location(*varnode))
+        if self._is_unknown(varnode):
+            return slots.unknown
+        place = Location(*varnode)
+        part = slots.part_of(place)
+        if part is None:
+            return slots.of(place)
+        out = slots.scratch(number)
+        self.found.append(Operation(PART, 0, size, out, slots.of(place), slots.of(part[0]), part[1]))
+        return out
 
     def _out(self, varnode: Varnode) -> int:
         _checked(varnode)

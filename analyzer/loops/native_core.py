@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wcet_probe.errors import WcetProbeError
 
-_ABI_VERSION = 1
+_ABI_VERSION = 2
 NUMBER, STACK, LESS_STACK, LINK, BITS, UNKNOWN = range(6)
 """Kinds of values."""
 FALLS, JUMPS, CALLS, RETURNS, EXITS = range(5)

@@ -25,7 +25,7 @@ from wcet_probe.analyzer.loops.entry_run import EntryRun, Part, UndecidedError, 
 from wcet_probe.analyzer.loops.native_code import Slots, UntranslatableError, accesses_of, encoded
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
-from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps
+from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps, part_of
 from wcet_probe.errors import AnalysisError, DecodeError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.target import CacheConfig, Isa, Replacement
@@ -169,6 +169,7 @@ class _Core:
             number=self._number,
             unknown=self._new(core.UNKNOWN),
             scratch=self._scratch_of,
+            part_of=self._part_of,
             access=self._access,
             float_status=self._lifter.float_status,
             mode=Location(*mode) if mode else None,
@@ -177,6 +178,7 @@ class _Core:
 
     def __exit__(self, *_: object) -> None:
         self._library.wp_run_close(self._run)
+        del self._slots  # which holds this object
 
     # ----------------------------------------------------------------------------------------------------------- state
 
@@ -212,6 +214,9 @@ class _Core:
         if number not in self._scratch:
             self._scratch[number] = self._new(core.UNKNOWN)
         return self._scratch[number]
+
+    def _part_of(self, place: Location) -> tuple[Location, int] | None:
+        return part_of(place, self._lifter)
 
     def _access(self, address: int, is_store: bool, size_bytes: int) -> int:  # noqa: FBT001
         key = address, is_store, size_bytes

@@ -601,6 +601,14 @@ static const struct wp_op *executed(struct wp_run *run, const struct block *bloc
             result = (struct value){0, WP_UNKNOWN};
             put(run, op->out, &result);
             break;
+        case WP_PART: {
+            const struct value *const word = &run->slots[op->second];
+            result = run->slots[op->first];
+            if (result.kind == WP_UNKNOWN && word->kind == WP_NUMBER)
+                result = (struct value){word->number >> op->place & mask_of(op->to_bytes), WP_NUMBER};
+            put(run, op->out, &result);
+            break;
+        }
         case WP_LOAD: case WP_STORE:
             if (!made(run, op, &result))
                 return NULL;

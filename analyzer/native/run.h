@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WP_RUN_ABI_VERSION = 1 };
+enum { WP_RUN_ABI_VERSION = 2 };
 
 /* Kinds of values. */
 enum { WP_NUMBER, WP_STACK, WP_LESS_STACK, WP_LINK, WP_BITS, WP_UNKNOWN };
@@ -31,6 +31,7 @@ enum {
     WP_CARRY, WP_SCARRY, WP_SBORROW, WP_PIECE, WP_SUBPIECE, WP_SIGNED_SATURATE, WP_SIGNED_DOES_SATURATE,
     WP_UNSIGNED_SATURATE, WP_UNSIGNED_DOES_SATURATE, WP_FUNCTIONS,
     WP_FORGET = WP_FUNCTIONS, /* the result is not known */
+    WP_PART,   /* the first operand, or, where it is not known, so many bytes of the second, shifted by `place` bits */
     WP_LOAD, WP_STORE,
     WP_SKIP,    /* goes on at operation `place` where the first operand is not 0 */
     WP_GO,      /* goes on at operation `place` */

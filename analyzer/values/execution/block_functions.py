@@ -15,13 +15,26 @@ from typing import Any, NamedTuple
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.execution.constant_arithmetic import Value
-from wcet_probe.analyzer.values.execution.constant_execution import Constants, PreparedInstruction, PreparedOp
+from wcet_probe.analyzer.values.execution.constant_execution import Constants
+from wcet_probe.analyzer.values.execution.prepared_operations import PreparedInstruction, PreparedOp
 from wcet_probe.analyzer.values.symbolic.locations import Location
 
 Accessed = tuple[int, bool, Value | None, int]
 """A data access that was executed: address of the instruction, whether it stores, where, and how many bytes."""
 Straight = Callable[[Constants, list[Accessed]], Value | None]
 """Executes instructions that are no branches, tells their accesses, and returns what decides the branch behind them."""
+
+
+class Places(NamedTuple):
+    """Who shares bytes with whom.
+
+    Attributes:
+        overlapping: the places that overlap one, with itself; the list grows.
+        part_of: the register of a word that a place is a part of, and how far its bits are shifted there.
+    """
+
+    overlapping: Callable[[Location], Sequence[Location]]
+    part_of: Callable[[Location], tuple[Location, int] | None]
 
 
 class UndecidedError(Exception):
@@ -110,7 +123,7 @@ def function_of(  # noqa: PLR0917  what is written, what is told behind it, and 
     kept: Sequence[Location],
     branch: PreparedOp | None,
     number: int | None,
-    overlapping: Callable[[Location], Sequence[Location]],
+    places: Places,
     asked: Mapping[str, Any],
 ) -> Straight:
     """The function of instructions; the temporaries of the last one that are ``kept`` are held behind it.
@@ -122,13 +135,13 @@ def function_of(  # noqa: PLR0917  what is written, what is told behind it, and 
         kept: temporaries.
         branch: behind them, if it is asked for.
         number: of its operand.
-        overlapping: tells the places that overlap one, with itself.
+        places: who shares bytes with whom.
         asked: ``load`` and ``store`` of memory, and the ``result`` of operations that are not on two numbers.
 
     Raises:
         UndecidedError: by the function, where the condition of a predicated instruction is no number.
     """
-    writer = _Writer(overlapping)
+    writer = _Writer(places)
     for told in straight:
         if isinstance(told, Predicated):
             writer.predicated(told)
@@ -144,8 +157,8 @@ def function_of(  # noqa: PLR0917  what is written, what is told behind it, and 
 class _Writer:
     """Writes the function: a variable for each place, read where it is first used and held at the end."""
 
-    def __init__(self, overlapping: Callable[[Location], Sequence[Location]]) -> None:
-        self._overlapping = overlapping
+    def __init__(self, places: Places) -> None:
+        self._overlapping, self._part_of = places
         self._lines: list[str] = []
         self._names: dict[Location, str] = {}
         self._written: dict[Location, None] = {}
@@ -169,7 +182,7 @@ class _Writer:
         self._lines.append(f"if type({condition}) is not int: raise undecided")
         for each in one.skipped:
             for place in self._read_by(each):
-                self._name(place)
+                self._read(place)
         around, held = self._lines, dict(self._names)
         self._lines = []
         for each in one.skipped:
@@ -241,7 +254,19 @@ class _Writer:
             name = self._new("t")
             self._load(name, str(varnode.offset), varnode.size_bytes)
             return name
-        return self._name(operand)
+        return self._read(operand)
+
+    def _read(self, place: Location) -> str:
+        """The name of what a place holds, or else the register of a word that it is a part of."""
+        name, part = self._name(place), self._part_of(place)
+        if part is None:
+            return name
+        word, found = self._name(part[0]), self._new("t")
+        bits = f"{word} >> {part[1]} & {(1 << 8 * place.size_bytes) - 1} if type({word}) is int else None"
+        self._lines.append(
+            f"{found} = {bits}" if name == "None" else f"{found} = ({bits}) if {name} is None else {name}"
+        )
+        return found
 
     def _name(self, place: Location) -> str:
         """The name of what a place holds."""

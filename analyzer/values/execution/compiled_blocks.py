@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp
 from wcet_probe.analyzer.values.execution.block_functions import (
     Accessed,
+    Places,
     Straight,
     Told,
     UndecidedError,
@@ -32,12 +33,11 @@ from wcet_probe.analyzer.values.execution.constant_execution import (
     ConstantExecution,
     Constants,
     Leaving,
-    PreparedInstruction,
-    PreparedOp,
     forget_registers,
 )
 from wcet_probe.analyzer.values.execution.needed_operations import Needed
-from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.execution.prepared_operations import PreparedInstruction, PreparedOp
+from wcet_probe.analyzer.values.symbolic.locations import Location, part_of
 
 
 class Ending(NamedTuple):
@@ -120,7 +120,10 @@ class CompiledExecution(ConstantExecution):
         number: int | None = None,
     ) -> Straight:
         asked = {"load": self.plain_load, "store": self.plain_store, "result": self.result}
-        return function_of(straight, kept, branch, number, self.overlapping, asked)
+        return function_of(straight, kept, branch, number, Places(self.overlapping, self._part_of), asked)
+
+    def _part_of(self, place: Location) -> tuple[Location, int] | None:
+        return part_of(place, self._lifter)
 
     def _ending(self, prepared: PreparedInstruction, straight: Sequence[Told]) -> Ending | None:
         """The end of a block, where a branch is the last operation of the instruction that is ``prepared``."""

@@ -16,8 +16,8 @@ all executions that reach it, under the value analysis' assumptions (``stack-sep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -36,18 +36,18 @@ from wcet_probe.analyzer.values.execution.constant_arithmetic import (
     rests_on_alignment,
 )
 from wcet_probe.analyzer.values.execution.known_bytes import WIDEST_BYTES, Pages, pages_of
-from wcet_probe.analyzer.values.execution.known_places import forget_lone, known_value
+from wcet_probe.analyzer.values.execution.known_places import forget_lone, held_in_word, known_value
 from wcet_probe.analyzer.values.execution.needed_operations import Needed, needed_operations
+from wcet_probe.analyzer.values.execution.prepared_operations import Operand, PreparedInstruction, PreparedOp
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps
+from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps, part_of
 
 _WORD = 1 << 32
 _MOST_WORDS = 512
 """Most words of memory that are remembered."""
 
-_Operand = Location | int | None
 _Cell = tuple[str, int]
 _NO_PAGES: Mapping[str, Pages] = {}
 
@@ -86,43 +86,6 @@ class Leaving(NamedTuple):
     is_indirect: bool
     target: Value | None
     state: Constants
-
-
-class PreparedOp(NamedTuple):
-    """An operation as it is executed: operands are locations, numbers, or None for what is never known.
-
-    Attributes:
-        overlapping: the locations that overlap ``output``, itself among them; the list grows.
-        plain: the function of an operation whose operands are one or two locations or numbers, and whose result goes
-            to a location; of two numbers in any case. Else None.
-        operands: those of ``plain``.
-    """
-
-    op: PcodeOp
-    function: Callable[..., int] | None
-    inputs: tuple[_Operand, ...]
-    output: Location | None
-    overlapping: Sequence[Location]
-    plain: Callable[[int, int], int] | None
-    operands: tuple[Any, Any]
-
-
-class PreparedInstruction(NamedTuple):
-    """What is told of an instruction without a state, where so many of its operations are needed.
-
-    Attributes:
-        instruction: that it is told of.
-        ops: its operations; None for those that are not needed.
-        straight: those of them before the first branch.
-        branch: the number of the first branch; None where control falls through.
-        temporaries: what it writes for itself alone.
-    """
-
-    instruction: LiftedInstruction
-    ops: tuple[PreparedOp | None, ...]
-    straight: tuple[PreparedOp, ...]
-    branch: int | None
-    temporaries: tuple[Location, ...]
 
 
 _Told = tuple[int, Sequence[Access]]
@@ -297,14 +260,16 @@ class ConstantExecution:
         output = op.output if op.output is not None and op.output.space != "ram" else None
         location = self._location(output) if output else None
         inputs = tuple(map(self._operand, op.inputs))
-        is_partial = op.opcode in MAY_BE_UNDEFINED
+        is_partial = op.opcode in MAY_BE_UNDEFINED or any(
+            isinstance(one, Location) and part_of(one, self._lifter) for one in inputs
+        )
         if function is None or is_partial or location is None or None in inputs or len(inputs) not in {1, 2}:
             return PreparedOp(op, function, inputs, location, (), None, (None, None))
         plain = function if len(inputs) == 2 else of_first(function)
         operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
         return PreparedOp(op, function, inputs, location, self._overlaps.add(location), plain, operands)
 
-    def _operand(self, varnode: Varnode) -> _Operand:
+    def _operand(self, varnode: Varnode) -> Operand:
         if varnode.space == "const":
             return varnode.offset & (1 << 8 * varnode.size_bytes) - 1
         return self._location(varnode)
@@ -314,6 +279,9 @@ class ConstantExecution:
             return None
         location = Location(varnode.space, varnode.offset, varnode.size_bytes)
         self._overlaps.add(location)
+        part = part_of(location, self._lifter)
+        if part is not None:
+            self._overlaps.add(part[0])
         return location
 
     def _leaving(self, prepared: PreparedInstruction, first: int, state: Constants, told: _Told) -> list[Leaving]:
@@ -425,7 +393,10 @@ class ConstantExecution:
         if operand is None:
             varnode = one.op.inputs[number]
             return self._load(state, varnode.offset, varnode.size_bytes) if varnode.space == "ram" else None
-        return state.registers.get(operand)  # type: ignore[arg-type]
+        value = state.registers.get(operand)  # type: ignore[arg-type]
+        if value is None and isinstance(operand, Location):
+            return held_in_word(state.registers, operand, self._lifter)
+        return value
 
     def _set(self, state: Constants, location: Location, value: Value | None) -> None:
         registers = state.registers

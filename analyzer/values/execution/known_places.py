@@ -11,14 +11,15 @@ told of its places holds in each, and in several states what all of them tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
+from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.execution.constant_arithmetic import Value, name_of, named
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.locations import Location
+from wcet_probe.analyzer.values.symbolic.locations import Location, part_of
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 
 _WORD_BITS = 32
@@ -59,3 +60,12 @@ def forget_lone(registers: dict[_Key, Value], memory: dict[tuple[str, int], tupl
         del registers[at]
     for cell in [cell for cell, (_, value) in memory.items() if value in lone]:
         del memory[cell]
+
+
+def held_in_word(registers: Mapping[Location, Value], place: Location, lifter: Lifter) -> int | None:
+    """What ``place`` holds as a part of a register that holds a number, as the lowest byte of a word does."""
+    part = part_of(place, lifter)
+    word = registers.get(part[0]) if part is not None else None
+    if part is None or not isinstance(word, int):
+        return None
+    return word >> part[1] & (1 << 8 * place.size_bytes) - 1

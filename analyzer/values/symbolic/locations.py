@@ -50,6 +50,23 @@ def _register_locations(registers: Same[Mapping[str, Varnode]]) -> Mapping[str, 
     return MappingProxyType(found)
 
 
+@lru_cache(_CORES)
+def _words_of_bytes(registers: Same[Mapping[str, Varnode]]) -> Mapping[int, Location]:
+    words = {Location("register", *one[1:]) for one in registers.value.values() if one.size_bytes == _WORD_BYTES}
+    return {word.offset + number: word for word in sorted(words) for number in range(_WORD_BYTES)}
+
+
+def part_of(place: Location, lifter: Lifter) -> tuple[Location, int] | None:
+    """The register of four bytes that ``place`` is a part of, and how far its bits are shifted there; None: of none."""
+    is_narrow = place.space == "register" and place.size_bytes < _WORD_BYTES
+    word = _words_of_bytes(Same(lifter.registers)).get(place.offset) if is_narrow else None
+    if word is None or place.offset + place.size_bytes > word.offset + _WORD_BYTES:
+        return None
+    ahead = place.offset - word.offset
+    return word, 8 * (_WORD_BYTES - place.size_bytes - ahead if lifter.big_endian else ahead)
+
+
+_WORD_BYTES = 4
 _PAGE_BYTES = 16
 
 

@@ -164,6 +164,7 @@ def slots():
         number=lambda number: 100 + number,
         unknown=99,
         scratch=lambda number: 50 + number,
+        part_of=lambda _: None,
         access=lambda *_: 7,
         float_status=(),
         mode=None,

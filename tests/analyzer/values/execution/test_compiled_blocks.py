@@ -1,4 +1,7 @@
-"""A block that is written as a function leaves what `constant_execution` leaves, from any state."""
+"""A block that is written as a function leaves what `constant_execution` leaves, from any state.
+
+Tests: analyzer.values.execution.compiled_blocks, analyzer.values.execution.prepared_operations.
+"""
 
 from random import Random
 
@@ -132,3 +135,25 @@ def test_predicated_instructions_are_part_of_the_function(target, number):
     assert content(found.state) == content(way.state)
     assert found.state.registers[place["r1"]] == (7 if number > 5 else 4)
     assert len(compiled.accesses) == (2 if number > 5 else 0)
+
+
+BYTES = """unsigned char bytes[4]; unsigned short half; unsigned word;
+unsigned f(unsigned n) { bytes[1] = n; half = n >> 4; word = n; return bytes[1] + half; }
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
+def test_what_is_stored_of_a_part_of_a_register_is_known(target):
+    guest = guest_of(BYTES, load_target(target), ".c", "-O1")
+    image = guest.image
+    lifter = image_lifter(guest.target.pcode_language, guest.target.isa, image.segments)
+    execution = ConstantExecution(Memory(image), lifter, image_data(image))
+    state = execution.entered()
+    argument = lifter.registers["r3" if target == "mpc603e" else "r0"]
+    state.registers[Location("register", argument.offset, 4)] = 0x12345678
+    at, way = image.symbols["f"].address, None
+    while way is None or way.way == "fall":
+        instruction = instruction_at(lifter, at)
+        (way,) = execution.block((instruction,), state, ())
+        state, at = way.state, at + instruction.size_bytes
+    assert state.registers[Location("register", argument.offset, 4)] == 0x78 + 0x4567
