@@ -69,7 +69,9 @@ def counted_loops(values: Values, shapes: tuple[LoopShape, ...]) -> CountedLoops
     """The proved counts of ``shapes``, and what several of them do together.
 
     *Soundness:* as said of the module; outer loops are counted first, for their counts enter the sums of inner ones.
+    What is counted is a number, also where it may be an address for all that is known (`Values.as_words`).
     """
+    values = values.as_words
     counts: dict[int, Count] = {}
     shared: list[tuple[LoopShape, Together]] = []
     counters: dict[int, Mapping[Term, Step]] = {}

@@ -7,10 +7,10 @@ Words: abstract state, killed binding (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from wcet_probe.analyzer.graph.flow_order import FlowOrder
 from wcet_probe.analyzer.graph.loop_forest import Loop
@@ -19,10 +19,14 @@ from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.execution.call_effects import Summarised
 from wcet_probe.analyzer.values.meetings import Meetings, no_meetings
 from wcet_probe.analyzer.values.states.joins import live_symbols
+from wcet_probe.analyzer.values.states.plain_numbers import as_words
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.term_table import Term
 from wcet_probe.analyzer.values.symbolic.terms import Terms
+
+_Key = TypeVar("_Key")
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +138,38 @@ class Values:
         return {
             edge: states.get(edge.target, frozenset()) - live_symbols(found.state) for edge, found in self.edges.items()
         }
+
+    @cached_property
+    def as_words(self) -> Values:
+        """The same, each word that may be an address or a number told as the number that it is: for what counts.
+
+        *Soundness:* as of `plain_numbers.as_words`, which is true of the words alone: accesses are as they were.
+        """
+        words = replace(
+            self,
+            states=_Changed(self.states, as_words),
+            edges=_Changed(self.edges, lambda found: replace(found, state=as_words(found.state))),
+        )
+        same = ("order", "executed", "leaving", "arriving", "register_names", "killed")
+        vars(words).update({name: getattr(self, name) for name in same}, as_words=words)
+        return words
+
+
+class _Changed(Mapping[_Key, _Content], Generic[_Key, _Content]):
+    """A mapping whose contents are changed where they are asked for, each once."""
+
+    def __init__(self, before: Mapping[_Key, _Content], change: Callable[[_Content], _Content]) -> None:
+        self._before, self._change = before, change
+        self._found: dict[_Key, _Content] = {}
+
+    def __getitem__(self, key: _Key) -> _Content:
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._change(self._before[key])
+        return found
+
+    def __iter__(self) -> Iterator[_Key]:
+        return iter(self._before)
+
+    def __len__(self) -> int:
+        return len(self._before)

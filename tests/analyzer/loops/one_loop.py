@@ -9,7 +9,7 @@ from tests.path_check import Proved, attack, proved
 from tests.support import assembler, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.proof import LoopBound
+from wcet_probe.model.proof import Bound, LoopBound
 
 
 def proof_of(core: str, text: str) -> Proved:
@@ -31,6 +31,17 @@ def refuse(core: str, text: str) -> None:
     """Nothing is proved of a function with the instructions ``text``."""
     with pytest.raises(AnalysisError, match=r"no bound for the loop|never returns"):
         proof_of(core, text)
+
+
+def refuse_or_bound_by_width(prove: Callable[[], Bound], where: str) -> None:
+    """Nothing is known of the count of a loop at ``where``: it has no bound, or that of any word that it counts by."""
+    try:
+        (by_type,) = prove().by_type
+    except AnalysisError as error:
+        told = str(error)
+    else:
+        told = f"no bound for the loop at {by_type.loop}" if by_type.max >= (1 << 32) - 1 else ""
+    assert f"no bound for the loop at {where}" in told
 
 
 def hold_random(
