@@ -391,6 +391,10 @@ class Machine:
         told = {self._stack_register: self._stack_pointer, "lr": return_address}
         return argument_registers(self._target.isa, arguments) | told
 
+    def registers(self, names: Iterable[str]) -> dict[str, int]:
+        """What the registers ``names`` hold behind the last run."""
+        return {name: self._engine.read_register(name) for name in names}
+
     def _hook(self, *, instructions: bool) -> None:
         block = self._observer.callback("block")
         instruction = self._observer.callback("instruction") if instructions else None

@@ -3,7 +3,8 @@
 Words: claim, obligation (docs/explanation/glossary.md).
 
 *Soundness:* a register holds behind a join what it was shown to hold on all ways to it, and else anything; a word of
-the stack that was stored on all of them holds anything. The return address is told like any other word. A part behind
+the stack that was stored on all of them holds anything. What the caller had, the return address and the registers that
+it keeps, is told like any other word, of registers and of the stack. A part behind
 the join begins at one instruction, with what was shown of the ways that end there. Ways that end at different ones are
 no join: either a part begins at each of them (`begins`), or what is behind them is open.
 """
@@ -14,16 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
+from wcet_probe.analyzer.deduction.calling_convention import callers_words, of_caller
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
-from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS, End
+from wcet_probe.analyzer.deduction.execution import End
 from wcet_probe.analyzer.deduction.formulas import Node
 from wcet_probe.analyzer.deduction.obligations import Deduced, Obligation
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
 
-_RETURN_ADDRESS = Word(0, ((RETURN_ADDRESS, 1),))
-_OF_RETURN, _CONSTANT = "return address", "constant "
+_CONSTANT = "constant "
 ONE_BEGIN = "all ways to a part end where it begins"
 
 
@@ -36,14 +37,14 @@ class Join:
         held: what each register holds, by names: all that were shown, of which ways may have different ones.
         stack_pointer: its distance from what it was at entry, if it is known.
         stack: words of the stack that were stored, by their distance from what the stack pointer was at entry.
-        returns: those of them that hold the return address.
+        callers: those of them that hold what the caller had, each with the name of that.
     """
 
     address: int
     held: Mapping[str, frozenset[str]]
     stack_pointer: int | None
     stack: frozenset[int]
-    returns: frozenset[int] = frozenset()
+    callers: frozenset[tuple[int, str]] = frozenset()
 
 
 def common(joins: Iterable[Join]) -> Join | None:
@@ -55,7 +56,7 @@ def common(joins: Iterable[Join]) -> Join | None:
         both = {register: names & one.held.get(register, frozenset()) for register, names in first.held.items()}
         held = {register: names for register, names in both.items() if names}
         pointer = first.stack_pointer if first.stack_pointer == one.stack_pointer else None
-        first = Join(first.address, held, pointer, first.stack & one.stack, first.returns & one.returns)
+        first = Join(first.address, held, pointer, first.stack & one.stack, first.callers & one.callers)
     return first
 
 
@@ -83,10 +84,11 @@ def joined(run: Deduction, way: End, told: Mapping[str, Node], others: Iterable[
         stack_register: the stack pointer's.
     """
     wanted = [join.held for join in others]
-    held: dict[str, frozenset[str]] = {}
+    named = {word: name for name, word in callers_words(stack_register).items()}
+    held = {register: frozenset({of_caller(register)}) for register in way.untouched}
     for register, word in way.words().items():
-        if word == _RETURN_ADDRESS:
-            held[register] = frozenset({_OF_RETURN})
+        if word in named:
+            held[register] = frozenset({named[word]})
             continue
         asked = [name for name in told if all(name in one.get(register, ()) for one in wanted)]
         value = run.terms.value(word) if asked else None
@@ -98,29 +100,40 @@ def joined(run: Deduction, way: End, told: Mapping[str, Node], others: Iterable[
     from_entry = way.words().get(stack_register, Word(0)).plus(run.stack_pointer, -1)
     distance = None if from_entry.parts else from_entry.constant
     stack = cast("CamaMemory", way.memory).stack
-    returns = frozenset(offset for offset, word in stack.items() if word == _RETURN_ADDRESS)
-    return Join(way.instruction_address, held, distance, frozenset(stack), returns)
+    callers = frozenset((offset, named[word]) for offset, word in stack.items() if word in named)
+    return Join(way.instruction_address, held, distance, frozenset(stack), callers)
 
 
 def registers_behind(run: Deduction, join: Join, words: Mapping[str, Word], stack_register: str) -> Mapping[str, Word]:
-    """What registers hold behind a join, with ``words`` by names; the stack holds anything, or where to return to.
+    """What registers hold behind a join, with ``words`` by names; the stack holds anything, or what the caller had.
 
     Of a register's names a constant is taken, or else the first one of ``words``; if none is, it holds anything.
     """
     given = {"lr": anything(run.terms)}
+    callers = callers_words(stack_register)
     for register, names in join.held.items():
         constants = sorted(name for name in names if name.startswith(_CONSTANT))
         if constants:
             given[register] = Word(int(constants[0].removeprefix(_CONSTANT)))
-        elif _OF_RETURN in names:
-            given[register] = _RETURN_ADDRESS
+        elif of_caller(register) in names:
+            given[register] = callers[of_caller(register)]
+        elif (own := next((name for name in callers if name in names), None)) is not None:
+            given[register] = _known(run, callers[own])
         elif (named := next((word for name, word in words.items() if name in names), None)) is not None:
             given[register] = named
     if join.stack_pointer is not None:
         given[stack_register] = run.stack_pointer.plus(Word(join.stack_pointer))
+    stored = dict(join.callers)
     for offset in sorted(join.stack):
-        run.memory.stack[offset] = _RETURN_ADDRESS if offset in join.returns else anything(run.terms)
+        kept = offset in stored
+        run.memory.stack[offset] = _known(run, callers[stored[offset]]) if kept else anything(run.terms)
     return given
+
+
+def _known(run: Deduction, word: Word) -> Word:
+    """``word``, of one unknown, which may be computed with."""
+    run.terms.known(word.parts[0][0])
+    return word
 
 
 def anything(terms: WordTerms, most: int = SPAN - 1) -> Word:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.calling_convention import STACK_POINTER
 from wcet_probe.analyzer.deduction.cama_claims import claims
 from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
@@ -60,7 +61,7 @@ class Deduction:
         )
         self.claims = claims(geometry)
         self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._answers.add)
-        self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
+        self.stack_pointer = Word(0, ((self.terms.known(STACK_POINTER), 1),))
         self.memory = CamaMemory(self.rules, stack_pointer=self.stack_pointer)
 
     def assume_claims(self) -> None:

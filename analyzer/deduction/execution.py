@@ -9,6 +9,8 @@ instruction, and then nothing is shown of the operation as a whole. Registers ar
 given. A way that ends at a join says so: what is executed from there on is to be followed from another call on, with
 nothing given there but what was shown at the end of every way that ends there. Two ways are left as one where nothing
 but registers differs: each holds what it would on the way that was taken, by the condition, which only the bits know.
+A way that returns leaves the stack pointer, and each register that the caller keeps, as it was at entry, by its term; a
+way that writes to a register that no function may change is not followed.
 """
 
 from __future__ import annotations
@@ -18,15 +20,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wcet_probe.analyzer.deduction.byte_terms import NO_BITS, Bits, byte, compared, constant, of_bits
-from wcet_probe.analyzer.deduction.formulas import (
-    FALSE,
-    TRUE,
-    Node,
-    choice,
-    disjunction,
-    negation,
-    unknown,
-)
+from wcet_probe.analyzer.deduction.calling_convention import RETURN_ADDRESS, STACK_POINTER, Kept, saved_words
+from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, choice, disjunction, negation, unknown
 from wcet_probe.analyzer.deduction.joins import join_between_stores
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word, same
@@ -44,6 +39,7 @@ _BRANCH_LIMIT = 200
 """Most branches of one way whose condition is not constant: each is a scope within the others."""
 _OF_BYTES = frozenset({"INT_ZEXT", "INT_LEFT", "INT_RIGHT", "INT_SRIGHT"})
 """Operations that make a word of bytes, or of a word and a byte, and do not depend on how wide the byte is."""
+_STACK_POINTER = Word(0, ((STACK_POINTER, 1),))
 _BEFORE_RETURN = frozenset({"setISAMode"})
 """User operations of Arm: they say in which instruction set a return or a jump by a register goes on."""
 
@@ -121,6 +117,7 @@ class End:
         reason: why it was not followed to a return; empty if it was.
         words: the registers of four bytes of which something is known, by name.
         is_at_join: whether it ends before the instruction of the join, or of a comparison, and not at a return.
+        untouched: registers that the caller keeps and that hold what they held at entry, as the way never read them.
     """
 
     instruction_address: int
@@ -131,10 +128,7 @@ class End:
     reason: str
     words: Callable[[], Mapping[str, Word]]
     is_at_join: bool
-
-
-RETURN_ADDRESS = unknown("return address")
-"""What the link register holds at entry."""
+    untouched: frozenset[str]
 
 
 def follow_paths(  # noqa: PLR0917  what is executed, and whereupon
@@ -155,7 +149,8 @@ def follow_paths(  # noqa: PLR0917  what is executed, and whereupon
     Parameters:
         lifter: lifter of the image.
         terms: of the words; what is assumed of the entry is assumed there.
-        registers: what is in registers at entry, by name; ``lr`` holds the return address unless it is given.
+        registers: what is in registers at entry, by name. Unless ``lr`` is given it holds the return address, and the
+            registers that the caller keeps hold what they hold at entry; else any that is not given holds anything.
         memory: at entry; it is not changed, so that ends can be held against it.
         to_join: whether ways end where those come together again into which the first branch forks that stores are
             before and behind.
@@ -165,10 +160,19 @@ def follow_paths(  # noqa: PLR0917  what is executed, and whereupon
     """
     held: _Held = {}
     returning = Word(0, ((terms.known(RETURN_ADDRESS), 1),))
+    saved = saved_words(lifter.isa)
+    if "lr" not in registers:
+        saved = {name: registers.get(name, word) for name, word in saved.items()}
+        untouched = saved.keys() - registers.keys()
+    else:
+        # The stack pointer is not among them: a join asks how far it is from what it was.
+        untouched = {name for name, word in saved.items() if registers.get(name) == word and word != _STACK_POINTER}
     for name, word in {"lr": returning, **registers}.items():
         varnode = lifter.registers[name]
-        held[varnode.space, varnode.offset] = varnode.size_bytes, word
-    execution = _Execution(lifter, terms, returning, visit, to_join=to_join, ends_before=ends_before)
+        if name not in untouched:
+            held[varnode.space, varnode.offset] = varnode.size_bytes, word
+    kept = Kept(lifter, saved, untouched)
+    execution = _Execution(lifter, terms, returning, visit, kept, to_join=to_join, ends_before=ends_before)
     execution.run(_Way(entry_address, 0, memory.copy(), (), (), held, 0))
 
 
@@ -198,6 +202,7 @@ class _Execution:
         terms: WordTerms,
         returning: Word,
         visit: Callable[[End], None],
+        kept: Kept,
         *,
         to_join: bool,
         ends_before: Comparison | None,
@@ -205,6 +210,7 @@ class _Execution:
         self._lifter, self._terms, self._visit = lifter, terms, visit
         # On Arm the lowest bit says in which instruction set the caller goes on.
         self._returns = returning, terms.operate("INT_AND", returning, Word(SPAN - 2))
+        self._kept = kept
         self._wants_join = to_join
         self._join_address: int | None = None
         self._joins: dict[int, int | None] = {}
@@ -260,7 +266,8 @@ class _Execution:
             named = {name: held.get((one.space, one.offset)) for name, one in self._lifter.registers.items()}
             return {name: value for name, value in named.items() if isinstance(value, Word)}
 
-        return End(way.pc, way.memory, register, way.conditions, way.choices, reason, words, way.is_at_join)
+        untouched = self._kept.still_untouched(way.held)
+        return End(way.pc, way.memory, register, way.conditions, way.choices, reason, words, way.is_at_join, untouched)
 
     def _is_end(self, way: _Way, op: PcodeOp) -> bool:
         """Whether ``op`` makes a comparison that ways end before."""
@@ -303,6 +310,8 @@ class _Execution:
                 case "RETURN":
                     if self._word(way, op.inputs[0]) not in self._returns:
                         raise Astray("a return to another place than the caller")
+                    if changed := self._kept.changed(way.held):
+                        raise Astray(f"a return with another {changed} than the caller had")
                     return None
                 case _:
                     if at_begin is not None and self._is_end(way, op):
@@ -453,14 +462,17 @@ class _Execution:
             name = f"{varnode.space} {varnode.offset}"
             value: Word | Bits = tuple(unknown(f"{name} bit {bit} at entry", "bool") for bit in range(8))
             if varnode.size_bytes == 4:
-                value = Word(0, ((self._terms.known(unknown(f"{name} at entry")), 1),))
+                kept = self._kept.untouched.get((varnode.space, varnode.offset))
+                node = unknown(f"{name} at entry") if kept is None else kept.parts[0][0]
+                value = Word(0, ((self._terms.known(node), 1),))
             found = way.held[varnode.space, varnode.offset] = varnode.size_bytes, value
         if found[0] != varnode.size_bytes:
             raise Astray("a part of a register")
         return found[1]
 
-    @staticmethod
-    def _write(way: _Way, varnode: Varnode, value: Word | Bits) -> None:
+    def _write(self, way: _Way, varnode: Varnode, value: Word | Bits) -> None:
+        if varnode.space == "register" and (varnode.offset, varnode.size_bytes) not in self._kept.may_write:
+            raise Astray("a write to a register that no function may change, or to a part of one")
         end = varnode.offset + varnode.size_bytes
         held = way.held
         for offset in range(varnode.offset - 7, end):

@@ -20,6 +20,7 @@ from typing import cast
 
 from wcet_probe.analyzer.deduction import half_fit_claims as claims
 from wcet_probe.analyzer.deduction.arguments import two_words
+from wcet_probe.analyzer.deduction.calling_convention import STACK_POINTER
 from wcet_probe.analyzer.deduction.execution import Astray, End, Site, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
@@ -65,7 +66,7 @@ class _Run:
         bitmap = Word(0, ((self.terms.known(unknown("bitmap")), 1),))
         own = claims.half_fit_claims(geometry)
         self.rules = Rules(geometry, self.terms, own, view, begins, self.answers.add, bitmap)
-        self.stack_pointer = Word(0, ((self.terms.known(unknown("stack pointer")), 1),))
+        self.stack_pointer = Word(0, ((self.terms.known(STACK_POINTER), 1),))
 
     def memory(self) -> HalfFitMemory:
         """The memory at entry, of which the claims are assumed."""

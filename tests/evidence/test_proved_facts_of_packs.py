@@ -79,7 +79,7 @@ def by_solver():
     """A result whose facts are told to be deduced: what the induction finds stands in for a solver's answer."""
 
     def shown(program, heap_bytes, _parts):
-        told = premises_of({**PREMISES, "arena-apart": DEDUCTION_PREMISES["arena-apart"], **CONVENTION})
+        told = premises_of({**PREMISES, "arena-apart": DEDUCTION_PREMISES["arena-apart"]})
         rest = {"by": "deduction", "how": "by what a solver shows", "lemmas": {}, "premises": (*told, STACK_SEPARATION)}
         return replace(proved_facts(program, heap_bytes), **rest)
 
@@ -88,9 +88,6 @@ def by_solver():
         patch.setitem(CLAIMED, "kingsley", own)
         patch.setattr("wcet_probe.cache_sets.deduced_facts.deduced_facts", shown)
         return run("mpc603e", "--prove-facts", "--deduce", "--scenario", "worst-free", allocator="kingsley")
-
-
-CONVENTION = {"calling-convention": DEDUCTION_PREMISES["calling-convention"]}
 
 
 def test_what_is_deduced_is_told_as_proved_and_not_checked(by_solver):

@@ -65,5 +65,5 @@ def deduced_facts(program: Program, heap_bytes: int, deduced: Iterable[Deduced])
 
 def _premises(own: Claimed) -> tuple[Assumption, ...]:
     """What a deduction takes for granted of the caller, of the arena that init is given, and of each call."""
-    told = {name: DEDUCTION_PREMISES[name] for name in (*own.premises, "calling-convention")}
+    told = {name: DEDUCTION_PREMISES[name] for name in own.premises}
     return (*premises_of({**PREMISES, **told}), STACK_SEPARATION)

@@ -44,13 +44,9 @@ PREMISES: Mapping[str, str] = {
 DEDUCTION_PREMISES: Mapping[str, str] = {
     "arena-apart": "the arena that init is given overlaps no static data",
     "arena-not-wrapped": "the arena that init is given ends where the address space does at the latest",
-    "calling-convention": (
-        "each operation leaves the stack pointer, and the registers that its caller keeps, as the calling convention "
-        "asks"
-    ),
 }
 """What a deduction takes for granted besides the `PREMISES`, by id; some of it only for some allocators."""
-DEDUCED_BY_ALL = (*PREMISES, "arena-apart", "stack-separation", "calling-convention")
+DEDUCED_BY_ALL = (*PREMISES, "arena-apart", "stack-separation")
 """What every deduction takes for granted, by id; ``stack-separation`` is told in the words of a bound."""
 
 LEMMA_CHECK = "not checked: the induction takes it for granted, and runs are held against what that proves only"

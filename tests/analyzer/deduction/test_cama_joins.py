@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.analyzer.deduction.cama_builds import geometry
+from wcet_probe.analyzer.deduction.calling_convention import RETURN_ADDRESS, callers_words
 from wcet_probe.analyzer.deduction.cama_joins import (
     ONE_BEGIN,
     Join,
@@ -16,7 +17,6 @@ from wcet_probe.analyzer.deduction.cama_joins import (
 )
 from wcet_probe.analyzer.deduction.cama_obligations import Deduction
 from wcet_probe.analyzer.deduction.cama_views import view_of
-from wcet_probe.analyzer.deduction.execution import RETURN_ADDRESS
 from wcet_probe.analyzer.deduction.formulas import conjunction, unknown
 from wcet_probe.analyzer.deduction.words import Word
 
@@ -34,7 +34,7 @@ def arriving(run, **words):
     memory = run.memory.copy()
     memory.stack[-8] = Word(1)
     held = {STACK: run.stack_pointer.plus(Word(-16 % (1 << 32))), **words}
-    return SimpleNamespace(instruction_address=0x100, words=lambda: held, memory=memory)
+    return SimpleNamespace(instruction_address=0x100, words=lambda: held, memory=memory, untouched=frozenset())
 
 
 def names(**told):
@@ -111,7 +111,7 @@ def test_a_word_of_the_stack_that_leads_back_still_does_behind_a_join(run):
     way = arriving(run)
     way.memory.stack[-4] = back
     one = joined(run, way, {}, (), STACK)
-    assert (one.stack, one.returns) == ({-8, -4}, {-4})
+    assert (one.stack, one.callers) == ({-8, -4}, {(-4, "return address")})
     registers_behind(run, one, {}, STACK)
     assert run.memory.stack[-4] == back
     way.memory.stack[-4] = Word(1)
@@ -119,3 +119,25 @@ def test_a_word_of_the_stack_that_leads_back_still_does_behind_a_join(run):
     assert both is not None
     registers_behind(run, both, {}, STACK)
     assert run.memory.stack[-4] not in {back, Word(1)}
+
+
+def test_what_the_caller_had_is_told_of_registers_and_of_the_stack(run):
+    """r30 was stored and holds something else, r31 was not read, and r4 has what r29 had: so it is behind the join."""
+    callers = callers_words(STACK)
+    way = arriving(run, r30=Word(1), r4=callers["r29 of the caller"])
+    way.untouched = frozenset({"r31"})
+    way.memory.stack[-4] = callers["r30 of the caller"]
+    one = joined(run, way, {}, (), STACK)
+    assert one.callers == {(-4, "r30 of the caller")}
+    given = registers_behind(run, one, {}, STACK)
+    assert run.memory.stack[-4] == callers["r30 of the caller"]
+    assert (given["r31"], given["r4"]) == (callers["r31 of the caller"], callers["r29 of the caller"])
+    assert given["r30"] == Word(1)
+
+
+def test_a_register_that_one_way_to_a_join_changed_is_not_the_callers_behind_it(run):
+    way, other = arriving(run), arriving(run, r31=Word(1))
+    way.untouched = frozenset({"r31"})
+    both = common([joined(run, way, {}, (), STACK), joined(run, other, {}, (), STACK)])
+    assert both is not None
+    assert "r31" not in registers_behind(run, both, {}, STACK)

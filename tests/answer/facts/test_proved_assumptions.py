@@ -196,7 +196,7 @@ def test_what_a_module_certificate_tells_of_numbers_alone_is_not_taken_for_what_
 # ------------------------------------------------------------------------------------------------------- by deduction
 
 
-PREMISES_OF_ALL = (*PREMISES, "arena-apart", "calling-convention")
+PREMISES_OF_ALL = (*PREMISES, "arena-apart")
 
 
 @pytest.fixture(scope="module")
