@@ -7,10 +7,11 @@ no edge was left out, and each constraint (loops, totals, pairs of edges that ex
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any, NoReturn
 from unittest.mock import patch
 
 import pytest
@@ -25,13 +26,13 @@ from wcet_probe.analyzer.ipet.flow_problem import edge_name, point_name
 from wcet_probe.analyzer.ipet.flow_system import ENTER, flow_system
 from wcet_probe.analyzer.pcode.interpreter import interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, image_lifter
-from wcet_probe.analyzer.prepared import Bounded
+from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.answer.witness.call_paths import check_call_path
 from wcet_probe.answer.witness.contradiction import check_accesses, check_counts, check_loops, register_check
 from wcet_probe.emu.machine import RETURN_ADDRESS, Machine
-from wcet_probe.errors import EmulationError
+from wcet_probe.errors import AnalysisError, EmulationError
 from wcet_probe.model.image import Segment
 from wcet_probe.model.proof import Bound
 from wcet_probe.model.scenario import InitialCache
@@ -67,16 +68,37 @@ def proved(
     sources: Mapping[str, str] = MappingProxyType({}),
     initial: InitialData | None = None,
 ) -> Proved:
-    """Prove ``entry``; AnalysisError where that cannot be done."""
+    """Prove ``entry``; AnalysisError where that cannot be done.
+
+    Its values are analysed once, and its loops are bounded once, whatever the proof is asked without.
+    """
     told, question = facts or Facts(), (guest.image, guest.target, guest.instructions, guest.costs, entry)
     request = BoundRequest(*question, told, sources, {}, initial=initial)
     prepared = prepare(request)
-    with patch.object(bound_module, "prepare", return_value=prepared):
+    bounded, stage = Prepared.bounded, _outcome(lambda: prepared.bounded({}))
+
+    def once(own: Prepared, *asked: Any) -> Bounded:
+        return stage() if own is prepared and asked == ({},) else bounded(own, *asked)
+
+    with patch.object(bound_module, "prepare", return_value=prepared), patch.object(Prepared, "bounded", once):
         bound = prove(request)
-    stage = prepared.bounded({})
     with guest.machine() as machine:
         memory = machine.memory.snapshot()
-    return Proved(guest, entry, bound, stage, flow_system(stage.solved("instructions").problem), memory)
+    return Proved(guest, entry, bound, stage(), flow_system(stage().solved("instructions").problem), memory)
+
+
+def _outcome(ask: Callable[[], Bounded]) -> Callable[[], Bounded]:
+    """What ``ask``, which is called here, returns or raises, for whoever asks again."""
+    try:
+        found = ask()
+    except AnalysisError as error:
+        raised = error
+
+        def failed() -> NoReturn:
+            raise raised
+
+        return failed
+    return lambda: found
 
 
 MOST_INSTRUCTIONS = 1_000_000

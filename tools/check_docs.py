@@ -287,6 +287,8 @@ def runner(root: Path, above: Path) -> Run:
         "COLUMNS": "100",
         "WCET_PROBE_PROVE_ANEW": "1",  # what is shown was proved, not kept by an earlier run
     }
+    if environment.pop("PYTHONDONTWRITEBYTECODE", None):  # else each command would compile all that it imports
+        environment["PYTHONPYCACHEPREFIX"] = str(root / "build" / "bytecode")
 
     @cache
     def run(text: str) -> Result:

@@ -9,7 +9,7 @@ sets of a few bits. The other functions tell it of themselves.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 from wcet_probe.analyzer.domains import strided_arithmetic as arithmetic
@@ -59,6 +59,8 @@ Transfer = Callable[..., StridedInterval]
 """``f(output_bits, *operands)``, none of the operands empty."""
 
 _MOST_LISTED = 64
+_MOST_REMEMBERED = 1 << 14
+"""So many answers are remembered: each pass over a function asks much of what the one before did."""
 _LINEAR = frozenset({"COPY", "INT_ADD", "INT_SUB", "INT_2COMP", "INT_NEGATE"})
 
 
@@ -73,6 +75,11 @@ def apply(opcode: str, operands: Sequence[StridedInterval], output_bits: int) ->
     *Soundness:* contains all results; exact for constants, the smallest interval for few values, all values for an
     operation that is not known.
     """
+    return _applied(opcode, tuple(operands), output_bits)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _applied(opcode: str, operands: tuple[StridedInterval, ...], output_bits: int) -> StridedInterval:
     combinations, varying = 1, 0
     for operand in operands:
         combinations *= operand.steps + 1

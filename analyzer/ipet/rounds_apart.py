@@ -88,15 +88,19 @@ class _Copies:
     of: list[str] = field(default_factory=list)
     held: list[tuple[Mapping[Place, Value], Mapping[str, Comparison]]] = field(default_factory=list)
     edges: dict[tuple[str, int | None, int | None], None] = field(default_factory=dict)
+    _numbers: dict[str, list[int]] = field(default_factory=dict)
 
     def at(self, node: str, state: State) -> int:
         """The copy of ``node`` that is reached with ``state``: one of which that is known already, or a new one."""
-        for number, (name, (values, flags)) in enumerate(zip(self.of, self.held, strict=True)):
-            if name == node and outside(state, values) is None and lacking(state, flags) is None:
+        known = self._numbers.setdefault(node, [])
+        for number in known:
+            values, flags = self.held[number]
+            if outside(state, values) is None and lacking(state, flags) is None:
                 return number
+        known.append(len(self.of))
         self.of.append(node)
         self.held.append((dict(state.values), known_flags(state)))
-        return len(self.of) - 1
+        return known[-1]
 
 
 def _followed(code: Code, graph: Graph, told: Checkable, header: str, inside: Collection[str]) -> _Copies | None:

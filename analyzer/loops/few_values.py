@@ -22,11 +22,13 @@ there is no bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import product
 from math import prod
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -36,21 +38,28 @@ from wcet_probe.analyzer.loops.choices import choices, chosen
 from wcet_probe.analyzer.loops.derived_numbers import without_derived
 from wcet_probe.analyzer.loops.dwindling import Back, Conditions, Round, Rounds, most_rounds_of_ranges
 from wcet_probe.analyzer.loops.moved_bits import Lost
-from wcet_probe.analyzer.pcode.semantics import UndefinedResultError, operation
+from wcet_probe.analyzer.loops.round_functions import Numbers, function_of, round_function
+from wcet_probe.analyzer.pcode.semantics import UndefinedResultError
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape
 from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.term_table import Term
+from wcet_probe.analyzer.values.symbolic.terms import Terms
 
 _MOST_VALUES = 1024
 """Of one number, and of all of them together at entry."""
 _MOST_STATES = 8192
 _FEW, _RANGES, _HALVES = "few values, each followed", "ranges of numbers, followed", HALVED
 
-_Numbers = tuple[tuple[int, ...], tuple[int, ...]]
-"""Own numbers, and fixed ones."""
+
+_Start = list[Numbers] | tuple[list[StridedInterval], list[StridedInterval]]
+"""All numbers that a round may begin with, or their ranges: of own ones, and of fixed ones."""
+_Tried = tuple[_Start, Rounds]
+"""What was followed to no end."""
+_TRIED: WeakKeyDictionary[Terms, list[_Tried]] = WeakKeyDictionary()
+"""By table: a loop is looked at again in each pass over its function, and terms never change."""
 
 
 class Known(NamedTuple):
@@ -106,6 +115,7 @@ class _Search:
         self._values, self._shape, self._terms = values, shape, values.terms
         self._is_fixed, self._informed = known
         self._kind, self._has_choices = kind, has_choices
+        self._tried = _TRIED.setdefault(values.terms, [])
         self._backs = [values.edges[edge] for edge in shape.back_edges]
         header, own = values.states[shape.loop.header], ("phi", (shape.loop.header,))
         self._own: Mapping[Term, Location] = {
@@ -217,17 +227,12 @@ class _Search:
         if self._is_fixed(term):
             return frozenset({term})
         operands = self._terms.operands(term)
-        if node.opcode == "symbol" or (node.opcode != "GAMMA" and self._function(term) is None):
+        if node.opcode == "symbol" or (node.opcode != "GAMMA" and function_of(self._terms, term) is None):
             return None
         parts = [self._leaves_of(one, state) for one in operands]
         if node.opcode == "GAMMA" and self._has_choices and (parts[0] is None or self._kind == _HALVES):
             parts = parts[1:]
         return None if None in parts else frozenset[Term]().union(*(part for part in parts if part is not None))
-
-    def _function(self, term: Term) -> Callable[..., int] | None:
-        node = self._terms[term]
-        widths = tuple(self._terms[one].bits // 8 or 1 for one in self._terms.operands(term))
-        return operation(node.opcode, widths, node.bits // 8 or 1)
 
     # ------------------------------------------------------------------------------------------------------ rounds
 
@@ -256,28 +261,28 @@ class _Search:
         def of_few(numbers: Iterable[Sequence[int]]) -> int | None:
             return self._followed([(tuple(one[:split]), tuple(one[split:])) for one in numbers], rounds)
 
-        return most_rounds_of_ranges(self._terms, rounds, (each[:split], each[split:]), of_few)
+        start = each[:split], each[split:]
+        return self._once(start, rounds, lambda: most_rounds_of_ranges(self._terms, rounds, start, of_few))
 
     def _going_on(self, symbol: Term) -> StridedInterval:
         """What ``symbol`` may be in a round behind which another one follows."""
         return reduce(strided.join, (back.state.value(symbol) for back in self._backs))
 
-    def _followed(self, starts: list[_Numbers] | None, rounds: Rounds) -> int | None:
+    def _followed(self, starts: list[Numbers] | None, rounds: Rounds) -> int | None:
         if starts is None:
             return None
-        following: dict[_Numbers, list[_Numbers]] = {}
-        todo = list(dict.fromkeys(starts))
-        try:
-            while todo:
-                at = todo.pop()
-                if at not in following:
-                    if len(following) >= _MOST_STATES:
-                        return None
-                    following[at] = list(self._next(at, rounds))
-                    todo += following[at]
-        except UndefinedResultError:
+        return self._once(starts, rounds, lambda: longest(starts, round_function(self._terms, rounds)))
+
+    def _once(self, start: _Start, rounds: Rounds, follow: Callable[[], int | None]) -> int | None:
+        """What ``follow`` tells of ``rounds`` from ``start`` on, which is not asked again where it tells nothing."""
+        if (start, rounds) in self._tried:
             return None
-        return _longest(following)
+        with suppress(UndefinedResultError):
+            found = follow()
+            if found is not None:
+                return found
+        self._tried.append((start, rounds))
+        return None
 
     def _of_entry(self, entry: Edge, rounds: Rounds) -> list[tuple[Term | None, int]]:
         """What ``entry`` brings for each own number, with -1 where it is what its term is for the loop, too."""
@@ -291,7 +296,7 @@ class _Search:
         ]
 
     @staticmethod
-    def _starts(state: State, own: Sequence[tuple[Term | None, int]], fixed: Sequence[Term]) -> list[_Numbers] | None:
+    def _starts(state: State, own: Sequence[tuple[Term | None, int]], fixed: Sequence[Term]) -> list[Numbers] | None:
         """All numbers that a round may begin with: own ones and fixed ones; None if they are too many.
 
         Those of the same name, a term and a number, are the same.
@@ -310,54 +315,27 @@ class _Search:
             found.append((each[: len(own)], each[len(own) :]))
         return found
 
-    def _next(self, at: _Numbers, rounds: Rounds) -> Iterator[_Numbers]:
-        """What the numbers may be in the next round; none where there is no next one."""
-        own, fixed = at
-        known = {**dict(zip(rounds.own, own, strict=True)), **dict(zip(rounds.fixed, fixed, strict=True))}
-        holds = self._holds
-        for one in rounds.each:
-            if all(any(holds(conditions, known) for conditions in ways) for ways in one.ways):
-                for back in one.back:
-                    if holds(back.conditions, known):
-                        yield tuple(self._evaluated(term, known) for term in back.terms), fixed
 
-    def _holds(self, conditions: Conditions, known: dict[Term, int]) -> bool:
-        return all(bool(self._evaluated(term, known)) == holds for term, holds in conditions)
+def longest(starts: Iterable[Numbers], follow: Callable[[Numbers], Sequence[Numbers]]) -> int | None:
+    """The most numbers one after another, from one of ``starts`` on; None where one comes back, or they are too many.
 
-    def _evaluated(self, term: Term, known: dict[Term, int]) -> int:
-        """``term`` where its leaves are ``known``, to which it is added."""
-        found = known.get(term)
-        if found is None:
-            node, operands = self._terms[term], self._terms.operands(term)
-            if node.opcode == "const":
-                return self._terms.value(term) or 0
-            if node.opcode == "GAMMA":
-                chosen = operands[1 if self._evaluated(operands[0], known) else 2]
-                found = self._evaluated(chosen, known)
-            else:
-                function = self._function(term)
-                if function is None:
-                    raise UndefinedResultError
-                found = function(*(self._evaluated(one, known) for one in operands))
-            known[term] = found
-        return found
-
-
-def _longest(following: Mapping[_Numbers, Sequence[_Numbers]]) -> int | None:
-    """The most states one after another; None where one comes back."""
-    waiting = dict.fromkeys(following, 0)
-    for targets in following.values():
-        for one in targets:
-            waiting[one] += 1
-    ready = [one for one, number in waiting.items() if not number]
-    longest = dict.fromkeys(following, 1)
-    done = 0
-    while ready:
-        at = ready.pop()
-        done += 1
-        for one in following[at]:
-            longest[one] = max(longest[one], longest[at] + 1)
-            waiting[one] -= 1
-            if not waiting[one]:
-                ready.append(one)
-    return max(longest.values(), default=0) if done == len(following) else None
+    *Soundness:* numbers are counted behind all that follow them; one that follows and is not counted by then, though
+    it was met, is one that leads here.
+    """
+    most: dict[Numbers, int] = {}
+    on_the_way: dict[Numbers, Sequence[Numbers]] = {}
+    todo = [*starts]
+    while todo:
+        at = todo[-1]
+        if at in most:
+            todo.pop()
+        elif at in on_the_way:
+            most[at] = 1 + max((most[one] for one in on_the_way.pop(at)), default=0)
+        else:
+            if len(most) + len(on_the_way) >= _MOST_STATES:
+                return None
+            on_the_way[at] = targets = follow(at)
+            if any(one in on_the_way for one in targets):
+                return None
+            todo += targets
+    return max(most.values(), default=0)

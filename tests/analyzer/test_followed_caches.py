@@ -65,7 +65,7 @@ def test_no_content_at_entry_and_no_victim_costs_more_than_is_told(data):
     for line, is_store in accesses:
         cache.touch(line, is_store=is_store)
     most = sum(count * cycles for _, count, cycles in cache.events("data", TARGET))
-    random = data.draw(st.randoms(use_true_random=False))
+    random = data.draw(st.randoms(use_true_random=True))  # contents that are evenly spread find more, and sooner
     for _ in range(8):
         content = []
         for number in range(SETS):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.analyzer.loops.one_loop import hold, hold_random, refuse
+from wcet_probe.analyzer.loops.few_values import _MOST_STATES, longest
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"
 
@@ -89,3 +90,32 @@ def random_loop(draw):
 @pytest.mark.parametrize("programs", [30, pytest.param(2000, marks=pytest.mark.slow)])
 def test_random_loops_end_as_soon_as_is_proved(programs):
     hold_random(THUMB, programs, random_loop, lambda draw: [[draw.getrandbits(5) for _ in range(3)] for _ in range(6)])
+
+
+def following(edges):
+    return lambda at: [((one,), ()) for one in edges.get(at[0][0], ())]
+
+
+@pytest.mark.parametrize(
+    ("edges", "starts", "most"),
+    [
+        ({}, [], 0),
+        ({}, [1], 1),
+        ({1: [2, 3], 2: [3], 3: [4]}, [1, 3], 4),
+        ({1: [2, 2], 2: [3], 5: [1]}, [1, 5, 1], 4),
+        ({1: [1]}, [1], None),
+        ({1: [2, 3], 3: [1]}, [2, 1], None),
+        ({1: [2, 3], 2: [3], 3: [2]}, [1], None),
+        ({1: [2, 3], 2: [3], 3: [2]}, [4], 1),
+    ],
+)
+def test_the_longest_way_through_numbers_is_told_where_none_comes_back(edges, starts, most):
+    assert longest([((one,), ()) for one in starts], following(edges)) == most
+
+
+def test_too_many_numbers_are_not_followed():
+    def numbers(last):
+        return following({one: [one + 1] for one in range(1, last)})
+
+    assert longest([((1,), ())], numbers(_MOST_STATES)) == _MOST_STATES
+    assert longest([((1,), ())], numbers(_MOST_STATES + 1)) is None

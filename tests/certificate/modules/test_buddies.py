@@ -22,7 +22,7 @@ from wcet_probe.certificate.kernel.records import read_records
 from wcet_probe.certificate.machines.operands import Computation
 from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.instruction_kinds import leaves_number
-from wcet_probe.certificate.modules.module import check_module, operation_of, stored_by_init
+from wcet_probe.certificate.modules.module import check_module, operation_of, stored_by_init, used_in
 from wcet_probe.certificate.modules.stepped_registers import stepped_registers
 from wcet_probe.certificate.values.kinds import (
     ARENA,
@@ -228,11 +228,11 @@ def test_a_fact_that_says_too_much_is_not_told_and_refused_where_it_is(allocator
 def test_who_says_that_all_words_are_followed_is_refused(monkeypatch):
     given = program("buddy-fibonacci", multiple_of=4)
 
-    def all_followed(code, operation, _):
+    def all_followed(code, operation, coverage):
         each = frozenset((address, 0) for address in code.instructions)
-        return dict.fromkeys(operation.graph.nodes, each)
+        return used_in(code, operation, coverage)._replace(followed=dict.fromkeys(operation.graph.nodes, each))
 
-    monkeypatch.setattr(module, "followed_in", all_followed)
+    monkeypatch.setattr(module, "used_in", all_followed)
     with pytest.raises((AnalysisError, VerificationError)):
         check_module(module.module_certificate(given, HEAP_BYTES), allocator_binary(given, HEAP_BYTES))
 

@@ -14,7 +14,7 @@ from wcet_probe.certificate.kernel.coverage import code_of, cover
 from wcet_probe.certificate.kernel.records import read_records
 from wcet_probe.certificate.modules import counted_words
 from wcet_probe.certificate.modules.counted_words import Grade, Held, Load, _joined, _Uses
-from wcet_probe.certificate.modules.module import check_module, counted_in, operation_of
+from wcet_probe.certificate.modules.module import check_module, operation_of, used_in
 from wcet_probe.errors import AnalysisError, VerificationError
 from wcet_probe.evidence.checking import allocator_binary
 
@@ -63,7 +63,7 @@ def counted(given, role):
     problem = module._problem(given, prepare(operation_request(given, role, HEAP_BYTES)))
     operation = operation_of(role, read_records(module._text(given, problem, apart=False)))
     code = code_of(given.image, given.instructions)
-    found = counted_in(code, operation, cover(code, operation.graph, operation.said, {}))
+    found = used_in(code, operation, cover(code, operation.graph, operation.said, {})).counted
     places = [given.image.lines.find(one) for addresses in found.values() for one in addresses]
     text = dict(given.allocator.sources)["quick_fit.c"].splitlines()
     return {text[line - 1].strip() for file, line in filter(None, places) if file.endswith("quick_fit.c")}
@@ -104,10 +104,11 @@ def test_who_does_not_see_that_a_word_is_followed_is_refused(monkeypatch):
     """Links of fragments, taken for numbers by who writes, are found by the checker."""
     given = load_program(load_allocator("quick-fit"), load_target("mpc603e"), "zig", images_dir(), HEAP_BYTES)
 
-    def all_counted(code, operation, _):
-        return {node: frozenset(code.instructions) for node in operation.graph.nodes}
+    def all_counted(code, operation, coverage):
+        counted = {node: frozenset(code.instructions) for node in operation.graph.nodes}
+        return used_in(code, operation, coverage)._replace(counted=counted)
 
-    monkeypatch.setattr(module, "counted_in", all_counted)
+    monkeypatch.setattr(module, "used_in", all_counted)
     with pytest.raises((AnalysisError, VerificationError)):
         check_module(module.module_certificate(given, HEAP_BYTES), allocator_binary(given, HEAP_BYTES))
 

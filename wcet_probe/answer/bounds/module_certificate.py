@@ -34,14 +34,13 @@ from wcet_probe.certificate.modules.module import (
     Operation,
     accesses_of,
     cell_of,
-    counted_in,
     entry_words,
-    followed_in,
     holds_at,
     initial_words,
     operation_of,
     returned,
     stored_by_init,
+    used_in,
     wanted_of,
     ways_of,
     words_of_image,
@@ -270,10 +269,9 @@ class _Search:
             raise AnalysisError(f"the checker does not follow a graph: {error}") from error
         for one, coverage in zip(self.operations, self.covered, strict=True):
             self._stepped[one.role] = stepped_registers(one.graph, coverage)
-            for node, addresses in counted_in(self.code, one, coverage).items():
-                self._counted[one.role, node] = addresses
-            for node, loads in followed_in(self.code, one, coverage).items():
-                self._links[one.role, node] = loads
+            used = used_in(self.code, one, coverage)
+            self._counted |= {(one.role, node): addresses for node, addresses in used.counted.items()}
+            self._links |= {(one.role, node): loads for node, loads in used.followed.items()}
         for one, coverage in zip(self.operations, self.covered, strict=True):
             for node in reached_nodes(one.graph, coverage.taken):
                 self._nodes.append((one, coverage, node))

@@ -61,7 +61,8 @@ class Code:
             VerificationError: there is none, or one that cannot be charged.
         """
         found = existing(self.instructions.get(address), f"there is no instruction of the image at {address:#x}")
-        demand(not found.problem, f"{self.image.location(address)} cannot be charged: {found.problem}")
+        if found.problem:
+            demand(False, f"{self.image.location(address)} cannot be charged: {found.problem}")
         return found
 
 

@@ -112,10 +112,20 @@ class _Uses:
         return self.followed - self.counted
 
 
-def counted_words(
-    code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None = None
-) -> Mapping[str, frozenset[int]]:  # fmt: skip
-    """The instructions that load what the operation counts in, by node of its ``graph``.
+class Used(NamedTuple):
+    """The instructions that load what an operation counts in, and what it follows, by node of its graph.
+
+    Attributes:
+        counted: where what is counted in is loaded.
+        followed: where what is followed is loaded, with the number of the word.
+    """
+
+    counted: Mapping[str, frozenset[int]]
+    followed: Mapping[str, frozenset[Loading]]
+
+
+def used_words(code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None = None) -> Used:
+    """What the operation of a ``graph`` does with the words that it loads.
 
     Args:
         code: the image.
@@ -127,28 +137,17 @@ def counted_words(
     Raises:
         VerificationError: a node is not executed.
     """
-    found: dict[str, set[int]] = {}
-    for load in _watched(code, graph, said, coverage, result).numbers():
-        found.setdefault(load.node, set()).add(load.address)
-    return {node: frozenset(addresses) for node, addresses in found.items()}
-
-
-def followed_words(code: Code, graph: Graph, said: Said, coverage: Coverage) -> Mapping[str, frozenset[Loading]]:
-    """The instructions that load what the operation follows, by node of its ``graph``, with the number of the word.
-
-    Args:
-        code: the image.
-        graph: of the operation.
-        said: what holds where its nodes begin, of numbers.
-        coverage: what was checked of the graph.
-
-    Raises:
-        VerificationError: a node is not executed.
-    """
-    found: dict[str, set[Loading]] = {}
-    for load in _watched(code, graph, said, coverage, None).links():
-        found.setdefault(load.node, set()).add((load.address, load.number))
-    return {node: frozenset(loads) for node, loads in found.items()}
+    uses = _watched(code, graph, said, coverage, result)
+    counted: dict[str, set[int]] = {}
+    for load in uses.numbers():
+        counted.setdefault(load.node, set()).add(load.address)
+    followed: dict[str, set[Loading]] = {}
+    for load in uses.links():
+        followed.setdefault(load.node, set()).add((load.address, load.number))
+    return Used(
+        {node: frozenset(addresses) for node, addresses in counted.items()},
+        {node: frozenset(loads) for node, loads in followed.items()},
+    )
 
 
 def _watched(code: Code, graph: Graph, said: Said, coverage: Coverage, result: Place | None) -> _Uses:

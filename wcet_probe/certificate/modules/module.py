@@ -31,7 +31,7 @@ from wcet_probe.certificate.kernel.records import (
     well_formed,
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
-from wcet_probe.certificate.modules.counted_words import Loading, counted_words, followed_words
+from wcet_probe.certificate.modules.counted_words import Used, used_words
 from wcet_probe.certificate.modules.image_words import constant_word
 from wcet_probe.certificate.modules.module_machine import REST, Accessed, Followed, ModuleMachine
 from wcet_probe.certificate.modules.stepped_registers import stepped_registers
@@ -119,23 +119,14 @@ def entry_words(role: str, image: Image, block: Word) -> dict[Place, Word]:
     return {first: argument, second: _UNKNOWN_NUMBER}
 
 
-def counted_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[int]]:
-    """The instructions that load what ``operation`` counts in, by node; ``coverage`` is what was checked of its graph.
+def used_in(code: Code, operation: Operation, coverage: Coverage) -> Used:
+    """What ``operation`` does with words that it loads; ``coverage`` is what was checked of its graph.
 
     Raises:
         VerificationError: a node is not executed.
     """
     block = registers(code.image)[0] if operation.role == "malloc" else None
-    return counted_words(code, operation.graph, operation.said, coverage, block)
-
-
-def followed_in(code: Code, operation: Operation, coverage: Coverage) -> Mapping[str, frozenset[Loading]]:
-    """The instructions that load what ``operation`` follows, by node, with the number of the word that it is.
-
-    Raises:
-        VerificationError: a node is not executed.
-    """
-    return followed_words(code, operation.graph, operation.said, coverage)
+    return used_words(code, operation.graph, operation.said, coverage, block)
 
 
 def stored_by_init(code: Code, operation: Operation, coverage: Coverage) -> Stored:
@@ -371,10 +362,10 @@ class _Module:
         for place, parts in said.items():
             is_known = within(known.get(place, ANYTHING), parts)
             demand(is_known, f"what {place} is said to be made of where {role} begins is not known of the caller")
-        counted = counted_in(self._code, operation, coverage)
-        links, stepped = followed_in(self._code, operation, coverage), stepped_registers(graph, coverage)
+        used, stepped = used_in(self._code, operation, coverage), stepped_registers(graph, coverage)
         for node in reached_nodes(graph, coverage.taken):
-            machine = ModuleMachine(self._image, self._cells, self._store, counted.get(node, ()), links.get(node, ()))
+            own = used.counted.get(node, ()), used.followed.get(node, ())
+            machine = ModuleMachine(self._image, self._cells, self._store, *own)
             machine.stepped = stepped[node]
             if self._of_init and role == ROLES[0]:
                 machine.unstored = words_of_image(self._image, self._of_init - stored.before[node])

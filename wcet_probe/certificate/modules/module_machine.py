@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -76,6 +76,8 @@ _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a
 """A computation whose last operand is shifted by a register."""
 _LOW = 1 << 16
 """No memory lies below."""
+_MOST_REMEMBERED = 1 << 14
+"""So many answers are remembered: few words of many are of another kind or number than before."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 
@@ -92,6 +94,15 @@ class Reached(NamedTuple):
     cells: frozenset[str]
     is_whole: bool
     is_computed: bool = False
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _of_number(value: Value, parts: Word) -> Word:
+    """``parts``, which are known as the number ``value``, too."""
+    if parts == ANYTHING:
+        return (Part(NUMBER, False, of_value(value)),) if unsigned(value).high < _LOW else ANYTHING
+    own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
+    return reaching(known_as(own, of_value(value)), limits.low, limits.high)
 
 
 class Followed(NamedTuple):
@@ -161,17 +172,13 @@ class ModuleMachine(Machine):
 
     def narrowed(self, value: Value, parts: Word, *, is_known: bool = False) -> Word:
         """``parts``, which are known as ``value``, too; if not ``is_known``, a constant is what it looks like."""
-        if value.may_be_stack or not value.is_number:
+        if not value.is_number:  # nor is what may be derived from the stack pointer
             return ANYTHING
         if value.is_constant:
             own = constant_word(self.image, value.low % WORD) if parts else ()
             if value.low % WORD == 0 or not is_known or parts == ANYTHING or word(own) != ANYTHING:
                 return nulls_of(parts) if value.low % WORD == 0 else own
-        known = of_value(value)
-        if parts == ANYTHING:
-            return (Part(NUMBER, False, known),) if unsigned(value).high < _LOW else ANYTHING
-        own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
-        return reaching(known_as(own, known), limits.low, limits.high)
+        return _of_number(value, parts)
 
     def learn(self, state: State) -> None:
         """What is made of a word whose lowest bits were tested, and are zero."""

@@ -119,6 +119,9 @@ ANYTHING: Word = (Part(UNKNOWN, False, ALL),)
 
 def word(parts: Iterable[Part]) -> Word:
     """The words of ``parts``."""
+    parts = tuple(parts)
+    if len(parts) <= 1:  # as most are
+        return ANYTHING if parts and parts[0].kind == UNKNOWN else parts
     found: dict[tuple[str, bool], Part] = {}
     for part in parts:
         if part.kind == UNKNOWN:

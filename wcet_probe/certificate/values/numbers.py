@@ -168,7 +168,7 @@ def _hull(a: Value, b: Value) -> Value:
 
 def within(a: Value, b: Value) -> bool:
     """Whether all of ``a`` is in ``b``."""
-    if b in {a, ANY}:
+    if b in (a, ANY):
         return True
     if not (a.is_plain and b.is_plain):
         return _is_part(a, b) if a.base == b.base else a.base == "link" and b == TOP
