@@ -55,7 +55,7 @@ def concrete_cost(config, content, accesses, draw):
 
 
 @given(st.data())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=1200, deadline=None)
 def test_no_content_at_entry_and_no_victim_costs_more_than_is_told(data):
     policy = data.draw(st.sampled_from([one for one in Replacement if one is not Replacement.PLRU]))
     config = config_of(policy, data.draw(st.sampled_from([1, 2, 4])), sets=SETS)
@@ -65,7 +65,7 @@ def test_no_content_at_entry_and_no_victim_costs_more_than_is_told(data):
     for line, is_store in accesses:
         cache.touch(line, is_store=is_store)
     most = sum(count * cycles for _, count, cycles in cache.events("data", TARGET))
-    random = data.draw(st.randoms(use_true_random=False))
+    random = data.draw(st.randoms(use_true_random=True))  # contents that are evenly spread find more, and sooner
     for _ in range(8):
         content = []
         for number in range(SETS):
