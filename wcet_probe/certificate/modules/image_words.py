@@ -4,9 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
-from wcet_probe.certificate.values.kinds import CONSTANT, NULL, NUMBER, STATIC, UNKNOWN, Part, Word, word
-from wcet_probe.certificate.values.residues import MODULUS, residue
+from wcet_probe.certificate.values.kinds import (
+    ANYTHING,
+    CONSTANT,
+    NULL,
+    NUMBER,
+    STATIC,
+    UNKNOWN,
+    Part,
+    Word,
+    known_as,
+    reaching,
+    word,
+)
+from wcet_probe.certificate.values.numbers import Value, unsigned
+from wcet_probe.certificate.values.residues import MODULUS, of_value, residue
 from wcet_probe.model.image import Image
 
 _WORD_BYTES = 4
@@ -15,6 +29,10 @@ _BESIDE = 8
 """So near to a constant table likewise: one or two words before its first one, for loops that count first."""
 _FILLED = 64
 """So far before a table there are to be zeros, or to where another ends: fewer may be the end of what is no table."""
+_LOW = 1 << 16
+"""No memory lies below."""
+_MOST_REMEMBERED = 1 << 14
+"""So many answers are remembered: few words of many are of another kind or number than before."""
 
 
 def constant_word(image: Image, value: int) -> Word:
@@ -29,6 +47,15 @@ def constant_word(image: Image, value: int) -> Word:
     if True not in (inside or near) and kind == UNKNOWN and _is_at_table(image, value):
         kind = CONSTANT
     return (Part(kind, False, known, offset, reach=(value, value) if kind == STATIC else None),)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def number_word(value: Value, parts: Word) -> Word:
+    """The word ``parts``, which is known as the number ``value``, too."""
+    if parts == ANYTHING:
+        return (Part(NUMBER, False, of_value(value)),) if unsigned(value).high < _LOW else ANYTHING
+    own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
+    return reaching(known_as(own, of_value(value)), limits.low, limits.high)
 
 
 def table_word(image: Image, residues: int) -> Word:

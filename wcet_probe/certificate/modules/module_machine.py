@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from wcet_probe.certificate.machines.computations import mask_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import NUMBER as DIGITS
 from wcet_probe.certificate.machines.operands import Computation, computation, operands_of, register_named
-from wcet_probe.certificate.modules.image_words import constant_word, table_word
+from wcet_probe.certificate.modules.image_words import constant_word, number_word, table_word
 from wcet_probe.certificate.modules.instruction_kinds import (
     BITWISE,
     Combined,
@@ -40,7 +40,6 @@ from wcet_probe.certificate.values.kinds import (
     ANYTHING,
     ARENA,
     CONSTANT,
-    NULL,
     NUMBER,
     Part,
     Word,
@@ -56,12 +55,11 @@ from wcet_probe.certificate.values.kinds import (
     new,
     nulls_of,
     numbers_of,
-    reaching,
     scaled,
     shifted,
     word,
 )
-from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, signed, unsigned
+from wcet_probe.certificate.values.numbers import TOP, WORD, Value, constant, signed
 from wcet_probe.certificate.values.residues import ALL, MODULUS, members, of_class, of_value, residue
 from wcet_probe.certificate.values.state import Comparison, Place, State
 from wcet_probe.model.image import Image, Segment
@@ -74,10 +72,6 @@ _STEP = re.compile(r"\], #(-?(?:0x)?[0-9a-f]+)$")
 _TEST = re.compile(r"tst(?:\.w)? (\w+), #((?:0x)?[0-9a-f]+)")
 _BY_REGISTER = re.compile(r"([a-z]+?)s? \w+, (\w+), (\w+), (lsl|lsr|asr|ror) ([a-z]+\w*)")
 """A computation whose last operand is shifted by a register."""
-_LOW = 1 << 16
-"""No memory lies below."""
-_MOST_REMEMBERED = 1 << 14
-"""So many answers are remembered: few words of many are of another kind or number than before."""
 REST = "static"
 """The cell of all words of static data that have none of their own."""
 
@@ -94,15 +88,6 @@ class Reached(NamedTuple):
     cells: frozenset[str]
     is_whole: bool
     is_computed: bool = False
-
-
-@lru_cache(_MOST_REMEMBERED)
-def _of_number(value: Value, parts: Word) -> Word:
-    """``parts``, which are known as the number ``value``, too."""
-    if parts == ANYTHING:
-        return (Part(NUMBER, False, of_value(value)),) if unsigned(value).high < _LOW else ANYTHING
-    own, limits = tuple(part for part in parts if part.kind != NULL or 0 in value.words()), unsigned(value)
-    return reaching(known_as(own, of_value(value)), limits.low, limits.high)
 
 
 class Followed(NamedTuple):
@@ -178,7 +163,7 @@ class ModuleMachine(Machine):
             own = constant_word(self.image, value.low % WORD) if parts else ()
             if value.low % WORD == 0 or not is_known or parts == ANYTHING or word(own) != ANYTHING:
                 return nulls_of(parts) if value.low % WORD == 0 else own
-        return _of_number(value, parts)
+        return number_word(value, parts)
 
     def learn(self, state: State) -> None:
         """What is made of a word whose lowest bits were tested, and are zero."""

@@ -1,7 +1,4 @@
-"""A block that is written as a function leaves what `constant_execution` leaves, from any state.
-
-Tests: analyzer.values.execution.compiled_blocks, analyzer.values.execution.prepared_operations.
-"""
+"""A block that is written as a function leaves what `constant_execution` leaves, from any state."""
 
 from random import Random
 
