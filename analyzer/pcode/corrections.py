@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
+from wcet_probe.analyzer.pcode.byte_reversals import byte_reversed
 from wcet_probe.analyzer.pcode.exclusives import conditional_store, exclusive
 from wcet_probe.analyzer.pcode.float_moves import FloatCode, arm_float, powerpc_float
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
@@ -142,7 +143,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
     ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
-    ops = conditional_store(at.address, word, ops, at.registers)
+    ops = byte_reversed(word, conditional_store(at.address, word, ops, at.registers), at.registers)
     ops = powerpc_float(at.float_code, powerpc_status(word, ops, at.registers))
     if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
         raise DecodeError(f"the stswi of a part of a word at {at.address:#010x} is not known: store bytes.")
