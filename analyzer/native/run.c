@@ -505,7 +505,7 @@ static bool take(struct wp_run *run, uint32_t number, bool on_stack, uint32_t of
 static int store_goes_to(struct wp_run *run, uint32_t offset, uint32_t size)
 {
     const uint64_t end = (uint64_t)offset + size;
-    const bool is_alias = (offset >= 0x22000000 && offset < 0x24000000) || (offset >= 0x42000000 && offset < 0x44000000);
+    const bool is_alias = (end > 0x22000000 && offset < 0x24000000) || (end > 0x42000000 && offset < 0x44000000);
     bool is_free = true;
     if (is_alias && run->of.is_thumb)
         return -1; /* each word of a bit-band alias stands for a bit elsewhere (Cortex-M4 TRM, ARM DDI 0439, section 3.7) */
