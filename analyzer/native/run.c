@@ -22,15 +22,15 @@ struct page {
 };
 
 struct way {
-    uint32_t target, kind;
+    uint32_t source, target, kind;
     uint64_t count;
-    struct way *next;
+    struct way *next; /* of the same source */
 };
 
 struct block {
     struct wp_code code;
     struct wp_op *ops;
-    struct way *ways;
+    struct way *ways, *last; /* all, and that by which it was left last */
 };
 
 struct cache {
@@ -49,6 +49,8 @@ struct wp_run {
     uint32_t slot_count, slot_room;
     struct block **blocks; /* by address, a table with open addressing */
     uint32_t block_count, block_room;
+    struct way **ways; /* of all blocks, a table with open addressing */
+    uint32_t way_count, way_room;
     struct wp_access_setup *accesses;
     uint32_t access_count;
     struct wp_range *ranges;
@@ -555,22 +557,52 @@ static struct block **place_of(struct wp_run *run, uint32_t address)
     return &run->blocks[at];
 }
 
-static bool count_way(struct block *block, uint32_t target, uint32_t kind)
+static struct way **place_of_way(struct wp_run *run, uint32_t source, uint32_t target, uint32_t kind)
 {
-    struct way **link = &block->ways;
-    for (struct way *one; (one = *link); link = &one->next)
-        if (one->target == target && one->kind == kind) {
-            one->count++;
-            *link = one->next; /* to the front */
-            one->next = block->ways;
-            block->ways = one;
-            return true;
-        }
-    struct way *const made = malloc(sizeof *made);
-    if (!made)
+    uint32_t at = (source * UINT32_C(2654435761) ^ target) * UINT32_C(2246822519) + kind;
+    at = (at ^ at >> 15) & (run->way_room - 1);
+    for (const struct way *one; (one = run->ways[at]); at = (at + 1) & (run->way_room - 1))
+        if (one->source == source && one->target == target && one->kind == kind)
+            break;
+    return &run->ways[at];
+}
+
+static bool has_room_for_way(struct wp_run *run)
+{
+    if (2 * run->way_count < run->way_room)
+        return true;
+    const uint32_t room = run->way_room;
+    struct way **const before = run->ways, **const more = calloc(room ? 2 * (size_t)room : 1024, sizeof *more);
+    if (!more)
         return false;
-    *made = (struct way){target, kind, 1, block->ways};
-    block->ways = made;
+    run->ways = more;
+    run->way_room = room ? 2 * room : 1024;
+    for (uint32_t i = 0; i < room; i++)
+        if (before[i])
+            *place_of_way(run, before[i]->source, before[i]->target, before[i]->kind) = before[i];
+    free(before);
+    return true;
+}
+
+static bool count_way(struct wp_run *run, struct block *block, uint32_t target, uint32_t kind)
+{
+    if (block->last && block->last->target == target && block->last->kind == kind) {
+        block->last->count++;
+        return true;
+    }
+    if (!has_room_for_way(run))
+        return false;
+    struct way **const place = place_of_way(run, block->code.address, target, kind);
+    if (!*place) {
+        struct way *const made = calloc(1, sizeof *made);
+        if (!made)
+            return false;
+        *made = (struct way){block->code.address, target, kind, 0, block->ways};
+        block->ways = *place = made;
+        run->way_count++;
+    }
+    block->last = *place;
+    block->last->count++;
     return true;
 }
 
@@ -705,7 +737,7 @@ EXPORT int wp_run_follow(struct wp_run *run, uint64_t limit)
         }
         if (!is_known)
             return WP_UNDECIDED;
-        if (!count_way(block, target, kind))
+        if (!count_way(run, block, target, kind))
             return WP_NO_ROOM;
         counts->decided += block->code.instructions;
         counts->address = target;
@@ -738,6 +770,7 @@ EXPORT void wp_run_close(struct wp_run *run)
     close_cache(&run->code);
     close_cache(&run->data);
     free(run->blocks);
+    free(run->ways);
     free(run->overlaps);
     free(run->slots);
     free(run->accesses);
@@ -884,7 +917,7 @@ EXPORT bool wp_run_block(struct wp_run *run, const struct wp_code *code, const s
         return false;
     }
     memcpy(own, ops, code->operations * sizeof *own);
-    *block = (struct block){*code, own, NULL};
+    *block = (struct block){*code, own, NULL, NULL};
     *place_of(run, code->address) = block;
     run->block_count++;
     return true;

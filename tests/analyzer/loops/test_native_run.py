@@ -205,3 +205,11 @@ def test_no_bit_band_alias_is_stored_to_even_in_part(place, monkeypatch):
     guest = guest_of(text, load_target("cortex-m4"), ".c", "-O1")
     monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 1000)
     assert told(asked(guest), module._natively_followed)[0] is None
+
+
+def test_a_function_that_is_called_from_many_places_returns_to_each_as_often(monkeypatch):
+    calls = 600
+    text = f"""typedef unsigned u; u rounds = 3, s; __attribute__((noinline)) void g(void) {{ s++; }}
+    void f(void) {{ for (u i = 0; i < rounds; i++) {{ {"g(); " * calls} }} }}"""
+    run = both(guest_of(text, load_target("cortex-m4"), ".c", "-O1"), "f", None, monkeypatch)
+    assert [count for passage, count in run.passages.items() if passage.kind == "return"][:-1] == [3] * calls
