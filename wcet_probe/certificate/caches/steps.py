@@ -284,12 +284,7 @@ def _lines(address: Address, skipped: int, config: CacheConfig) -> frozenset[int
     value = address.number
     if not value.is_number:
         return None
-    return _lines_from(value.low + skipped, value.high + skipped, config)
-
-
-def _lines_from(first: int, last: int, config: CacheConfig) -> frozenset[int] | None:
-    """The lines of these bytes, if no two of them are in one set."""
-    low, high = first // config.line_bytes, last // config.line_bytes
+    low, high = (value.low + skipped) // config.line_bytes, (value.high + skipped) // config.line_bytes
     return frozenset(range(low, high + 1)) if high - low < config.sets else None
 
 
@@ -302,7 +297,8 @@ def _lines_within(address: Address, within: tuple[int, int] | None, config: Cach
     modulus, residue = address.alignment
     if within is None or first + (residue - first) % modulus > last:
         return None
-    return _lines_from(within[0], within[1] - 1, config)
+    low, high = within[0] // config.line_bytes, (within[1] - 1) // config.line_bytes
+    return frozenset(range(low, high + 1)) if high - low < config.sets else None
 
 
 def _spot(address: Address, skipped: int, lines: frozenset[int] | None, config: CacheConfig) -> Spot | None:
