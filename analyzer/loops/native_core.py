@@ -117,7 +117,7 @@ def load() -> ctypes.CDLL:
     """
     spec = find_spec("wcet_probe.analyzer")
     homes = [Path(home) for home in (spec.submodule_search_locations or ())] if spec else []
-    found = [home / "_run.so" for home in homes if (home / "_run.so").is_file()]
+    found = [file for home in homes if (file := home / "native" / "_run.so").is_file()]
     if not found:
         raise WcetProbeError(
             "the native core of the analyzer is missing; install the package again so that it is built."

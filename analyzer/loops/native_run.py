@@ -12,7 +12,7 @@ but that it holds any number of words of memory which are no numbers. What an ac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from ctypes import byref, c_int32, c_uint32, c_uint64
 from dataclasses import dataclass, field
@@ -290,7 +290,7 @@ class _Core:
             return NativeRun(
                 run=assembled(entry, self._parts, self._passages(counts.ways), counts.decided, *told),
                 decided=counts.decided,
-                ranges={key: self._range(number) for key, number in self._ranges.items()},
+                ranges=dict(self._found_ranges()),
                 code=self._sums(self._charged.code, counts.code_singles, of_data=False),
                 data=self._sums(self._charged.data, counts.data_singles, of_data=True),
                 waiting_cycles=counts.waiting_cycles,
@@ -305,12 +305,14 @@ class _Core:
             (one.source, EXIT if one.kind == core.EXITS else one.target, _KINDS[one.kind]): one.count for one in ways
         }
 
-    def _range(self, number: int) -> Accesses | None:
-        found = core.RangeLayout()
-        self._library.wp_run_range(self._run, number, byref(found))
-        if found.state != 1:
-            return None
-        return Accesses(bool(found.on_stack), found.size_bytes, found.low, found.high, found.stride)
+    def _found_ranges(self) -> Iterator[tuple[tuple[int, bool], Accesses | None]]:
+        """The ranges of the accesses that were made."""
+        for key, number in self._ranges.items():
+            found = core.RangeLayout()
+            self._library.wp_run_range(self._run, number, byref(found))
+            if found.state:
+                own = bool(found.on_stack), found.size_bytes, found.low, found.high, found.stride
+                yield key, Accesses(*own) if found.state == 1 else None
 
     def _sums(self, cache: CacheConfig | None, singles: int, *, of_data: bool) -> CacheSums | None:
         if cache is None:

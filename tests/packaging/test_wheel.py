@@ -81,7 +81,7 @@ def test_every_folder_of_the_tree_is_a_subpackage(names, package):
 
 
 def test_the_native_cores_and_the_marker_of_types_are_there(names):
-    assert {"wcet_probe/emu/_native.so", "wcet_probe/analyzer/_run.so"} <= set(names)
+    assert {"wcet_probe/emu/_native.so", "wcet_probe/analyzer/native/_run.so"} <= set(names)
     assert "wcet_probe/py.typed" in names
 
 

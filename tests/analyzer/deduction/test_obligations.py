@@ -50,7 +50,19 @@ def test_answers_are_kept_by_their_ways_and_what_is_not_followed_is_open():
     answers.add("tags", 0x10, is_shown=True)
     answers.leave_way()
     answers.add("tags", 0x10, is_shown=True)
-    answers.end_way(End(0x20, None, {}.get, (), ((0x14, True),), "an access that strays", dict, is_at_join=False))
+    answers.end_way(
+        End(
+            0x20,
+            None,
+            {}.get,
+            (),
+            ((0x14, True),),
+            "an access that strays",
+            dict,
+            is_at_join=False,
+            untouched=frozenset(),
+        )
+    )
     answers.add("bits", 0, is_shown=False)
     answers.end_way(None)
     found = answers.deduced("free", [Follows(TRUE)], {0x10: {Congruence(8, 0)}})
