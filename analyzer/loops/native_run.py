@@ -107,7 +107,7 @@ def native_run(  # noqa: PLR0917  the binary, where the run begins, and what is 
     *,
     untold: int = 0,
 ) -> NativeRun | None:
-    """The run of ``entry``, and how much of it was followed; None where the core cannot follow some of its code.
+    """The run of ``entry``, and how much of it was followed; None where the core cannot follow it, or has no room.
 
     Args:
         image: the binary.
@@ -124,10 +124,14 @@ def native_run(  # noqa: PLR0917  the binary, where the run begins, and what is 
 
     *Soundness:* as said of the module.
     """
-    with _Core(image, lifter, entry, charged, stack_pointer) as following:
-        if not following.begins_with(content):
-            return None
-        return following.run(entry, most, untold)
+    with suppress(_NoRoomError), _Core(image, lifter, entry, charged, stack_pointer) as following:
+        if following.begins_with(content):
+            return following.run(entry, most, untold)
+    return None
+
+
+class _NoRoomError(Exception):
+    """The core has no memory left."""
 
 
 class _Core:
@@ -162,7 +166,7 @@ class _Core:
     def __enter__(self) -> Self:
         self._run = self._library.wp_run_open(byref(self._setup))
         if not self._run:
-            raise MemoryError
+            raise _NoRoomError
         mode = self._lifter.registers.get("tb")
         self._slots = Slots(
             of=self._slot,
@@ -343,5 +347,5 @@ def _cache(config: CacheConfig | None) -> core.CacheLayout:
 def _known(result: int) -> int:
     """What the core returned, where it had room."""
     if result is False or result < 0:
-        raise MemoryError
+        raise _NoRoomError
     return result

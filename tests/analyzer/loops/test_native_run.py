@@ -184,6 +184,19 @@ def test_code_that_the_core_cannot_execute_is_followed_without_it(monkeypatch):
     assert module.entry_run_bound(asked(guest)).bound.instructions > 200_000
 
 
+class _NoRoom:
+    """A core that has no memory left."""
+
+    def wp_run_open(self, _):
+        return None
+
+
+def test_where_the_core_has_no_room_the_run_is_followed_without_it(monkeypatch):
+    monkeypatch.setattr(native_core, "load", _NoRoom)
+    guest = guest_of(LONG.replace("3000000", "40000"), load_target("cortex-m4"), ".c", "-O1")
+    assert module.entry_run_bound(asked(guest)).bound.instructions > 200_000
+
+
 def test_an_access_that_the_decoder_does_not_know_is_not_told():
     guest = guest_of(LONG.replace("3000000", "9"), load_target("cortex-m4"), ".c", "-O1")
     image, lifter = guest.image, image_lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments)
