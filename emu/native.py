@@ -6,12 +6,10 @@ import ctypes
 from collections.abc import Sequence
 from ctypes import POINTER, Structure, c_bool, c_int32, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-from wcet_probe.errors import WcetProbeError
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import CacheConfig, Replacement, UncachedRegion
+from wcet_probe.native_library import native_library
 
 _ABI_VERSION = 14
 
@@ -216,16 +214,7 @@ def load() -> ctypes.CDLL:
     Raises:
         WcetProbeError: it was not built, or is of another version than this package.
     """
-    spec = find_spec("wcet_probe.emu")
-    homes = [Path(home) for home in (spec.submodule_search_locations or ())] if spec else []
-    found = [home / "_native.so" for home in homes if (home / "_native.so").is_file()]
-    if not found:
-        message = "the native core is missing; install the package again so that it is built."
-        raise WcetProbeError(message)
-    library = ctypes.CDLL(str(found[0]))
-    if library.wp_abi_version() != _ABI_VERSION:
-        message = "the native core is of another version; install the package again so that it is rebuilt."
-        raise WcetProbeError(message)
+    library = native_library("wcet_probe.emu", "_native.so", "wp_abi_version", _ABI_VERSION)
     library.wp_observer_open.restype = c_void_p
     library.wp_cache_replay.restype = c_bool
     library.wp_largest.restype = c_uint32

@@ -8,10 +8,8 @@ from __future__ import annotations
 import ctypes
 from ctypes import POINTER, Structure, c_bool, c_int32, c_int64, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 
-from wcet_probe.errors import WcetProbeError
+from wcet_probe.native_library import native_library
 
 _ABI_VERSION = 2
 NUMBER, STACK, LESS_STACK, LINK, BITS, UNKNOWN = range(6)
@@ -115,19 +113,7 @@ def load() -> ctypes.CDLL:
     Raises:
         WcetProbeError: it was not built, or is of another version than this package.
     """
-    spec = find_spec("wcet_probe.analyzer")
-    homes = [Path(home) for home in (spec.submodule_search_locations or ())] if spec else []
-    found = [file for home in homes if (file := home / "native" / "_run.so").is_file()]
-    if not found:
-        raise WcetProbeError(
-            "the native core of the analyzer is missing; install the package again so that it is built."
-        )
-    library = ctypes.CDLL(str(found[0]))
-    if library.wp_run_abi_version() != _ABI_VERSION:
-        message = (
-            "the native core of the analyzer is of another version; install the package again so that it is rebuilt."
-        )
-        raise WcetProbeError(message)
+    library = native_library("wcet_probe.analyzer", "native/_run.so", "wp_run_abi_version", _ABI_VERSION)
     for name, result, arguments in (
         ("open", c_void_p, [POINTER(SetupLayout)]),
         ("close", None, [c_void_p]),
