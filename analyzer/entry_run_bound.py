@@ -13,6 +13,7 @@ whose place is known is accessed as an object of the image as well, as that of a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,6 +33,7 @@ from wcet_probe.analyzer.assumptions import (
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.followed_caches import RunCache, line_of
 from wcet_probe.analyzer.graph.cfg import Block
+from wcet_probe.analyzer.graph.returning import function_from
 from wcet_probe.analyzer.graph.supergraph import EXIT
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, taken_cycles
@@ -59,7 +61,7 @@ from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
 from wcet_probe.build.image import require_symbol
 from wcet_probe.errors import AnalysisError
-from wcet_probe.model.image import Image
+from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.instruction import AccessKind, Instruction
 from wcet_probe.model.proof import AccessRange, Assumption, Bound, FlowGraph, GraphBlock, GraphEdge, PathBlock
 from wcet_probe.model.unaligned_access import unaligned_cycles
@@ -123,7 +125,7 @@ def _followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun 
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     content = request.initial.at_entry if request.initial else ()
     execution, seen = ConstantExecution(Memory(image), lifter, content), _Seen(request, costs)
-    asked = image, lifter, execution, require_symbol(image, request.entry), seen.take, most, request.stack_pointer
+    asked = lifter, execution, require_symbol(image, request.entry), seen.take, most, request.stack_pointer
     return (*entry_run(*asked, untold=_LONG), seen)
 
 
@@ -332,7 +334,8 @@ def _accesses(instruction: Instruction) -> int:
 
 
 def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> Bound:
-    names = {at: _name(request.image, at) for at in run.blocks}
+    functions = _functions(request.image, run)
+    names = {at: f"{function.name}+{at - function.address:#x}" for at, function in functions.items()}
     problems = {unit: _problem(request, run, names, costs, unit, seen.events()) for unit in UNITS}
     solved = {unit: solve(flow_system(problem)) for unit, problem in problems.items()}
     besides = sum(count * cost for _, count, cost in seen.events())
@@ -363,15 +366,12 @@ def _certificates(problems: Mapping[Unit, FlowProblem], solved: Mapping[Unit, So
     return tuple(certificate(problems[unit], solved[unit]) for unit in UNITS)
 
 
-def _name(image: Image, address: int) -> str:
-    function = image.function_at(address)
-    return f"{function.name}+{address - function.address:#x}" if function else f"{address:#x}"
-
-
-def _function_name(image: Image, address: int) -> str:
-    """The name of the function that holds ``address``, which there is of all code that is followed."""
-    function = image.function_at(address)
-    return function.name if function else ""
+def _functions(image: Image, run: EntryRun) -> Mapping[int, Symbol]:
+    """The function of each block; of code in none, what is called there, or was called last before it."""
+    called = sorted({one.target for one in run.passages if one.kind == "call" and not image.function_at(one.target)})
+    before = {at: bisect_right(called, at) for at in run.blocks}
+    starts = {at: called[number - 1] if number else at for at, number in before.items()}
+    return {at: image.function_at(at) or function_from(image, starts[at]) for at in run.blocks}
 
 
 def _problem(  # noqa: PLR0917  what a flow problem is made of
@@ -422,10 +422,10 @@ def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[Pat
     leaving = dict.fromkeys(run.blocks, 0)
     for passage, count in run.passages.items():
         leaving[passage.source] += count * _passing(run, passage, costs, unit)
-    counts = run.executions()
+    counts, functions = run.executions(), _functions(image, run)
     for at, block in sorted(run.blocks.items()):
         yield PathBlock(
-            function=_function_name(image, at),
+            function=functions[at].name,
             context=(),
             address=at,
             end_address=block.end_address,
@@ -438,7 +438,7 @@ def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[Pat
 
 def _graph(image: Image, run: EntryRun) -> FlowGraph:
     counts = run.executions()
-    of = {at: _function_name(image, at) for at in run.blocks}
+    of = {at: function.name for at, function in _functions(image, run).items()}
     return FlowGraph(
         tuple(GraphBlock(of[at], at, block.end_address, counts[at]) for at, block in sorted(run.blocks.items())),
         tuple(

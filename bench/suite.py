@@ -91,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--initial-data", action="store_true", help="bounds for the memory that NAME_init leaves")
     parser.add_argument("--stack-pointer", action="store_true", help="bounds for the stack pointer of the run")
     parser.add_argument("--assume", action="append", default=[], choices=ASSUMABLE, help="as of wcet-probe bound")
+    parser.add_argument("--check", action="store_true", help="hold each bound against its binary by the checker")
     parser.add_argument("--keep", metavar="DATE", help="write rows into bench/taclebench.csv, as of code of this date")
     parser.add_argument("--missing", action="store_true", help="only programs without a row there; cheap ones first")
     parser.add_argument("--page", type=Path, help="a page with a place for the table")
@@ -159,6 +160,7 @@ def _row(folder: Path, build: _Build, options: argparse.Namespace) -> Row:
         "initial_data": options.initial_data,
         "assume": tuple(options.assume),
         "knows_stack": options.stack_pointer,
+        "check": options.check,
     }
     return ask(Question(elf, *functions, build.target.name, (folder,), *limits, **given))
 

@@ -8,8 +8,9 @@ Words: abstract execution, basic block (docs/explanation/glossary.md).
 
 *Soundness:* as said of `values.constant_execution`: a state stands for all executions that begin with this memory.
 Where each way out of each block is the only one that is open, all executions take it. What is not decided, or is not
-followed for certain (a return elsewhere than behind the call, code of no function or of the other instruction set, an
-instruction that may trap or whose effect is not known), is told as no run. How much was followed is told for the choice
+followed for certain (a return elsewhere than behind the call, code of the other instruction set, an instruction that
+may trap or whose effect is not known), is told as no run. Code needs no symbol, as linkers leave out those of local
+functions; only what the image says to be executable is decoded. How much was followed is told for the choice
 of what else is worth while; no bound rests on it.
 """
 
@@ -34,7 +35,7 @@ from wcet_probe.analyzer.values.execution.constant_execution import ConstantExec
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.errors import AnalysisError, DecodeError
-from wcet_probe.model.image import Image, Symbol
+from wcet_probe.model.image import Symbol
 from wcet_probe.model.target import Isa
 
 _LONGEST_BLOCK = 10_000
@@ -113,8 +114,7 @@ class UndecidedError(Exception):
     """It is not known for certain what is executed next."""
 
 
-def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
-    image: Image,
+def entry_run(  # noqa: PLR0917  what executes the code, and who is told
     lifter: Lifter,
     execution: ConstantExecution,
     entry: Symbol,
@@ -127,8 +127,7 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
     """The run of ``entry``, and how much of it was followed.
 
     Args:
-        image: the binary.
-        lifter: of it.
+        lifter: of the binary.
         execution: of its code, from what memory holds at entry.
         entry: the analysed function.
         take: of each block, in order, and the accesses of this execution, whether the run may still be told; where it
@@ -139,15 +138,15 @@ def entry_run(  # noqa: PLR0917  the binary, what executes it, and who is told
 
     *Soundness:* as said of the module.
     """
-    following = _Following(image, lifter, CompiledExecution(execution, stack_pointer), most, untold)
+    following = _Following(lifter, CompiledExecution(execution, stack_pointer), most, untold)
     with suppress(UndecidedError, AnalysisError, DecodeError):
         return Followed(following.run(entry, take), following.decided)
     return Followed(None, following.decided)
 
 
 class _Following:
-    def __init__(self, image: Image, lifter: Lifter, execution: CompiledExecution, most: int, untold: int) -> None:
-        self._image, self._lifter, self._execution = image, lifter, execution
+    def __init__(self, lifter: Lifter, execution: CompiledExecution, most: int, untold: int) -> None:
+        self._lifter, self._execution = lifter, execution
         self._most, self._untold, self.decided = most, untold, 0
         self._parts: dict[int, Part] = {}
         self._compiled: dict[int, CompiledBlock] = {}
@@ -177,7 +176,7 @@ class _Following:
         return assembled(entry, parts, passages, self.decided, *told)
 
     def _part(self, address: int) -> Part:
-        part = part_at(self._image, self._lifter, address)
+        part = part_at(self._lifter, address)
         compiled = self._execution.compiled(part.instructions, needed_of_block(part.instructions, self._lifter))
         self._compiled[address] = compiled
         part = self._parts[address] = replace(part, is_varied=compiled.is_varied)
@@ -214,12 +213,12 @@ class _Following:
         return held == int(self._lifter.isa is Isa.THUMB)
 
 
-def part_at(image: Image, lifter: Lifter, address: int) -> Part:
+def part_at(lifter: Lifter, address: int) -> Part:
     """The code from ``address`` on.
 
     Raises:
         AnalysisError, DecodeError: it cannot be lifted.
-        UndecidedError: it is in no function, or has an instruction whose effect is not known.
+        UndecidedError: it has an instruction whose effect is not known.
     """
     instructions: list[LiftedInstruction] = []
     at = address
@@ -231,8 +230,6 @@ def part_at(image: Image, lifter: Lifter, address: int) -> Part:
             break
         if len(instructions) == _LONGEST_BLOCK:
             raise UndecidedError
-    if any(image.function_at(one.address) is None for one in instructions):
-        raise UndecidedError
     if not all(_has_known_effect(op) for one in instructions for op in one.ops):
         raise UndecidedError
     return Part(tuple(instructions), flow)

@@ -246,7 +246,7 @@ class _Core:
     # ---------------------------------------------------------------------------------------------------------- blocks
 
     def _block(self, address: int) -> None:
-        part = self._parts[address] = part_at(self._image, self._lifter, address)
+        part = self._parts[address] = part_at(self._lifter, address)
         found = encoded(part.instructions, needed_of_block(part.instructions, self._lifter), self._slots)
         first, last = 1, 0
         if self._charged.code is not None:

@@ -9,6 +9,7 @@ import pytest
 from tests.analyzer.recursive_programs import SORT, source
 from tests.support import guest_of
 from wcet_probe.analyzer import entry_run_bound as module
+from wcet_probe.analyzer import initial_data
 from wcet_probe.analyzer.entry_run_bound import entry_run_bound
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.initial_data import image_data
@@ -234,3 +235,43 @@ def test_recursion_of_a_program_whose_memory_is_known_is_exact_and_runs_check_wh
     # The checker executes the run again, and finds what it claims.
     assert main(["verify", "bound.json", "--image", "a.elf"]) == ExitCode.OK
     assert "run in cycles" in capsys.readouterr().out
+
+
+HIDDEN = """.syntax unified
+.text
+.global f
+.type f, %function
+.thumb_func
+f: push {r4, lr}
+ ldr r0, =words
+ ldr r0, [r0]
+ bl .Lhidden
+ pop {r4, pc}
+.size f, .-f
+.balign 4
+.Lhidden: push {r4, lr}
+ subs r0, #1
+ beq 1f
+ bl .Lhidden
+1: pop {r4, pc}
+.data
+.type words, %object
+words: .word 3
+.size words, 4
+"""
+
+
+def test_code_without_a_symbol_is_followed_and_named_as_its_callers_find_it(tmp_path, capsys, monkeypatch):
+    guest = guest_of(HIDDEN, load_target("cortex-m4"))
+    bound = bound_of(asked(guest))
+    with guest.machine() as machine:
+        assert bound.instructions == machine.measure("f", (), InitialCache.COLD).instructions == 19
+    (hidden,) = {block.function for block in bound.graph.blocks} - {"f"}
+    assert hidden.startswith("function_at_0x")
+    (tmp_path / "a.elf").write_bytes(guest.image.elf)
+    monkeypatch.setattr(initial_data, "_beside", lambda run, *_: run)  # what values tell is as good
+    options = ["bound", str(tmp_path / "a.elf"), "--entry", "f", "-q", "--json", "--initial-data"]
+    assert main(options) == 0
+    (tmp_path / "bound.json").write_text(capsys.readouterr().out)
+    assert main(["verify", str(tmp_path / "bound.json"), "--image", str(tmp_path / "a.elf")]) == ExitCode.OK
+    assert "run in instructions" in capsys.readouterr().out

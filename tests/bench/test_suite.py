@@ -125,3 +125,18 @@ def test_a_row_tells_what_was_assumed_for_its_bound(tmp_path, asked, told):
     elf.write_bytes(image_of(assembler(bodies, target), target).elf)
     row = ask(Question(elf, "f", "f_init", "cortex-m4", (), 60, 1 << 14, assume=asked))
     assert (row.verdict, row.assumed) == told
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("movs r0, #7\n 1: subs r0, #1\n bne 1b\n bx lr", "in full"),
+        ("1: sdiv r0, r0, r1\n cmp r0, #0\n bne 1b\n bx lr", ""),  # no bound, and nothing to check
+    ],
+)
+def test_a_row_tells_what_the_checker_finds(tmp_path, body, told):
+    target, elf = load_target("cortex-m4"), tmp_path / "f.elf"
+    elf.write_bytes(image_of(assembler({"f": body}, target), target).elf)
+    row = ask(Question(elf, "f", "f_init", "cortex-m4", (), 60, 1 << 14, check=True))
+    assert row.checked == told
+    assert ("1 of 1 bounds are checked in full." in list(table([row]))) == bool(told)

@@ -45,7 +45,7 @@ def beginning(guest, entry, most=200_000, take=lambda *_: True, untold=0):
     image, target = guest.image, guest.target
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     execution = ConstantExecution(Memory(image), lifter, image_data(image))
-    return entry_run(image, lifter, execution, image.symbols[entry], take, most, untold=untold)
+    return entry_run(lifter, execution, image.symbols[entry], take, most, untold=untold)
 
 
 class Taker:

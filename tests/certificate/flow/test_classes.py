@@ -90,7 +90,7 @@ def test_where_a_bit_need_not_come_to_its_place_nothing_is_counted(name):
 
 def test_one_graph_is_followed_no_longer_than_its_budget():
     covered, (loop,), _ = covered_of(moved.ONE_WORD, "cortex-m4")
-    with patch.object(classes, "_MOST_EDGES", 50):
+    with patch.object(classes, "_MOST_INSTRUCTIONS", 100):
         assert not Classes(covered).limit(loop)
 
 

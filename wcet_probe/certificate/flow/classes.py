@@ -22,8 +22,8 @@ from wcet_probe.certificate.kernel.shapes import natural_loop, reached
 from wcet_probe.certificate.values.numbers import WORD, Value, number, refined, unknown
 from wcet_probe.certificate.values.state import Place, State, joined
 
-_MOST_EDGES = 40_000
-"""So many are followed at most, in all loops of one graph."""
+_MOST_INSTRUCTIONS = 100_000
+"""So many are executed at most, each for each state, in all loops of one graph: some ten seconds."""
 _REMAINDERS = 16
 
 
@@ -35,7 +35,7 @@ class Classes:
     """
 
     def __init__(self, covered: Covered) -> None:
-        self._covered, self._left = covered, _MOST_EDGES
+        self._covered, self._left = covered, _MOST_INSTRUCTIONS
 
     def limit(self, loop: LoopRecord) -> bool:
         """Whether classes show that the header is executed ``loop.most`` + 1 times at most for each entry."""
@@ -87,16 +87,16 @@ class Classes:
         for state in states:
             if self._left < 0:
                 return False
-            machine, count = covered.machine(), 0
+            machine, count, most = covered.machine(), 0, self._left
             found = follow(covered, machine, node, state, before, covered.invariants, stop=loop.header)
-            self._left -= len(found) + 1
+            self._left = most - machine.executed
             while here := [found[name] for name in (loop.back if count else loop.entering) if name in found]:
                 count += 1
                 if count > loop.most + 1 or self._left < 0:
                     return False
                 now = reduce(joined, here)
                 found = follow(covered, machine, loop.header, now, inside, covered.invariants, stop=loop.header)
-                self._left -= len(found) + 1
+                self._left = most - machine.executed
             if machine.found_escape > covered.coverage.escapes:
                 return False
         return self._left >= 0

@@ -68,6 +68,7 @@ class Machine:
         used: rules that rest on an assumption.
         constant_store: an address of memory that is taken to be constant, which a store surely goes to.
         saving: the instructions that save registers, and which of their stores do, if these are assumed to stay.
+        executed: how many instructions were, each once for each state; budgets are counted in them.
     """
 
     image: Image
@@ -77,6 +78,7 @@ class Machine:
     is_separate: bool = True
     constant_store: int | None = None
     saving: Mapping[int, Collection[int]] = field(default_factory=dict)
+    executed: int = 0
     _saves: Collection[int] = ()
     _stores: int = 0
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
@@ -223,6 +225,7 @@ class Machine:
 
     def begin(self, instruction: Instruction, state: State) -> None:  # noqa: ARG002  (for who follows more)
         """``instruction`` is executed next, in ``state``."""
+        self.executed += 1
         self._saves, self._stores = self.saving.get(instruction.address, ()), 0
 
     def _note_saved(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
