@@ -15,6 +15,8 @@ Checked in the Markdown files of ``DOCUMENTS``:
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import subprocess
@@ -32,7 +34,7 @@ GENERATED = (".venv", "build", "dist")
 SUFFIXES = (".c", ".h", ".ini", ".json", ".ld", ".md", ".py", ".s", ".S", ".toml", ".txt", ".yml")
 TIME_LIMIT_SECONDS = 300
 AT_ONCE = 2
-"""Documents, and pages of help, that are looked at side by side."""
+"""Documents that are looked at side by side."""
 
 FENCE = re.compile(r"^\s*(```+|~~~+)\s*(.*)$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)")
@@ -207,8 +209,17 @@ def known_options(run: Run, command: str = "wcet-probe") -> set[str]:
     options = set(OPTION.findall(text))
     section = re.search(r"^Commands:\n((?:[ \t]+.*\n?|\n)+)", text, re.MULTILINE)
     names = re.findall(r"^ {1,4}([a-z][\w-]*)", section[1], re.MULTILINE) if section else []
-    with ThreadPoolExecutor(AT_ONCE) as executor:
-        return options.union(*executor.map(lambda name: known_options(run, f"{command} {name}"), names))
+    return options.union(*(known_options(run, f"{command} {name}") for name in names))
+
+
+def page_of_help(text: str) -> Result:
+    """What a command with ``--help`` prints, without a process of its own, most of which would be its start."""
+    from wcet_probe.cli import main as run  # noqa: PLC0415  (the checks themselves need no package)
+
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        status = run(text.split()[1:])
+    return Result(status, output.getvalue(), errors.getvalue())
 
 
 def check_options(document: Document, known: set[str]) -> Iterator[tuple[int, str]]:
@@ -248,13 +259,14 @@ def check_commands(document: Document, run: Run) -> Iterator[tuple[int, str]]:
                 yield command.line, f"{command.text}: prints something else:{shown}"
 
 
-def check(root: Path, run_of: Callable[[], Run]) -> list[Problem]:
-    """Every problem of every document below ``root``; each document's commands are run by a ``run_of`` of its own."""
+def check(root: Path, run_of: Callable[[], Run], run_help: Run) -> list[Problem]:
+    """Every problem of every document below ``root``; each document's commands are run by a ``run_of`` of its own.
+
+    Pages of help, of which options are read, are asked of ``run_help``.
+    """
     allocators = sorted(manifest.parent.name for manifest in root.glob("allocators/*/manifest.toml"))
-    with ThreadPoolExecutor(AT_ONCE) as executor:
-        run = run_of()
-        commands = ("wcet-probe", *(f"wcet-probe {name}" for name in allocators))
-        known = set[str]().union(*executor.map(lambda command: known_options(run, command), commands))
+    commands = ("wcet-probe", *(f"wcet-probe {name}" for name in allocators))
+    known = set[str]().union(*(known_options(run_help, command) for command in commands))
     paths = {path for pattern in DOCUMENTS for path in root.glob(pattern) if path.is_file()}
     paths = {path for path in paths if not re.match(rf"\.|({'|'.join(GENERATED)})/", str(path.relative_to(root)))}
 
@@ -311,7 +323,7 @@ def main() -> int:
     root = Path(__file__).resolve().parent.parent
     (root / "build").mkdir(exist_ok=True)  # where examples are made
     with tempfile.TemporaryDirectory() as folder:
-        problems = check(root, lambda: runner(root, Path(folder)))
+        problems = check(root, lambda: runner(root, Path(folder)), page_of_help)
     for problem in problems:
         print(problem)
     print(

@@ -32,7 +32,7 @@ def problems(tmp_path):
     def check(text):
         (tmp_path / "README.md").write_text(text)
         docs._files.cache_clear()
-        found = docs.check(tmp_path, lambda: RESULTS.__getitem__)
+        found = docs.check(tmp_path, lambda: RESULTS.__getitem__, RESULTS.__getitem__)
         return [(problem.line, problem.text) for problem in found]
 
     return check
@@ -109,3 +109,10 @@ def test_as_a_program_it_lists_problems_and_fails(monkeypatch, capsys):
     monkeypatch.setattr(docs, "runner", lambda *_: None)
     assert docs.main() == 1
     assert capsys.readouterr().out == "README.md:3: path x.py, which does not exist\n"
+
+
+def test_a_page_of_help_is_that_of_the_command():
+    page = docs.page_of_help("wcet-probe show --help")
+    assert (page.status, page.stderr) == (0, "")
+    assert docs.known_options(docs.page_of_help, "wcet-probe show") >= {"--json", "--help"}
+    assert docs.page_of_help("wcet-probe tslf --help").status == 2
