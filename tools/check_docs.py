@@ -10,7 +10,8 @@ Checked in the Markdown files of ``DOCUMENTS``:
 * ``wcet-probe`` commands, and examples that are made, in ``sh`` and ``console`` blocks: they are run, in a folder of
   each document whose entries are links to the repository's, and end with the exit status that a trailing ``# exit N``
   states, or else 0. In a ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text
-  and, alone on a line, for any lines. A block marked ``no-run`` is only read.
+  and, alone on a line, for any lines. A command that needs no file is run once for all documents. A block marked
+  ``no-run`` is only read.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ PATH = re.compile(r"^[\w.@+*-]+(/[\w.@+*-]+)*/?$")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 EXCUSE = re.compile(r"<!--\s*docs-check:\s*ignore\s+(\S+)\s*-->")
 STATUS = re.compile(r"\s+#\s*exit\s+(\d+)\s*$")
+WHOLE = re.compile(r"(?P<command>wcet-probe(?: (?:--)?\w[\w:=,-]*)*)(?: >(?P<file>[\w-]+\.json))?")
+"""A command that reads no file of the reader's and writes none but what it prints: it is run once for all documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,10 +288,11 @@ def check(root: Path, run_of: Callable[[], Run], run_help: Run) -> list[Problem]
         return [problem for found in executor.map(problems, sorted(paths)) for problem in found]
 
 
-def runner(root: Path, above: Path) -> Run:
+def runner(root: Path, above: Path, told: dict[str, Result]) -> Run:
     """A function that runs a command in a folder of its own below ``above``.
 
-    The folder looks like ``root`` but keeps what is written to itself.
+    The folder looks like ``root`` but keeps what is written to itself. What a command prints that is whole in itself is
+    put into ``told``, for the documents that show it, too.
     """
     folder = Path(tempfile.mkdtemp(dir=above))
     for entry in root.iterdir():
@@ -302,8 +306,7 @@ def runner(root: Path, above: Path) -> Run:
     if environment.pop("PYTHONDONTWRITEBYTECODE", None):  # else each command would compile all that it imports
         environment["PYTHONPYCACHEPREFIX"] = str(root / "build" / "bytecode")
 
-    @cache
-    def run(text: str) -> Result:
+    def started(text: str) -> Result:
         done = subprocess.run(
             ["/bin/sh", "-c", text],
             cwd=folder,
@@ -315,6 +318,18 @@ def runner(root: Path, above: Path) -> Run:
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
+    @cache
+    def run(text: str) -> Result:
+        whole = WHOLE.fullmatch(text)
+        if whole is None:
+            return started(text)
+        if whole["command"] not in told:
+            told[whole["command"]] = started(whole["command"])
+        found = told[whole["command"]]
+        if whole["file"]:
+            (folder / whole["file"]).write_text(found.stdout, encoding="utf-8")
+        return Result(found.status, "" if whole["file"] else found.stdout, found.stderr)
+
     return run
 
 
@@ -322,8 +337,9 @@ def main() -> int:
     """Check this repository; print the problems; 1 if there is one."""
     root = Path(__file__).resolve().parent.parent
     (root / "build").mkdir(exist_ok=True)  # where examples are made
+    told = dict[str, Result]()
     with tempfile.TemporaryDirectory() as folder:
-        problems = check(root, lambda: runner(root, Path(folder)), page_of_help)
+        problems = check(root, lambda: runner(root, Path(folder), told), page_of_help)
     for problem in problems:
         print(problem)
     print(
