@@ -10,11 +10,14 @@ Checked in the Markdown files of ``DOCUMENTS``:
 * ``wcet-probe`` commands, and examples that are made, in ``sh`` and ``console`` blocks: they are run, in a folder of
   each document whose entries are links to the repository's, and end with the exit status that a trailing ``# exit N``
   states, or else 0. In a ``console`` block the lines below a ``$ `` command are its output; ``…`` stands for any text
-  and, alone on a line, for any lines. A block marked ``no-run`` is only read.
+  and, alone on a line, for any lines. A command that needs no file is run once for all documents. A block marked
+  ``no-run`` is only read.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import re
 import subprocess
@@ -32,7 +35,7 @@ GENERATED = (".venv", "build", "dist")
 SUFFIXES = (".c", ".h", ".ini", ".json", ".ld", ".md", ".py", ".s", ".S", ".toml", ".txt", ".yml")
 TIME_LIMIT_SECONDS = 300
 AT_ONCE = 2
-"""Documents, and pages of help, that are looked at side by side."""
+"""Documents that are looked at side by side."""
 
 FENCE = re.compile(r"^\s*(```+|~~~+)\s*(.*)$")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)[^)]*\)|^\[[^\]]+\]:\s*(\S+)")
@@ -41,6 +44,8 @@ PATH = re.compile(r"^[\w.@+*-]+(/[\w.@+*-]+)*/?$")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 EXCUSE = re.compile(r"<!--\s*docs-check:\s*ignore\s+(\S+)\s*-->")
 STATUS = re.compile(r"\s+#\s*exit\s+(\d+)\s*$")
+WHOLE = re.compile(r"(?P<command>wcet-probe(?: (?:--)?\w[\w:=,-]*)*)(?: >(?P<file>[\w-]+\.json))?")
+"""A command that reads no file of the reader's and writes none but what it prints: it is run once for all documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +212,17 @@ def known_options(run: Run, command: str = "wcet-probe") -> set[str]:
     options = set(OPTION.findall(text))
     section = re.search(r"^Commands:\n((?:[ \t]+.*\n?|\n)+)", text, re.MULTILINE)
     names = re.findall(r"^ {1,4}([a-z][\w-]*)", section[1], re.MULTILINE) if section else []
-    with ThreadPoolExecutor(AT_ONCE) as executor:
-        return options.union(*executor.map(lambda name: known_options(run, f"{command} {name}"), names))
+    return options.union(*(known_options(run, f"{command} {name}") for name in names))
+
+
+def page_of_help(text: str) -> Result:
+    """What a command with ``--help`` prints, without a process of its own, most of which would be its start."""
+    from wcet_probe.cli import main as run  # noqa: PLC0415  (the checks themselves need no package)
+
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        status = run(text.split()[1:])
+    return Result(status, output.getvalue(), errors.getvalue())
 
 
 def check_options(document: Document, known: set[str]) -> Iterator[tuple[int, str]]:
@@ -248,13 +262,14 @@ def check_commands(document: Document, run: Run) -> Iterator[tuple[int, str]]:
                 yield command.line, f"{command.text}: prints something else:{shown}"
 
 
-def check(root: Path, run_of: Callable[[], Run]) -> list[Problem]:
-    """Every problem of every document below ``root``; each document's commands are run by a ``run_of`` of its own."""
+def check(root: Path, run_of: Callable[[], Run], run_help: Run) -> list[Problem]:
+    """Every problem of every document below ``root``; each document's commands are run by a ``run_of`` of its own.
+
+    Pages of help, of which options are read, are asked of ``run_help``.
+    """
     allocators = sorted(manifest.parent.name for manifest in root.glob("allocators/*/manifest.toml"))
-    with ThreadPoolExecutor(AT_ONCE) as executor:
-        run = run_of()
-        commands = ("wcet-probe", *(f"wcet-probe {name}" for name in allocators))
-        known = set[str]().union(*executor.map(lambda command: known_options(run, command), commands))
+    commands = ("wcet-probe", *(f"wcet-probe {name}" for name in allocators))
+    known = set[str]().union(*(known_options(run_help, command) for command in commands))
     paths = {path for pattern in DOCUMENTS for path in root.glob(pattern) if path.is_file()}
     paths = {path for path in paths if not re.match(rf"\.|({'|'.join(GENERATED)})/", str(path.relative_to(root)))}
 
@@ -273,10 +288,11 @@ def check(root: Path, run_of: Callable[[], Run]) -> list[Problem]:
         return [problem for found in executor.map(problems, sorted(paths)) for problem in found]
 
 
-def runner(root: Path, above: Path) -> Run:
+def runner(root: Path, above: Path, told: dict[str, Result]) -> Run:
     """A function that runs a command in a folder of its own below ``above``.
 
-    The folder looks like ``root`` but keeps what is written to itself.
+    The folder looks like ``root`` but keeps what is written to itself. What a command prints that is whole in itself is
+    put into ``told``, for the documents that show it, too.
     """
     folder = Path(tempfile.mkdtemp(dir=above))
     for entry in root.iterdir():
@@ -290,8 +306,7 @@ def runner(root: Path, above: Path) -> Run:
     if environment.pop("PYTHONDONTWRITEBYTECODE", None):  # else each command would compile all that it imports
         environment["PYTHONPYCACHEPREFIX"] = str(root / "build" / "bytecode")
 
-    @cache
-    def run(text: str) -> Result:
+    def started(text: str) -> Result:
         done = subprocess.run(
             ["/bin/sh", "-c", text],
             cwd=folder,
@@ -303,6 +318,18 @@ def runner(root: Path, above: Path) -> Run:
         )
         return Result(done.returncode, done.stdout, done.stderr)
 
+    @cache
+    def run(text: str) -> Result:
+        whole = WHOLE.fullmatch(text)
+        if whole is None:
+            return started(text)
+        if whole["command"] not in told:
+            told[whole["command"]] = started(whole["command"])
+        found = told[whole["command"]]
+        if whole["file"]:
+            (folder / whole["file"]).write_text(found.stdout, encoding="utf-8")
+        return Result(found.status, "" if whole["file"] else found.stdout, found.stderr)
+
     return run
 
 
@@ -310,8 +337,9 @@ def main() -> int:
     """Check this repository; print the problems; 1 if there is one."""
     root = Path(__file__).resolve().parent.parent
     (root / "build").mkdir(exist_ok=True)  # where examples are made
+    told = dict[str, Result]()
     with tempfile.TemporaryDirectory() as folder:
-        problems = check(root, lambda: runner(root, Path(folder)))
+        problems = check(root, lambda: runner(root, Path(folder), told), page_of_help)
     for problem in problems:
         print(problem)
     print(

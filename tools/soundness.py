@@ -1,4 +1,6 @@
-"""Run the long campaigns, the tests marked slow, in slices that can be stopped and resumed: soundness.py [--slices N].
+"""Run the long campaigns in slices that can be stopped and resumed: soundness.py [--slices N].
+
+They are the tests marked slow, and random tests with more examples than the ordinary run takes.
 
 A tally in build/soundness.json tells of each test whether it passed; it is written anew after each slice, and after
 Ctrl-C, with what has ended until then. A test that has passed is not repeated for the same files, so that a run that
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -23,7 +26,9 @@ from xml.etree import ElementTree as ET
 ROOT = Path(__file__).resolve().parent.parent
 TALLY = ROOT / "build" / "soundness.json"
 RESULTS = ROOT / "build" / "soundness-slice.xml"
-PYTEST = (sys.executable, "-m", "pytest", "-m", "slow")
+PYTEST = (sys.executable, "-m", "pytest", "-m", "slow or hypothesis")
+"""What is marked, and all random tests, of which the ordinary run takes few examples."""
+PROFILE = {"HYPOTHESIS_PROFILE": "campaign"}
 ENDED = re.compile(r"\[gw\d+\] .*?(PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS) (.*\S)")
 STOPPED = 130
 """The exit code of what Ctrl-C has ended, by the convention of shells."""
@@ -86,7 +91,10 @@ def collected(only: str) -> list[str]:
     Raises:
         SystemExit: a test file could not be read, so that some would be left out, or there are none.
     """
-    done = subprocess.run([*PYTEST, "--collect-only", "-q"], cwd=ROOT, check=False, capture_output=True, text=True)
+    environment = os.environ | PROFILE
+    done = subprocess.run(
+        [*PYTEST, "--collect-only", "-q"], cwd=ROOT, check=False, capture_output=True, text=True, env=environment
+    )
     tests = [line for line in done.stdout.splitlines() if "::" in line and only in line]
     if done.returncode:
         raise SystemExit(f"{done.stdout[-2000:]}\nnot all campaigns could be collected; mend what is told above")
@@ -104,7 +112,9 @@ def run(chosen: Sequence[str]) -> tuple[str, bool]:
     stopped = False
     with (
         TemporaryFile("w+", encoding="utf-8") as errors,
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as child,
+        subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ | PROFILE
+        ) as child,
     ):
         while True:
             try:

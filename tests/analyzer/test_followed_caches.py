@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
+from tests.examples import examples
 from tests.support import guest_of
 from wcet_probe.analyzer.bound import prepare, prove
 from wcet_probe.analyzer.facts.language import Facts
@@ -55,7 +56,7 @@ def concrete_cost(config, content, accesses, draw):
 
 
 @given(st.data())
-@settings(max_examples=1200, deadline=None)
+@settings(max_examples=examples(150, 1200), deadline=None)
 def test_no_content_at_entry_and_no_victim_costs_more_than_is_told(data):
     policy = data.draw(st.sampled_from([one for one in Replacement if one is not Replacement.PLRU]))
     config = config_of(policy, data.draw(st.sampled_from([1, 2, 4])), sets=SETS)

@@ -80,7 +80,7 @@ def test_functions_that_are_left_are_to_be_read_and_what_they_speak_of():
 
 
 def test_what_is_left_of_the_checker_checks_the_certificate_and_not_a_lower_bound(tmp_path):
-    document, binary = specimen("nest", "cortex-m4", "f")
+    document, binary = specimen("list", "mpc603e", "f")
     is_full, found = measured(lambda: check_bound(document, binary).is_full)
     assert is_full
     write(found, tmp_path)

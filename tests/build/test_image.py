@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wcet_probe.build.image as image_module
+from tests.examples import examples
 from tests.support import TARGETS, assembler, image_of, tlsf_guest
 from wcet_probe.build.compilers import functions_of_clang, unshared_functions
 from wcet_probe.build.image import dwarf_of, inlined_calls, read_image, require_symbol, variable_locations
@@ -160,7 +161,7 @@ def test_what_is_no_elf_is_refused(data):
 
 
 @given(st.integers(0, 2000), st.integers(0, 255))
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 def test_a_damaged_elf_is_read_or_refused(at, value):
     """One byte changed, in headers and code: never any other error than the one sentence."""
     elf = bytearray(tlsf_guest("arm926ej-s").image.elf)
@@ -172,7 +173,7 @@ def test_a_damaged_elf_is_read_or_refused(at, value):
 
 
 @given(st.integers(0, 6000))
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 def test_a_truncated_elf_is_refused(length):
     elf = tlsf_guest("mpc603e").image.elf
     with pytest.raises(ImageError):

@@ -44,6 +44,15 @@ def with_facts(monkeypatch):
 
 
 BUDDY = ("buddy-binary", "--heap", "64K")
+WHY: list[str] = []
+
+
+@pytest.fixture
+def why(run):
+    """The document of both sides with its gap, and the bound over heap sizes; for all tests that read it."""
+    if not WHY:
+        WHY.append(run(*BUDDY, "--why", "--json")[1])
+    return json.loads(WHY[0])
 
 
 def test_the_first_screen_shows_both_sides(run):
@@ -122,9 +131,8 @@ def test_why_shows_source_code_and_table(run):
     assert "no-interference" in out
 
 
-def test_why_tells_the_bound_over_heap_sizes(run):
-    document = json.loads(run(*BUDDY, "--why", "--json")[1])
-    formula = document["formula"]
+def test_why_tells_the_bound_over_heap_sizes(run, why):
+    document, formula = why, why["formula"]
     assert [term["expression"] for term in formula["terms"]] == ["levels"]
     assert formula["samples"][-1] == {"H": 65536, "instructions": document["bound"]["instructions"]}
     levels = document["bound"]["parameters"]["levels"]
@@ -168,9 +176,9 @@ def test_the_largest_exit_code_of_several_answers(run, with_facts):
     assert out.count("no bound for the loops at") == 2
 
 
-def test_every_key_of_the_document_is_in_the_reference(run):
+def test_every_key_of_the_document_is_in_the_reference(why):
     reference = (Path(__file__).parents[2] / "docs/reference/json.md").read_text("utf-8")
-    document = json.loads(run(*BUDDY, "--why", "--json")[1])
+    document = why
     bound, gap = document["bound"], document["gap"]
     parts = (document, bound, gap, bound["loops"][0], bound["worst_path"][0], bound["assumptions"][0], gap["blocks"][0])
     keys = {key for part in (*parts, document["formula"], document["formula"]["terms"][0]) for key in part}

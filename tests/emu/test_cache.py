@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import cache_config
 from wcet_probe.emu import native
 from wcet_probe.emu.cache import CacheSimulation
@@ -92,6 +93,7 @@ def test_every_combination_agrees_on_a_long_trace(replacement, write_back, write
     assert 0 < sum(outcome.hits) < len(accesses)
 
 
+@settings(max_examples=examples(100))
 @given(st.integers(0, WORD), st.integers(1, 12))
 def test_random_replacement_is_the_seeds_alone(seed, ways):
     config = cache_config(1, ways, 16, Replacement.RANDOM, seed=seed)

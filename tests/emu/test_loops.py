@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.emu.loop_oracle import counts_of_paths, loops_of
 from tests.emu.second_engine import interpret, registers_of
+from tests.examples import examples
 from tests.support import PACKAGED, TARGETS, Guest, assembler, guest_of, guest_on, images_dir, trace_of
 from wcet_probe.build.compilation import build_image
 from wcet_probe.catalog.lookup import load_allocator, load_target
@@ -192,9 +193,10 @@ FRAME = {
 }
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(8, 60))
 def test_random_flow_against_the_second_engine(target, data):
     """Blocks that jump anywhere, conditionally or not, call, fall through and skip, until their fuel is spent."""
     size = data.draw(st.integers(1, 8))

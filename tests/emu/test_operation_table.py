@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import tlsf_guest
 from wcet_probe.emu import operation_table
 from wcet_probe.emu.layout import HARNESS_ADDRESS, MOST_SLOTS
@@ -21,7 +22,7 @@ def machine(request):
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 1), st.integers(0, MOST_SLOTS - 1), WORD, WORD), max_size=9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @pytest.mark.parametrize("as_columns", [tuple, lambda column: array("I", column), lambda column: array("q", column)])
 def test_the_guest_reads_the_columns_row_by_row_in_its_order_of_bytes(machine, as_columns, rows):
     columns = [as_columns(column) for column in zip(*rows, strict=True)] or [()] * 4

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import Guest, cache_config, guest_of, guest_on
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.dcache.object_lines import _ways
@@ -245,7 +246,7 @@ CONFIGS = st.builds(
     st.lists(st.integers(0, 11), max_size=30),
     st.lists(st.tuples(st.integers(0, 7), st.booleans()), max_size=60),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_lines_that_fit_are_filled_once(config, before, call):
     """Whatever the set held, and in whatever order the lines are accessed that the policy keeps."""
     simulation = CacheSimulation(config, InitialCache.DIRTY)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evidence.packs import edited, failure, run, tampered
+from tests.examples import examples
 from tests.support import images_dir
 from wcet_probe.errors import BuildError, ContradictionError, UsageError, VerificationError
 from wcet_probe.evidence.audit import audit
@@ -85,7 +86,7 @@ def test_a_pack_holds_what_its_results_are_made_from(members):
     assert len(images) == len(TARGETS)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(30))
 @given(data=st.data())
 def test_every_byte_of_a_real_pack_matters(members, data):
     whole = pack_bytes(members)

@@ -66,7 +66,7 @@ def run(mutant: Mutant) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "tests.mutation.campaign", "-p", "no:cacheprovider"]
     command += ["-x", "-q", "--no-header", "--tb=no", *mutant.tests]
     environment = {**os.environ, "WCET_PROBE_MUTANT": mutant.name}
-    for name in ("PYTEST_XDIST_WORKER", RUN):
+    for name in ("PYTEST_XDIST_WORKER", RUN, "HYPOTHESIS_PROFILE"):  # the ordinary run has to find it
         environment.pop(name, None)
     try:
         done = subprocess.run(

@@ -32,7 +32,7 @@ def problems(tmp_path):
     def check(text):
         (tmp_path / "README.md").write_text(text)
         docs._files.cache_clear()
-        found = docs.check(tmp_path, lambda: RESULTS.__getitem__)
+        found = docs.check(tmp_path, lambda: RESULTS.__getitem__, RESULTS.__getitem__)
         return [(problem.line, problem.text) for problem in found]
 
     return check
@@ -97,7 +97,7 @@ def test_the_runner_keeps_what_is_written_out_of_the_repository(tmp_path):
     root.mkdir()
     folder.mkdir()
     (root / "data").write_text("given")
-    result = docs.runner(root, folder)("cat data; echo written > out; echo note >&2; exit 4")
+    result = docs.runner(root, folder, {})("cat data; echo written > out; echo note >&2; exit 4")
     assert (result.status, result.stdout, result.stderr) == (4, "given", "note\n")
     assert [entry.name for entry in root.iterdir()] == ["data"]
     (own,) = folder.iterdir()
@@ -109,3 +109,37 @@ def test_as_a_program_it_lists_problems_and_fails(monkeypatch, capsys):
     monkeypatch.setattr(docs, "runner", lambda *_: None)
     assert docs.main() == 1
     assert capsys.readouterr().out == "README.md:3: path x.py, which does not exist\n"
+
+
+def test_a_page_of_help_is_that_of_the_command():
+    page = docs.page_of_help("wcet-probe show --help")
+    assert (page.status, page.stderr) == (0, "")
+    assert docs.known_options(docs.page_of_help, "wcet-probe show") >= {"--json", "--help"}
+    assert docs.page_of_help("wcet-probe tslf --help").status == 2
+
+
+def test_a_command_that_is_whole_in_itself_is_run_once_for_all_documents(tmp_path):
+    told = {"wcet-probe tlsf --json": docs.Result(0, "{}", "")}
+    run = docs.runner(ROOT, tmp_path, told)
+    assert run("wcet-probe tlsf --json >tlsf.json") == docs.Result(0, "", "")
+    assert [file.read_text() for file in tmp_path.glob("*/tlsf.json")] == ["{}"]
+    listed = run("wcet-probe list targets")
+    assert listed.status == 0
+    assert told["wcet-probe list targets"] == listed
+    told["wcet-probe list targets"] = kept = docs.Result(0, "kept", "")
+    assert docs.runner(ROOT, tmp_path, told)("wcet-probe list targets") == kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "wcet-probe verify tlsf.json",
+        "wcet-probe report tlsf -o dossier",
+        "wcet-probe new-allocator examples/own-allocator",
+        "wcet-probe tlsf --json >>tlsf.json",
+        "wcet-probe tlsf; wcet-probe half-fit",
+        "make -C examples/firmware",
+    ],
+)
+def test_a_command_that_reads_or_writes_files_is_not_whole_in_itself(text):
+    assert not docs.WHOLE.fullmatch(text)

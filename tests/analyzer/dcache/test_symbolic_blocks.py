@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of
 from tests.analyzer.relational_programs import LINE_BYTES, Program, Step, Sum, Variable
 from tests.end_to_end.test_cache_soundness import analysed
+from tests.examples import examples
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlocks, most_in_one_set
 from wcet_probe.analyzer.domains import strided
@@ -36,6 +37,7 @@ def read(to, offset: int) -> Step:
     return Step(to, offset, is_store=False, is_certain=True, is_named=True)
 
 
+@settings(max_examples=examples(100))
 @given(_alignments, st.integers(0, 15), st.lists(st.integers(-40, 40), min_size=1, max_size=5))
 def test_granules_lie_in_one_line_and_most_lines_is_reached(alignment, residue, offsets):
     one = group(alignment, residue % alignment)
@@ -48,6 +50,7 @@ def test_granules_lie_in_one_line_and_most_lines_is_reached(alignment, residue, 
     assert max(counts) == one.most_lines(set(granules), LINE_BYTES)
 
 
+@settings(max_examples=examples(100))
 @given(_numbers, _numbers, st.frozensets(st.integers(0, 3)), st.frozensets(st.integers(0, 3)), st.booleans())
 def test_groups_that_never_meet_have_no_two_lines_in_a_set(one, other, more, others, is_known):
     """The sets may be known less exactly than the lines, and the lines not at all."""
@@ -58,6 +61,7 @@ def test_groups_that_never_meet_have_no_two_lines_in_a_set(one, other, more, oth
     assert left.may_meet(right) == right.may_meet(left)
 
 
+@settings(max_examples=examples(100))
 @given(st.data())
 def test_no_more_lines_are_in_one_set_than_is_said(data):
     """A line of each group, of the numbers and sets that are known of it, and the set of a further line."""
@@ -85,6 +89,7 @@ def test_lines_in_one_set_meet_though_two_sets_are_possible():
     assert group(numbers=frozenset({8}), sets=both).may_meet(group(numbers=frozenset({12}), sets=both))
 
 
+@settings(max_examples=examples(100))
 @given(st.randoms(use_true_random=False), _alignments, st.integers(-48, 48), st.integers(-48, 48))
 def test_a_renamed_line_is_the_same_line(draw, asserted, old, new):
     """Two variables that differ by a constant; a line that has a name by the one is the line by the other."""

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.concrete_caches import config_of, touches
+from tests.examples import examples
 from wcet_probe.analyzer.dcache.symbolic_blocks import ReferenceGroup, SymbolicBlock
 from wcet_probe.analyzer.dcache.younger_sets import (
     CacheState,
@@ -47,6 +48,7 @@ def leq(a: CacheState, b: CacheState) -> bool:
     return join(a, b) == b
 
 
+@settings(max_examples=examples(100))
 @given(_states, _states, _states)
 def test_join_is_the_least_upper_bound(a, b, c):
     both = join(a, b)
@@ -99,6 +101,7 @@ def counted(cache: RelationalCache, state: CacheState) -> CacheState:
     return CacheState(must, {line: least(line, younger) for line, younger in state.scope.items()})
 
 
+@settings(max_examples=examples(100))
 @given(_states, _states, st.frozensets(_groups), st.dictionaries(_groups, _groups, max_size=3))
 def test_names_are_dropped_monotonously(a, b, killed, successors):
     cache, substitution = RelationalCache(GROUPS, config_of("lru", 4, sets=4)), Substitution(killed, successors)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from wcet_probe.analyzer.deduction import execution
 from wcet_probe.analyzer.deduction.execution import follow_paths
 from wcet_probe.analyzer.deduction.formulas import condition, negation, unknown
@@ -184,7 +185,7 @@ def holds_after(condition, one, other, *, adds):
 EDGES = st.sampled_from([0, 1, 5, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, SPAN - 1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(EDGES, EDGES, st.integers(0, 13), st.booleans(), st.sampled_from([Isa.ARM, Isa.THUMB]))
 def test_conditions_of_arm_are_those_of_the_machine(one, other, condition, adds, isa):
     compare = {Isa.ARM: (0xE1500001, 0xE1700001), Isa.THUMB: (0x4288, 0x42C8)}[isa][adds]

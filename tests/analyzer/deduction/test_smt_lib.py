@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from bench.second_solver import answers
 from tests.analyzer.deduction.cama_builds import program as cama
 from tests.analyzer.deduction.half_fit_builds import deduced as half_fit
+from tests.examples import examples
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
@@ -90,7 +91,7 @@ def answers_of(deduced):
     return [one for part in deduced for asked in part.questions for one in answered(asked)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(st.lists(FORMULAS, max_size=3), FORMULAS)
 def test_both_solvers_agree_of_integers(assumed, formula):
     questions = Questions()
@@ -100,7 +101,7 @@ def test_both_solvers_agree_of_integers(assumed, formula):
     assert answered([*map(Assumed, assumed), Follows(formula)]) == [expected]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(st.lists(PREDICATES, max_size=2), PREDICATES)
 def test_both_solvers_agree_of_bits(premises, formula):
     expected = "unsat" if Questions().bits_hold(premises, formula) else "sat"

@@ -9,6 +9,7 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from wcet_probe.analyzer.deduction.formulas import TRUE, apply, condition, conjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import TIME_LIMIT_S, Questions
 from wcet_probe.errors import UsageError
@@ -62,7 +63,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_values_that_refuted_something_refute_nothing_that_follows(steps):
     """Answers are those of a solver that was asked nothing before, in whatever order scopes begin and end."""
     questions, scopes = Questions(), [[]]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from wcet_probe.analyzer.deduction.formulas import condition, conjunction, disjunction, negation, unknown
 from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
@@ -40,7 +41,7 @@ def computed(terms, first, second, steps):
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(25))
 @given(NUMBERS, NUMBERS, STEPS)
 def test_what_is_computed_is_never_excluded(one, other, steps):
     terms = WordTerms(Questions())

@@ -6,10 +6,11 @@ from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.domains.intervals import intervals_with_a_member, members, some_pairs, word
+from tests.examples import examples
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import apply, between, bottom, constant, top
 from wcet_probe.analyzer.domains.strided_interval import arc
@@ -47,6 +48,7 @@ def test_an_unknown_operation_gives_all_values():
     assert apply("FLOAT_ADD", (constant(32, 1), bottom(32)), 32) == bottom(32)
 
 
+@settings(max_examples=examples(100))
 @given(st.sampled_from(sorted(_SEMANTICS)), intervals_with_a_member(), intervals_with_a_member(), st.data())
 def test_words_contain_each_result(opcode, one, other, data):
     amounts = data.draw(st.integers(0, 33))

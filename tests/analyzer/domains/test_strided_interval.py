@@ -6,7 +6,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.domains.intervals import (
@@ -18,6 +18,7 @@ from tests.analyzer.domains.intervals import (
     some_pairs,
     word,
 )
+from tests.examples import examples
 from wcet_probe.analyzer.domains.strided_interval import (
     StridedInterval,
     arc,
@@ -200,6 +201,7 @@ def test_widening_stops_at_thresholds_and_ends_of_orders():
     assert widen(between(8, 8, 252, 4), constant(8, 0), (0, 1, 4)) == residue_class(8, 0, 4)  # and of both
 
 
+@settings(max_examples=examples(100))
 @given(intervals_with_a_member(), intervals_with_a_member(), st.lists(WORDS, max_size=4))
 def test_words_keep_their_members(one, other, thresholds):
     (a, a_value), (b, b_value) = one, other
@@ -212,6 +214,7 @@ def test_words_keep_their_members(one, other, thresholds):
         assert (value in meet(a, b)) or not (value in a and value in b)
 
 
+@settings(max_examples=examples(100))
 @given(INTERVALS, INTERVALS, INTERVALS)
 def test_the_order_of_words_is_one(a, b, c):
     assert leq(a, a)

@@ -1,8 +1,9 @@
 """The fixpoint engine against plain iteration, and its cost on nests of loops."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Dual, Lattice, Subsets
 from wcet_probe.analyzer.graph.fixpoint import LatticeEquations, least, solve, unsettled
@@ -35,6 +36,7 @@ def plainly(graph, join, start, behind):
     return found
 
 
+@settings(max_examples=examples(100))
 @given(problems())
 def test_least_and_greatest_fixpoints_are_those_of_plain_iteration(problem):
     graph, changes, start = problem
@@ -48,6 +50,7 @@ def test_least_and_greatest_fixpoints_are_those_of_plain_iteration(problem):
     assert least(graph, Dual(subsets), {0: start}, behind) == plainly(graph, frozenset.intersection, start, behind)
 
 
+@settings(max_examples=examples(100))
 @given(problems(), st.data())
 def test_the_check_refuses_what_is_no_fixpoint(problem, data):
     graph, changes, start = problem

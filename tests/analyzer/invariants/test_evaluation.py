@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.invariants.test_contents import FULL, WAY_BITS, intervals, stands_for
+from tests.examples import examples
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.invariants.contents import Region, anything, in_arena, is_anything, number
 from wcet_probe.analyzer.invariants.evaluation import Evaluation
@@ -51,7 +52,7 @@ def evaluated(terms, known, term):
     return lookup.contents(State(terms, big_endian=False), term)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(computations(), intervals(), intervals(), st.data())
 def test_what_is_computed_is_among_the_contents(tree, one, other, data):
     words = [(part.low + part.stride * data.draw(st.integers(0, part.steps))) & FULL for part in (one, other)]

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.flow_problems import random_problem
+from tests.examples import examples
 from wcet_probe.analyzer.ipet import exact_lp, solver
 from wcet_probe.analyzer.ipet.exact_lp import Basis, Constraint, FlowSystem, optimise
 from wcet_probe.analyzer.ipet.flow_system import flow_system
@@ -40,7 +41,7 @@ def holds(constraint, values):
     return found == constraint.constant if constraint.relation == "=" else found <= constraint.constant
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(systems(), st.data())
 def test_a_vertex_is_optimal_by_duality_or_says_why_there_is_none(system, data):
     chosen = Basis(
@@ -100,7 +101,7 @@ def test_what_lacks_most_enters_the_basis_first(monkeypatch):
     assert vertex.primal == {names[-1]: 1}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10**6), st.integers(0, 2), st.data())
 def test_any_basis_is_mended(seed, constraints, data):
     """The solver may propose nonsense: the exact pivots find the same bound, or the same refusal."""

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.flow_problems import nested, nested_bound, problem, random_problem
+from tests.examples import examples
 from wcet_probe.analyzer.ipet import exact_lp, solver
 from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.flow_system import Constraint, FlowEdge, FlowLoop, FlowSystem, flow_system, solve
@@ -53,7 +54,7 @@ def assert_proved(system, solution):
     assert solution.certified == value // 1
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 6), st.integers(0, 2))
 def test_without_further_constraints_the_bound_is_the_longest_path(seed, size, most):
     flow = random_problem(seed, size, most)
@@ -63,7 +64,7 @@ def test_without_further_constraints_the_bound_is_the_longest_path(seed, size, m
     assert solution.certified == solution.optimum == longest_path(flow)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(0, 10**6), st.integers(3, 6), st.integers(1, 3))
 def test_with_further_constraints_no_path_is_longer(seed, size, constraints):
     flow = random_problem(seed, size, 2, constraints)

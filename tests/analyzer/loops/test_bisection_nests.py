@@ -114,6 +114,6 @@ def random_nest(draw):
     )
 
 
-@pytest.mark.parametrize("programs", [25, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [10, pytest.param(2000, marks=pytest.mark.slow)])
 def test_random_nests_end_as_soon_as_is_proved(programs):
     hold_random(THUMB, programs, random_nest, random_runs)

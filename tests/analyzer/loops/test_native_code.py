@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import guest_of
 from wcet_probe.analyzer.loops import native_code, native_core
 from wcet_probe.analyzer.loops.native_code import FUNCTIONS, Operation, UntranslatableError, accesses_of, encoded
@@ -121,7 +122,7 @@ def test_each_operation_is_one_of_integers_and_none_is_missing():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_an_operation_has_the_result_of_its_twin(execution, name, data):
     sizes, out = sizes_of(data.draw, name)
     sizes = sizes[:1] if name in UNARY else sizes

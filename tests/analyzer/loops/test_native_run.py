@@ -48,6 +48,7 @@ u many(void) { w x = 5; for (u n = 0; n < 9; n++) x ^= mixed(n * 77, x); return 
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_words_of_all_sizes_are_followed_alike(target, monkeypatch):
     found = []

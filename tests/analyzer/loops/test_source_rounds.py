@@ -118,7 +118,7 @@ def test_a_pragmas_count_holds_of_what_the_compiler_made_of_the_loop(target, ent
         ("cortex-m4", "down", (60,)),
         ("mpc603e", "sum", (100,)),
         ("mpc603e", "find", (126, 9)),
-        ("arm926ej-s", "find", (126, 9)),
+        pytest.param("arm926ej-s", "find", (126, 9), marks=pytest.mark.slow),
     ],
 )
 def test_the_bound_of_an_unrolled_loop_is_near_its_longest_run(target, entry, longest):

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from unicorn import arm_const, ppc_const
 
+from tests.examples import examples
 from wcet_probe.analyzer.pcode.interpreter import DataAccess, Interpretation, interpret_call
 from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.pcode.semantics import operation, signed
@@ -261,7 +262,7 @@ def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "name"), FUNCTIONS)
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
 def test_interpreter_agrees_with_unicorn_on_many_words(target, name, a, b, data):
     agrees_with_unicorn(target, name, a, b, data)

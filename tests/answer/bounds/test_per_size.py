@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import images_dir
 from wcet_probe.answer.bounds import per_size
 from wcet_probe.answer.bounds.per_size import Cost, PerSizeRequest, bounds_per_size
@@ -57,7 +58,7 @@ def test_the_ends_of_the_ranges_are_where_the_bound_changes(monkeypatch):
 
 
 @given(st.lists(st.tuples(st.integers(1, HEAP_BYTES), st.integers(0, 3), st.integers(0, 3)), max_size=6))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_every_size_is_in_a_range_whose_bound_holds_for_it(steps):
     steps = [(1, 1, 1), *sorted(steps)]
 

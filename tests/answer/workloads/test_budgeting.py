@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.support import images_dir
 from wcet_probe.answer.workloads.budgeting import EffectRequest, Profile, exhaustive, greedy, measure_effect, profile
 from wcet_probe.answer.workloads.workload_run import WorkloadRequest, run_workload
@@ -47,7 +48,7 @@ def live_at_all_times(rows, sizes):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(traces(), st.sampled_from(((40, 24, 8), (40, 8), (24,))))
 def test_both_choices_against_the_definition(rows, sizes):
     times = live_at_all_times(rows, sizes)

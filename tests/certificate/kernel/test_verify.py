@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.flow_problems import NESTED_DERIVATIONS, SHA, nested, nested_bound, random_problem
+from tests.examples import examples
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation, certificate
 from wcet_probe.analyzer.ipet.flow_system import Constraint, flow_system, solve
 from wcet_probe.certificate.kernel.verify import bound_digest, check_certificate, verify_result
@@ -64,7 +65,7 @@ def test_a_constraint_without_derivation_is_given():
     assert check_certificate(text).given == ("total",)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 20), st.integers(0, 2))
 def test_every_certificate_that_is_made_is_accepted(seed, size, constraints):
     flow = random_problem(seed, size, 1000, constraints)

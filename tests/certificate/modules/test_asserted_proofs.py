@@ -8,7 +8,9 @@ import pytest
 
 from tests.answer.facts.test_proved_facts import HEAP_BYTES, program
 from tests.certificate.forgeries import sealed
+from tests.run_folder import once
 from tests.support import images_dir
+from wcet_probe.answer.bounds.bound_store import bound_key
 from wcet_probe.answer.bounds.module_certificate import ModuleProof, module_certificate
 from wcet_probe.answer.bounds.proving import allocator_facts, prove_operation
 from wcet_probe.answer.facts.proved_assumptions import claiming, with_claims
@@ -41,7 +43,13 @@ def document_of(given, bound):
     return json.loads(json.dumps({"image": {"sha256": given.image.sha256}, "bound": bound_section(bound)}))
 
 
-TRUE = document_of(GIVEN, PROVE(GIVEN, "free", HEAP_BYTES))
+TRUE = json.loads(
+    once(
+        "claims",
+        lambda: json.dumps(document_of(GIVEN, PROVE(GIVEN, "free", HEAP_BYTES))),
+        bound_key(GIVEN, "free", HEAP_BYTES),
+    )
+)
 
 
 def line(document, binary=BINARY):

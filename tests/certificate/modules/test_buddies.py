@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.answer.facts.test_proved_facts import HEAP_BYTES, program
+from tests.module_certificates import true_certificate
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.answer.bounds import module_certificate as module
@@ -148,7 +149,7 @@ BROKEN = {
 @pytest.fixture(scope="module", params=["buddy-fibonacci", pytest.param("buddy-binary", marks=pytest.mark.slow)])
 def checked(request):
     given = load_program(load_allocator(request.param), load_target("mpc603e"), "zig", images_dir(), HEAP_BYTES)
-    return given, module.module_certificate(given, HEAP_BYTES)
+    return given, true_certificate(given, HEAP_BYTES)
 
 
 def test_each_buddy_system_is_checked(checked):
@@ -212,14 +213,20 @@ def test_the_true_version_gets_one(allocator):
 
 @pytest.mark.parametrize(
     ("allocator", "multiple_of"),
-    [("buddy-fibonacci", 16), *(pytest.param("buddy-binary", one, marks=pytest.mark.slow) for one in (8, 16))],
+    [
+        ("kingsley", 16),
+        *(
+            pytest.param(name, one, marks=pytest.mark.slow)
+            for name, one in (("buddy-fibonacci", 16), ("buddy-binary", 8), ("buddy-binary", 16))
+        ),
+    ],
 )
 def test_a_fact_that_says_too_much_is_not_told_and_refused_where_it_is(allocator, multiple_of):
     """Of the order of a tag, which has no range as it is doubled, or of a payload."""
     given = program(allocator, multiple_of=multiple_of)
     document = module.module_certificate(given, HEAP_BYTES)
     assert not document["facts"]
-    said = module.module_certificate(program(allocator, multiple_of=4), HEAP_BYTES)["facts"]
+    said = true_certificate(program(allocator, multiple_of=4), HEAP_BYTES)["facts"]
     with pytest.raises(VerificationError, match="does not hold at"):
         check_module({**document, "facts": said}, allocator_binary(given, HEAP_BYTES))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.answer.facts.test_proved_facts import HEAP_BYTES, OTHERS, program
+from tests.module_certificates import true_certificate
 from tests.support import images_dir
 from wcet_probe.analyzer.bound import prepare
 from wcet_probe.answer.bounds import module_certificate as module
@@ -73,11 +74,11 @@ def test_counts_of_pages_and_fragments_are_numbers():
     given = program("quick-fit")
     assert "if (--page->count != 0)" in counted(given, "malloc")
     assert not any(".next" in line for role in module.ROLES for line in counted(given, role))
-    assert module_facts(given)
+    assert true_certificate(given, HEAP_BYTES)["facts"]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.slow) if n > 1 else one for n, one in enumerate(COUNTS)]
+    "name", [pytest.param(one, marks=pytest.mark.slow) if n else one for n, one in enumerate(COUNTS)]
 )
 def test_with_a_count_that_may_be_a_link_nothing_is_proved(name):
     old, new = COUNTS[name]
@@ -94,15 +95,16 @@ def module_facts(given):
 
 def test_quick_fit_is_checked_with_its_own_facts():
     given = load_program(load_allocator("quick-fit"), load_target("mpc603e"), "zig", images_dir(), HEAP_BYTES)
-    document = module.module_certificate(given, HEAP_BYTES)
+    document = true_certificate(given, HEAP_BYTES)
     found = check_module(document, allocator_binary(given, HEAP_BYTES)).findings
     assert len(document["facts"]) == 3
     assert [one.verdict for one in found if one.verdict != OK] == [OPEN]  # headers at multiples of 16
 
 
-def test_who_does_not_see_that_a_word_is_followed_is_refused(monkeypatch):
-    """Links of fragments, taken for numbers by who writes, are found by the checker."""
-    given = load_program(load_allocator("quick-fit"), load_target("mpc603e"), "zig", images_dir(), HEAP_BYTES)
+@pytest.mark.parametrize("name", ["kingsley", pytest.param("quick-fit", marks=pytest.mark.slow)])
+def test_who_does_not_see_that_a_word_is_followed_is_refused(name, monkeypatch):
+    """Links of blocks or fragments, taken for numbers by who writes, are found by the checker."""
+    given = load_program(load_allocator(name), load_target("mpc603e"), "zig", images_dir(), HEAP_BYTES)
 
     def all_counted(code, operation, coverage):
         counted = {node: frozenset(code.instructions) for node in operation.graph.nodes}
@@ -116,7 +118,7 @@ def test_who_does_not_see_that_a_word_is_followed_is_refused(monkeypatch):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(one, marks=pytest.mark.slow) if n > 1 else one
+        pytest.param(one, marks=pytest.mark.slow) if n else one
         for n, one in enumerate(name for name, (of, *_) in OTHERS.items() if of == "quick-fit")
     ],
 )

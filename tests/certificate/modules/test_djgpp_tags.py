@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tests.answer.facts.test_proved_facts import HEAP_BYTES, program
+from tests.module_certificates import true_certificate
 from wcet_probe.answer.bounds import module_certificate as module
 from wcet_probe.certificate.facts.findings import OK
 from wcet_probe.certificate.modules.module import check_module
@@ -106,7 +107,7 @@ def given():
 
 @pytest.fixture(scope="module")
 def true(given):
-    return module.module_certificate(given, HEAP_BYTES)
+    return true_certificate(given, HEAP_BYTES)
 
 
 def refused(given, document, why):

@@ -1,12 +1,12 @@
 """Module certificates: what the checker accepts, and that it refuses each that says more than follows."""
 
-import os
 import re
 from dataclasses import replace
 
 import pytest
 
 from tests.answer.facts.test_proved_facts import BROKEN, HEAP_BYTES, LIST, OTHERS, program
+from tests.module_certificates import true_certificate
 from wcet_probe.answer.bounds.module_certificate import _Search, module_certificate
 from wcet_probe.certificate.facts.findings import OK
 from wcet_probe.certificate.kernel.records import demand
@@ -21,7 +21,7 @@ from wcet_probe.evidence.checking import allocator_binary
 
 GIVEN = program("kingsley", multiple_of=4)
 BINARY = allocator_binary(GIVEN, HEAP_BYTES)
-TRUE = module_certificate(GIVEN, HEAP_BYTES)
+TRUE = true_certificate(GIVEN, HEAP_BYTES)
 POINTS = GIVEN.allocator.entry_points
 
 
@@ -44,6 +44,7 @@ def with_records(role, change):
     ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -103,21 +104,23 @@ WORDS = [
 ]
 
 
-EACH = bool(os.environ.get("EACH_FORGERY"))
-"""All forgeries take half a CPU minute; else some of them are tried."""
+EVERY = pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.slow)])
+"""All forgeries take a CPU minute; the ordinary run tries some of them."""
 
 
-def test_no_cell_may_hold_less_than_is_stored():
+@EVERY
+def test_no_cell_may_hold_less_than_is_stored(step):
     """The certificate is the least that holds, so that whatever is less does not."""
     assert len(CELLS) > 100
-    for name, text in CELLS[:: 1 if EACH else 4]:
+    for name, text in CELLS[::step]:
         refused(None, cells={**TRUE["cells"], name: text})
 
 
-def test_no_place_may_be_made_of_less_than_arrives():
+@EVERY
+def test_no_place_may_be_made_of_less_than_arrives(step):
     assert len(WORDS) > 300
     accepted = []
-    for role, old, new in WORDS[:: 1 if EACH else 8]:
+    for role, old, new in WORDS[:: 4 * step - 3]:
 
         def forged(lines, old=old, new=new):
             return [new if one == old else one for one in lines]

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.results import result as real_result
 from wcet_probe.cli import main
 from wcet_probe.reports.pictures import (
@@ -340,7 +341,7 @@ graphs = st.integers(2, 14).flatmap(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(graphs, st.sampled_from([120.0, 300.0, 688.0]))
 def test_a_layered_drawing_keeps_nodes_apart_and_routes_from_rank_to_rank(graph, room):
     widths, edges = graph
@@ -382,7 +383,7 @@ def test_a_character_that_xml_has_no_place_for_does_no_harm():
     parsed(call_graph(result(allocator="a\x00\x1b[1m\ud800]]>")))
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(st.text(max_size=80), st.floats(20, 300))
 def test_wrapped_lines_fit(content, room):
     assert all(text_width(line) <= room for line in wrap(content, room))

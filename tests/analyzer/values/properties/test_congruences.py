@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.analyzer.random_relational_programs import random_program
 from tests.analyzer.relational_programs import LINE_BYTES
 from tests.analyzer.relational_runs import Run
 from tests.end_to_end.test_cache_soundness import analysed
+from tests.examples import examples
 from tests.support import assembler, guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.congruences import Congruence
@@ -19,6 +20,7 @@ from wcet_probe.analyzer.values.states.unknown_numbers import is_unknown
 from wcet_probe.catalog.lookup import load_target
 
 
+@settings(max_examples=examples(100))
 @given(st.integers(0, 200), st.integers(1, 64), st.integers(0, 9))
 def test_the_class_of_a_range_holds_all_of_it(low, stride, steps):
     values = random_program(Random(0)).view.values
