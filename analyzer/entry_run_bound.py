@@ -278,6 +278,8 @@ class _Seen:
         """Whether nothing of the image but data is stored to; a store that is to none of it is ``is_far``."""
         if on_stack:
             return True
+        if offset + size_bytes > _WORD:
+            return False  # around the end of the address space, to whatever is at its beginning
         inside = any(low <= offset and offset + size_bytes <= high for low, high in self._writable)
         if not inside:
             self.is_far = True

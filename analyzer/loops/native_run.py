@@ -167,8 +167,16 @@ class _Core:
         self._run = self._library.wp_run_open(byref(self._setup))
         if not self._run:
             raise _NoRoomError
+        try:
+            self._slots = self._known_slots()
+        except _NoRoomError:
+            self._library.wp_run_close(self._run)
+            raise
+        return self
+
+    def _known_slots(self) -> Slots:
         mode = self._lifter.registers.get("tb")
-        self._slots = Slots(
+        return Slots(
             of=self._slot,
             number=self._number,
             unknown=self._new(core.UNKNOWN),
@@ -178,7 +186,6 @@ class _Core:
             float_status=self._lifter.float_status,
             mode=Location(*mode) if mode else None,
         )
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._library.wp_run_close(self._run)

@@ -421,6 +421,8 @@ static void load(struct wp_run *run, struct page **space, uint32_t offset, uint3
             *result = (struct value){held, page->is[at] - IS_CELL};
         return;
     }
+    if (space == run->memory && offset + size - 1 < offset)
+        return;
     for (uint32_t i = 0; i < size; i++) {
         const uint32_t here = offset + i;
         if (here % PAGE_BYTES == 0)
@@ -509,6 +511,8 @@ static int store_goes_to(struct wp_run *run, uint32_t offset, uint32_t size)
     const uint64_t end = (uint64_t)offset + size;
     const bool is_alias = (end > 0x22000000 && offset < 0x24000000) || (end > 0x42000000 && offset < 0x44000000);
     bool is_free = true;
+    if (end > UINT64_C(1) << 32)
+        return -1; /* around the end of the address space, to whatever is at its beginning */
     if (is_alias && run->of.is_thumb)
         return -1; /* each word of a bit-band alias stands for a bit elsewhere (Cortex-M4 TRM, ARM DDI 0439, section 3.7) */
     for (uint32_t i = 0; i < run->of.region_count; i++) {

@@ -40,6 +40,8 @@ _POP_TO_PC, _POST_INDEXED_TO_PC = (0xF85D, 0xFB00), 0x049D_F000
 _POP_WITH_PC, _STORE_ON_STACK = 0xBD00, 0x9000
 """In Thumb, 16 bits: ``pop {…, pc}`` without its other registers, ``str r0, [sp]``."""
 _STSWI = 0x7C00_05AA
+_DIVW_RECORDED = 0x7C00_03D7
+"""``divw.``: the bits of its opcode, OE, which is 0, and Rc."""
 _MFSPR, _MFTB = 0x7C00_02A6, 0x7C00_02E6
 _KEPT_SPECIAL = frozenset({1, 8, 9, 256, *range(272, 280)})
 """Special registers of PowerPC that programs alone change: XER, which is refused, LR, CTR, USPRG0, SPRG0 to 7."""
@@ -142,7 +144,7 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
         ops = _popped_jump(at, _popped_return(at, _literal_pair(at, ops)))
         return _aligned_stack(at, _written_back(at, _with_carry(at, ops)))
     word = at.word
-    ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in ops]
+    ops = [op._replace(opcode=WHERE_DEFINED.get(op.opcode, op.opcode)) for op in _without_overflow(at, ops)]
     ops = byte_reversed(word, conditional_store(at.address, word, ops, at.registers), at.registers)
     ops = powerpc_float(at.float_code, powerpc_status(word, ops, at.registers))
     if word & 0xFC00_07FE == _STSWI and word >> 11 & 3:
@@ -152,6 +154,14 @@ def corrected(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
     to_address, to_link_register = word >> 26 == 16, word >> 26 == 19 and word >> 1 & 0x3FF == 16
     decrement_and_if_false = word >> 23 & 0b111 == 0
     return _branch_if_false(ops) if (to_address or to_link_register) and decrement_and_if_false else ops
+
+
+def _without_overflow(at: Encoding, ops: list[PcodeOp]) -> list[PcodeOp]:
+    """``ops`` without OV and SO, which SLEIGH has ``divw.`` write, as ``divwo.`` does (Power ISA, book I, 3.3.9)."""
+    if at.word & 0xFC00_07FF != _DIVW_RECORDED:
+        return ops
+    overflows = at.registers["xer_ov"], at.registers["xer_so"]
+    return [op for op in ops if op.output not in overflows]
 
 
 def _of_all_flags(at: Encoding) -> str:

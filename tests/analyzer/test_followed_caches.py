@@ -93,6 +93,31 @@ def test_a_store_that_may_hit_makes_other_lines_older_and_leaves_its_own_unknown
     assert cache.singles == 2
 
 
+@pytest.mark.parametrize("policy", [Replacement.FIFO, Replacement.ROUND_ROBIN, Replacement.RANDOM])
+def test_a_store_that_may_have_hit_modifies_one_more_line_that_is_written_back(policy):
+    """Both ways are modified at entry and written back; then line 1, stored to while it was held, is the third."""
+    cache = RunCache(replace(config_of(policy, 2, write_allocate=False), write_back=True))
+    accesses = [(1, False), (2, False), (1, True), (3, False)]
+    for line, is_store in accesses:
+        cache.touch(line, is_store=is_store)
+    assert (cache.stored.total(), cache.may_store.total(), cache.singles) == (0, 1, 1)
+    most = sum(count * cycles for _, count, cycles in cache.events("data", TARGET))
+    dearest = concrete_cost(cache.config, [[(101, True), (103, True)]], accesses, lambda ways: ways - 1)
+    assert most == dearest == 6 * FILL
+
+
+def test_as_many_stores_that_may_have_hit_are_written_back_as_lines_are_filled():
+    cache = RunCache(replace(config_of(Replacement.FIFO, 1, write_allocate=False), write_back=True))
+    accesses = [(1, True), (2, True), (1, True), (3, False), (4, False)]
+    for line, is_store in accesses:
+        cache.touch(line, is_store=is_store)
+    assert (cache.fills.total(), cache.may_store.total(), cache.singles) == (2, 2, 3)
+    assert [(count, cycles) for _, count, cycles in cache.events("data", TARGET)] == [
+        *((2, FILL), (3, SINGLE)),
+        *((1, FILL), (1, FILL - SINGLE)),
+    ]
+
+
 SOURCE_HEAD = """typedef unsigned u; typedef unsigned short h; typedef unsigned char b;
 u words[600] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3}; h halves[300] = {7, 8, 9}; b bytes[500] = {1, 2};
 volatile u out;

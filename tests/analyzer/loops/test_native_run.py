@@ -17,6 +17,7 @@ from wcet_probe.analyzer.ipet.costs import cost_table
 from wcet_probe.analyzer.loops import native_core
 from wcet_probe.analyzer.loops.native_run import Charged, _Core, native_run
 from wcet_probe.analyzer.pcode.lift import image_lifter
+from wcet_probe.analyzer.request import InitialData
 from wcet_probe.analyzer.values.execution.compiled_blocks import CompiledExecution
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
 from wcet_probe.analyzer.values.execution.needed_operations import needed_of_block
@@ -198,6 +199,32 @@ def test_where_the_core_has_no_room_the_run_is_followed_without_it(monkeypatch):
     assert module.entry_run_bound(asked(guest)).bound.instructions > 200_000
 
 
+class _NoSlots:
+    """A core that has room for itself, and for no slot; ``closed`` counts."""
+
+    def __init__(self):
+        self.own, self.closed = native_core.load(), 0
+
+    def __getattr__(self, name):
+        return getattr(self.own, name)
+
+    def wp_run_slot(self, *_):
+        return -1
+
+    def wp_run_close(self, run):
+        self.closed += 1
+        self.own.wp_run_close(run)
+
+
+def test_a_core_that_has_no_room_for_its_first_slot_is_closed(monkeypatch):
+    library = _NoSlots()
+    monkeypatch.setattr(native_core, "load", lambda: library)
+    guest = guest_of(LONG, load_target("cortex-m4"), ".c", "-O1")
+    image, lifter = guest.image, image_lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments)
+    assert native_run(image, lifter, (), image.symbols["f"], NOTHING, 1000) is None
+    assert library.closed == 1
+
+
 def test_an_access_that_the_decoder_does_not_know_is_not_told():
     guest = guest_of(LONG.replace("3000000", "9"), load_target("cortex-m4"), ".c", "-O1")
     image, lifter = guest.image, image_lifter(guest.target.pcode_language, guest.target.isa, guest.image.segments)
@@ -219,6 +246,18 @@ def test_no_bit_band_alias_is_stored_to_even_in_part(place, monkeypatch):
     guest = guest_of(text, load_target("cortex-m4"), ".c", "-O1")
     monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 1000)
     assert told(asked(guest), module._natively_followed)[0] is None
+
+
+@pytest.mark.parametrize("text", ["w->x = 1", "return w->x ? 1 : 2"], ids=["store", "load"])
+def test_what_is_accessed_around_the_end_of_the_address_space_decides_nothing(text, monkeypatch):
+    """At its beginning there may be code, or what is known of memory."""
+    head = "struct __attribute__((packed)) w { int x; }; int f(void) { struct w *w = (void *)-2; "
+    guest = guest_of(f"{head}{text}; return 0; }}", load_target("cortex-m4"), ".c", "-O0")
+    monkeypatch.setattr(module, "MOST_INSTRUCTIONS", 1000)
+    beginning = (0xFFFF_FFFE, bytes(2)), (0, bytes(8))
+    request = asked(guest, initial=InitialData(beginning, "a test", entry=beginning))
+    for follow in (module._natively_followed, python):
+        assert told(request, follow)[0] is None
 
 
 def test_a_function_that_is_called_from_many_places_returns_to_each_as_often(monkeypatch):

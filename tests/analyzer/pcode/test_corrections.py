@@ -8,6 +8,7 @@ from tests.support import assembler, guest_of
 from wcet_probe.analyzer.pcode.operations import SPECIAL_REGISTER, PcodeOp, Varnode
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import DecodeError
+from wcet_probe.model.scenario import InitialCache
 
 
 @pytest.mark.parametrize("word", [0xB0E510B4, 0xE06510B4, 0xE02510B4])  # strhtlt … #4; strht r1, [r5], #-4; …, -r4
@@ -42,6 +43,35 @@ def test_saturations_of_the_program_counter_and_the_like_are_refused(machine, un
 def test_saturation_of_arm_is_told_by_the_bit_that_thumb_tells(word, bit):  # ssat #5, ssat #32, usat #4
     (saturated,) = [op for op in lifter_of_v7(word).lift(BASE).ops if op.user_op.endswith("dSaturate")]
     assert saturated.inputs[1].offset == bit
+
+
+OVERFLOW = """
+  li 5, 0
+  li 6, 9
+  divw. 7, 6, 5
+  bso 1f
+  li 3, 100
+  mtctr 3
+0:
+  bdnz 0b
+1:
+  blr
+"""
+
+
+def test_a_division_by_zero_without_an_o_is_no_overflow():
+    """SLEIGH has `divw.` set the summary, which CR0 shows (5 instructions proved, 107 executed)."""
+    guest = guest_of(assembler({"f": OVERFLOW}, load_target("mpc603e")), load_target("mpc603e"))
+    with guest.machine() as machine:
+        run = machine.measure("f", (), InitialCache.COLD)
+    assert run.instructions == proved(guest, "f").bound.instructions == 107
+
+
+@pytest.mark.parametrize(("word", "writes"), [(0x7CE633D7, False), (0x7CE637D7, True), (0x7CE637D6, True)])
+def test_overflows_are_written_by_instructions_that_end_with_an_o(word, writes):  # divw. divwo. divwo
+    one = powerpc(word)
+    written = {op.output for op in one.lift(BASE).ops}
+    assert all((one.registers[name] in written) == writes for name in ("xer_ov", "xer_so"))
 
 
 @pytest.mark.parametrize("halves", [(0xEA4F, 0x0115), (0xEA5F, 0x0115)])  # lsr.w, lsrs.w r1, r5, #32

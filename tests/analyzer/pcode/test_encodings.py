@@ -27,8 +27,6 @@ SYSTEM = {"it", "supervisor_call", "breakpoint", "wait", "interrupt_mask", "unde
 SYSTEM |= {"status_read", "status_write", "load_exclusive", "store_exclusive", "clear_exclusive", "store_conditional"}
 OTHERWISE = re.compile("mf[^co]|mt[^co]")
 """Of PowerPC: special registers are the engine's own."""
-XER_OVERFLOW = 1 << 30
-"""SLEIGH clears it at `divw.`; programs cannot read it."""
 ALIASES = {"sb": "r9", "sl": "r10", "fp": "r11", "ip": "r12", "sp": "r13", "lr": "r14"}
 TO_XER, FROM_XER = bytes.fromhex("7c0103a6"), bytes.fromhex("7c0102a6")
 MEDIA = (0, 0x10, 0xF10, 0xF010, 0xF30)
@@ -112,7 +110,7 @@ class Engine:
             found["r13"] &= ~3  # the engine keeps bits that the core ignores (ARM DDI 0403E, B1.4.1)
         if self.isa is Isa.POWERPC:
             self.engine.emu_start(self.special + EACH, self.special + EACH + 4, count=1)
-            carry = self.engine.reg_read(self.registers["r0"]) & ~XER_OVERFLOW
+            carry = self.engine.reg_read(self.registers["r0"])
             return found, self.engine.reg_read(ppc_const.UC_PPC_REG_CR) | carry << 3, self.memory()
         return found, self.engine.reg_read(arm_const.UC_ARM_REG_CPSR) >> 28, self.memory()
 
@@ -140,7 +138,7 @@ def interpreted(lifter, instruction, values, flags, data):
     found = 0
     for name in fields:
         found = found << each | machine.read_register(name) & (1 << each) - 1
-    for name, place in SPECIAL[1:] if lifter.isa is Isa.POWERPC else ():
+    for name, place in SPECIAL if lifter.isa is Isa.POWERPC else ():
         found |= machine.read_register(name) << place
     return {name: machine.read_register(name) for name in values}, found, bytes(memory)
 
