@@ -166,6 +166,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         saving_stores=_saving_stores(prepared),
         stack_pointer=_stack_pointer(stage),
         point_edges=tuple((numbers[edge.source], numbers.get(edge.target)) for edge in values.edges),
+        point_ends=tuple(point.block.end_address for point in points),
         summarised=tuple(sorted({function_from(request.image, key.target).name for key in summaries})),
     )
 

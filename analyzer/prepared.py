@@ -480,7 +480,10 @@ class Bounded:
                 continue
             source, target = points[edge.source], points[edge.target]
             count = solved.solution.counts[edge_name(names, edge)] if found else 0
-            kind = "unwind" if edge.way == "return" and source.unwinds else edge.way
+            kind = edge.way
+            if kind == "return":
+                is_resumed = source.resumed_by is not None and target.block.address != source.return_address
+                kind = "unwind" if source.unwinds else "resume" if is_resumed else kind
             key = (source.block.address, target.block.address, kind, source.function.name, target.function.name)
             edges[key] = edges.get(key, 0) + count
             blocks[_place(target)] += count

@@ -77,8 +77,7 @@ class _PathRows:
 @lru_cache(_BOUNDS_KEPT)
 def _path_rows(of: Same[Bound], code: Same[CodeTable], set_count: int) -> _PathRows:
     bound, table = of.value, code.value
-    ends = {block.address: block.end_address for block in bound.graph.blocks}
-    blocks = [(address, ends[address]) for address, _ in bound.points]
+    blocks = [(address, end) for (address, _), end in zip(bound.points, bound.point_ends, strict=True)]
     at_point = _by_point(bound.accesses, blocks)
     following: dict[int, list[int]] = defaultdict(list)
     for source, target in bound.point_edges:

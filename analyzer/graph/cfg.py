@@ -13,10 +13,11 @@ error, never left out. What is assumed of the lifter stands in `analyzer.lift`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from weakref import WeakKeyDictionary
 
+from wcet_probe.analyzer.graph.inline_tables import resuming_end
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp, Varnode
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -41,6 +42,7 @@ class Outflow:
         calls: targets of direct calls.
         returns: whether it may return from the function.
         indirect_jump, indirect_call: whether it may go where a register says.
+        resumes: whether what it calls goes on where what stands behind the call says, see `inline_tables`.
     """
 
     falls: bool
@@ -49,6 +51,7 @@ class Outflow:
     returns: bool = False
     indirect_jump: bool = False
     indirect_call: bool = False
+    resumes: bool = False
 
     @property
     def goes_on(self) -> bool:
@@ -69,6 +72,8 @@ class Block:
         calls: entry addresses of the functions that it calls at its end.
         tail_calls: entry addresses of functions that it jumps to, which return for it.
         returns: whether it may return.
+        resumes: where control goes on when what it calls has ended, if what stands behind the call says it; None for
+            any other block.
     """
 
     address: int
@@ -79,6 +84,7 @@ class Block:
     calls: tuple[int, ...] = ()
     tail_calls: tuple[int, ...] = ()
     returns: bool = False
+    resumes: tuple[int, ...] | None = None
 
     @property
     def end_address(self) -> int:
@@ -116,12 +122,14 @@ class Returns:
         branching: entry addresses of the functions that may come to an indirect branch or call, as long as their
             targets are looked for; empty where all are known.
         popping: entry addresses of the functions that may return in a caller's stead.
+        resuming: entry addresses of those that go on as what stands behind their call says.
     """
 
     functions: Collection[int] | None = None
     sites: Collection[int] = frozenset()
     branching: Collection[int] = frozenset()
     popping: Collection[int] = frozenset()
+    resuming: Collection[int] = frozenset()
 
     def may_return(self, targets: Iterable[int]) -> bool:
         """Whether one of the functions may return."""
@@ -165,7 +173,9 @@ def outflow_at(lifter: Lifter, address: int) -> Outflow:
     if address not in known:
         instruction = instruction_at(lifter, address)
         is_straight = not any(op.opcode in _CONTROL for op in instruction.ops)
-        known[address] = FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
+        flow = FALLING if is_straight else outflow(instruction, lifter.registers["lr"])
+        resumes = len(flow.calls) == 1 and resuming_end(lifter, flow.calls[0]) is not None
+        known[address] = replace(flow, resumes=True) if resumes else flow
     return known[address]
 
 
@@ -258,7 +268,7 @@ def function_graph(
     flows = _reachable(image, lifter, symbol, indirect, known)
     leaders = {symbol.address}
     for address, (instruction, flow) in flows.items():
-        targets = inside(image, symbol, (*flow.jumps, *(indirect.get(address, ()) if flow.indirect_jump else ())))
+        targets = inside(image, symbol, (*flow.jumps, *_own_targets(flow, indirect.get(address, ()))))
         leaders.update(targets)
         if not flow.goes_on:
             leaders.add(address + instruction.size_bytes)
@@ -266,22 +276,23 @@ def function_graph(
     for first, second in pairwise(addresses):
         if first + flows[first][0].size_bytes > second:
             raise _overlapping(image, flows, indirect, first)
+    end = resuming_end(lifter, symbol.address)
     blocks = {
-        leader: _block(image, leader, leaders, flows, symbol, indirect, known)
+        leader: _block(image, leader, leaders, flows, symbol, indirect, known, end)
         for leader in sorted(leaders)
         if leader in flows
     }
     unresolved = tuple(
         address
         for address, (_, flow) in sorted(flows.items())
-        if (flow.indirect_jump or flow.indirect_call)
+        if (flow.indirect_jump or flow.indirect_call or flow.resumes)
         and not indirect.get(address)
-        and not (flow.indirect_jump and address in known.sites)
+        and not (flow.indirect_jump and (address in known.sites or address == end))
     )
     open_ends = {
         address
         for address, (_, flow) in flows.items()
-        if flow.indirect_jump or (flow.indirect_call and not comes_back(flow, address, indirect, known))
+        if flow.indirect_jump or flow.resumes or (flow.indirect_call and not comes_back(flow, address, indirect, known))
     }
     return _returning_part(
         FunctionGraph(symbol, blocks, unresolved), known, open_ends if known.branching else set(unresolved)
@@ -318,7 +329,8 @@ def _returning_part(graph: FunctionGraph, known: Returns, open_ends: Collection[
 
 
 def _successors(block: Block) -> tuple[int, ...]:
-    return block.jumps if block.falls_to is None else (*block.jumps, block.falls_to)
+    following = block.jumps if block.falls_to is None else (*block.jumps, block.falls_to)
+    return (*following, *(block.resumes or ()))
 
 
 def _may_stay_away(block: Block, known: Returns) -> bool:
@@ -376,17 +388,22 @@ def _reachable(
             raise _astray(image, symbol, address, sites, error) from error
         flows[address] = instruction, flow
         # The next instruction last, so that it is taken first: an IT instruction is lifted before what it predicates.
-        if flow.indirect_jump:
-            todo.extend(inside(image, symbol, indirect.get(address, ())))
-        todo.extend(inside(image, symbol, flow.jumps))
+        todo.extend(inside(image, symbol, (*_own_targets(flow, indirect.get(address, ())), *flow.jumps)))
         following = address + instruction.size_bytes
         if comes_back(flow, address, indirect, known) or (flow.falls and not starts_another(image, symbol, following)):
             todo.append(following)
     return flows
 
 
+def _own_targets(flow: Outflow, targets: tuple[int, ...]) -> tuple[int, ...]:
+    """Those of ``targets`` where control goes on without the entry of a called function."""
+    return targets if flow.indirect_jump or flow.resumes else ()
+
+
 def comes_back(flow: Outflow, address: int, indirect: IndirectTargets, known: Returns) -> bool:
-    """Whether the instruction at ``address`` calls a function that may return."""
+    """Whether the instruction at ``address`` calls a function that may return behind it."""
+    if flow.resumes:
+        return False
     if flow.indirect_call:
         targets = indirect.get(address, ())
         return not targets or known.may_return(targets)
@@ -419,6 +436,7 @@ def _block(  # noqa: PLR0917  the parts of a graph
     symbol: Symbol,
     indirect: IndirectTargets,
     known: Returns,
+    end: int | None,
 ) -> Block:
     instructions: list[LiftedInstruction] = []
     address = leader
@@ -432,6 +450,12 @@ def _block(  # noqa: PLR0917  the parts of a graph
     targets = indirect.get(address, ())
     jumps = (*flow.jumps, *(targets if flow.indirect_jump else ()))
     own = tuple(dict.fromkeys(inside(image, symbol, jumps)))
+    resumes = tuple(inside(image, symbol, targets)) if flow.resumes else None
+    if resumes is not None and len(resumes) < len(targets):
+        raise AnalysisError(
+            f"the table behind the call at {image.location(address)} leads into another function: such code is not "
+            "analysed; let the cases jump there."
+        )
     into_next = flow.falls and starts_another(image, symbol, following)
     if into_next:
         jumps = (*jumps, following)
@@ -445,5 +469,6 @@ def _block(  # noqa: PLR0917  the parts of a graph
         jumps=own,
         calls=(*flow.calls, *(targets if flow.indirect_call else ())),
         tail_calls=tuple(dict.fromkeys(target for target in jumps if target not in own)),
-        returns=flow.returns or (flow.indirect_jump and address in known.sites),
+        returns=flow.returns or (flow.indirect_jump and (address in known.sites or address == end)),
+        resumes=resumes,
     )

@@ -99,7 +99,9 @@ def _rounds(graph: FunctionGraph) -> dict[int, int]:
     """How often an analysis visits each block of a function, as far as its loops tell."""
     blocks = graph.blocks
     successors = {
-        address: [to for to in (*block.jumps, block.falls_to) if to is not None and to in blocks]
+        address: [
+            to for to in (*block.jumps, block.falls_to, *(block.resumes or ())) if to is not None and to in blocks
+        ]
         for address, block in blocks.items()
     }
     found = dict.fromkeys(blocks, 1)

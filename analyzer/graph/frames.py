@@ -221,6 +221,10 @@ class _Walk:
         """A call, a return, or an indirect jump."""
         targets = self._targets[instruction.address] = self._indirect.get(instruction.address, ())
         if op.opcode in ("CALL", "CALLIND"):
+            if outflow_at(self._lifter, instruction.address).resumes:  # it pops no frame but its own
+                for target in targets:
+                    self._arrive(target, self._behind_call(state))
+                return
             callees = (op.inputs[0].offset,) if op.opcode == "CALL" else targets
             for callee in callees:
                 self._call(callee, state)

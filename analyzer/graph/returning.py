@@ -27,6 +27,7 @@ from wcet_probe.analyzer.graph.cfg import (
     starts_another,
 )
 from wcet_probe.analyzer.graph.frames import returning_for_callers
+from wcet_probe.analyzer.graph.inline_tables import resuming_end
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.errors import DecodeError
 from wcet_probe.model.image import Image, Symbol
@@ -84,7 +85,8 @@ def _returning_functions(
     search = whatever
     if not whatever.is_direct:  # else targets make no difference
         search = _searched(_Search(image, lifter, indirect, sites, frozenset(whatever.returning), popping), entry)
-    return Returns(frozenset(search.returning), frozenset(sites), frozenset(search.branching), popping)
+    told = frozenset(search.returning), frozenset(sites), frozenset(search.branching), popping
+    return Returns(*told, resuming=frozenset(search.resuming))
 
 
 def _searched(search: _Search, entry: int) -> _Search:
@@ -117,6 +119,7 @@ class _Search:
     functions: dict[int, Symbol] = field(default_factory=dict)
     behind: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     handing_over: dict[int, list[int]] = field(default_factory=dict)
+    resuming: set[int] = field(default_factory=set)
     is_direct: bool = True
 
     def open(self, entry: int) -> None:
@@ -145,18 +148,19 @@ class _Search:
             away.append(following)
         elif flow.falls or (flow.indirect_call and (self.able is None or not targets)):
             own.append(following)
+        own += targets if flow.resumes else ()
         for target in own:
             self._go(function, target)
-        may_jump_back = self.able is None or not targets or address in self.sites
-        if flow.returns or (flow.indirect_jump and may_jump_back):
+        is_open = flow.indirect_jump or flow.resumes
+        if flow.returns or (is_open and (self.able is None or not targets or address in self.sites)):
             self._returns(function)
-        if flow.indirect_jump or flow.indirect_call:
+        if (is_open or flow.indirect_call) and resuming_end(self.lifter, function) != address:
             self.is_direct = False
             self._branches(function)
         for target in away:
             self._hand_over(function, target)
         for callee in (*flow.calls, *(targets if flow.indirect_call else ())):
-            self._call(callee, function, following)
+            self._call(callee, function, None if flow.resumes else following)
 
     def _last_of_run(self, symbol: Symbol, address: int) -> int | None:
         """The first instruction from ``address`` on that does not just fall within ``symbol``; None if it was seen.
@@ -180,8 +184,12 @@ class _Search:
         if target in self.returning:
             self._returns(function)
 
-    def _call(self, callee: int, function: int, following: int) -> None:
+    def _call(self, callee: int, function: int, following: int | None) -> None:
+        """A call of ``callee``, which may come back to ``following``; None where it surely does not."""
         self._enter(callee, function)
+        if following is None:
+            self.resuming.add(callee)
+            return
         self.behind.setdefault(callee, []).append((function, following))
         if callee in self.popping:
             self._returns(function)

@@ -37,8 +37,9 @@ class Point:
     ``return_address`` is where its function returns to; None where that is the caller of the analysed function.
     ``frame`` is where the function was entered that returns there, as context and address: the function itself, or the
     first of those that jumped to each other. Where the block pops the frame of a caller, both are that caller's, and it
-    ``unwinds``. ``left_out`` are the ways out of the block that have no edge on purpose,
-    as `Edge` has ``way`` and ``address``: they lead to no return, or to recursion that is not followed.
+    ``unwinds``. ``resumed_by`` is the call whose table says where its block goes on, see `inline_tables`; None for any
+    other block. ``left_out`` are the ways out of the block that have no edge on purpose, as `Edge` has ``way`` and
+    ``address``: they lead to no return, or to recursion that is not followed.
     """
 
     index: int
@@ -50,6 +51,7 @@ class Point:
     frame: tuple[Context, int] | None = None
     left_out: frozenset[tuple[str, int | None]] = frozenset()
     unwinds: bool = False
+    resumed_by: int | None = None
 
 
 Unwinding = Mapping[tuple[Context, int], int]
@@ -120,13 +122,17 @@ class Supergraph:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A function in a context: where it returns to, which functions wait for it, and which one it returns for."""
+    """A function in a context: where it returns to, which functions wait for it, and which one it returns for.
+
+    ``resumes`` is the block that calls it if it goes on elsewhere than behind the call, see `inline_tables`.
+    """
 
     context: Context
     symbol: Symbol
     return_to: tuple[_Frame, int] | None
     waiting: tuple[int, ...]
     handed_over_by: _Frame | None = None
+    resumes: Block | None = None
 
     @property
     def entered(self) -> tuple[Context, int]:
@@ -195,7 +201,7 @@ def build_supergraph(  # noqa: PLR0917  the binary, the entry, and what is known
     builder = _Builder(image, lifter, indirect, recursion_depths, known, depth, unwinding, opened)
     if whole is not None:
         unknown = [function for function in known.branching if function not in resolved]
-        never = {*whole, *unknown, *known.popping}
+        never = {*whole, *unknown, *known.popping, *known.resuming}
         parts = {"unbounded": unbounded, "given": given, "counted": counted}
         builder.summarise(entry, never, most, most_visits, **parts)
     return builder.build(entry)
@@ -290,7 +296,9 @@ class _Builder:
             left = self._left_by(frame, address)
             back = None if left.return_to is None else left.return_to[1]
             place = len(self._points), frame.context, frame.symbol, block
-            self._points.append(Point(*place, return_address=back, frame=left.entered, unwinds=left is not frame))
+            by = frame.resumes.last_address if frame.resumes is not None and block.returns else None
+            point = Point(*place, return_address=back, frame=left.entered, unwinds=left is not frame, resumed_by=by)
+            self._points.append(point)
             self._todo.append((frame, address))
         return self._index[key]
 
@@ -310,7 +318,7 @@ class _Builder:
             else:
                 self._leave_out(source, "fall", behind)
         for target in block.calls:
-            if behind in blocks or self._returns.goes_elsewhere(target):
+            if block.resumes is not None or behind in blocks or self._returns.goes_elsewhere(target):
                 self._call(frame, source, target, (frame, block.end_address), "call")
             else:
                 self._leave_out(source, "call", target)
@@ -332,7 +340,14 @@ class _Builder:
         return frame
 
     def _leave(self, frame: _Frame, source: int) -> None:
-        if frame.return_to is None:
+        if frame.return_to is not None and frame.resumes is not None:
+            caller, _ = frame.return_to
+            for address in frame.resumes.resumes or ():
+                if address in self._graph(caller.symbol).blocks:
+                    self._connect(source, self._point(caller, address), "return", None)
+                else:
+                    self._leave_out(source, "return", None)
+        elif frame.return_to is None:
             self._connect(source, EXIT, "return", None)
         else:
             caller, address = frame.return_to
@@ -382,7 +397,9 @@ class _Builder:
                 self._cuts.append(cut)
             self._leave_out(source, way, target)
             return
-        callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by)
+        block = self._points[source].block
+        resumes = by.resumes if by is not None else block if block.resumes is not None else None
+        callee = _Frame((*frame.context, site), symbol, back, (*frame.waiting, target), by, resumes)
         self._connect(source, self._point(callee, target), way, target)
 
 

@@ -299,11 +299,10 @@ class _Analysis:
     def _edges_of(self, node: int, flow: Flow) -> list[Edge]:
         """The edges of the graph that ``flow`` takes."""
         edges = self._order.outgoing[node]
-        if self.goes_back(node, flow):
+        if self.goes_back(node, flow) or self.resumes(node, flow):
             return [edge for edge in edges if edge.way == "return"]
-        if (
-            flow.target is not None and flow.way != "return"
-        ):  # that all its targets are edges, `unknown_targets.check_resolved` shows
+        # That all its targets are edges, `unknown_targets.check_resolved` shows.
+        if flow.target is not None and flow.way != "return":
             return [edge for edge in edges if edge.way == flow.way]
         if flow.target is not None and self._surely_goes_elsewhere(node, flow.state, flow.target):
             return []  # the notes tell where: without an edge for that there is no result
@@ -329,14 +328,13 @@ class _Analysis:
 
     def goes_back(self, node: int, flow: Flow) -> bool:
         """Whether an indirect jump surely goes back to the caller."""
-        if flow.way != "jump" or flow.target is None:
+        if flow.way != "jump" or flow.target is None or self.resumes(node, flow):
             return False
-        expected = self._graph.points[node].return_address
-        if expected is not None:
-            value = flow.state.value(flow.target)
-            is_number = flow.state.base(flow.target) is Base.NUMBER
-            return is_number and value.is_constant and value.value & ~1 == expected
-        return self.is_link(flow.target)
+        return self.is_caller(node, flow.state, flow.target)
+
+    def resumes(self, node: int, flow: Flow) -> bool:
+        """Whether it goes on where what stands behind a call says: the notes tell where, as of an indirect jump."""
+        return flow.target is not None and self._graph.points[node].resumed_by is not None
 
     def is_link(self, address: Term) -> bool:
         """Whether ``address`` is what the link register held at entry, but for the bits that no address has."""
@@ -424,8 +422,9 @@ class _Analysis:
             )
 
     def site(self, node: int) -> int:
-        """The address of the last instruction of ``node``."""
-        return self._graph.points[node].block.last_address
+        """The address of the branch or call at the end of ``node``, or of the call whose table tells where it goes."""
+        point = self._graph.points[node]
+        return point.resumed_by or point.block.last_address
 
 
 class _Notes:
@@ -457,7 +456,7 @@ class _Notes:
         for flow in flows:
             if flow.target is None:
                 continue
-            if flow.way == "return":
+            if flow.way == "return" and not self._analysis.resumes(node, flow):
                 self._note_return(node, flow.state, flow.target)
             elif self._analysis.goes_back(node, flow):
                 self.return_sites.add(self._analysis.site(node))

@@ -67,7 +67,7 @@ def graph_section(graph: FlowGraph, executions: Mapping[int, int] | None) -> Doc
     calls: dict[tuple[str, str], int | None] = {}
     for edge in graph.edges:
         if edge.kind == "call" or (
-            edge.kind not in {"return", "unwind"} and edge.source_function != edge.target_function
+            edge.kind not in {"return", "unwind", "resume"} and edge.source_function != edge.target_function
         ):
             pair = edge.source_function, edge.target_function
             calls[pair] = None if edge.executions is None else (calls.get(pair) or 0) + edge.executions

@@ -74,7 +74,7 @@ class GraphEdgeShape(TypedDict):
 
     source: Address
     target: Address
-    kind: Literal["fall", "jump", "call", "return", "unwind"]
+    kind: Literal["fall", "jump", "call", "return", "unwind", "resume"]
     worst_executions: Natural | None
 
 

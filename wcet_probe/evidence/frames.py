@@ -7,11 +7,12 @@ another function in the caller's stead is one of them. So the frames that wait c
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from wcet_probe.certificate.kernel.loops import demand
 from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.model.image import Image
+from wcet_probe.model.instruction import Instruction
 
 Context = tuple[str, ...]
 _OFFSET = re.compile(r"\+-?0x[0-9a-f]+'*$")
@@ -30,18 +31,21 @@ class Frames:
         functions: by node, the name of the function that its code is executed for.
     """
 
-    def __init__(self, graph: Graph, image: Image) -> None:
-        """Find them.
+    def __init__(self, graph: Graph, image: Image, code: Mapping[str, Sequence[Instruction]]) -> None:
+        """Find them; ``code`` are the instructions of each node.
 
         Raises:
             VerificationError: a node is named after a function that was not entered in its context.
         """
         self._entered: dict[Context, dict[int, bool]] = {_context(graph.entry): {graph.nodes[graph.entry][0]: True}}
+        self._nodes, self._behind = graph.nodes, dict[Context, set[int]]()
         for edge in graph.edges:
             own, into = _context(edge.source), _context(edge.target)
             if into[:-1] == own and len(into) > len(own):
                 is_call = way_of(edge) == "call"
                 self._entered.setdefault(into, {})[graph.nodes[edge.target][0]] = is_call
+                last = code[edge.source][-1]
+                self._behind.setdefault(into, set()).add(last.address + last.size_bytes)
             elif own == into == () and edge.target.endswith("+0x0"):
                 # A run that is followed has no contexts: its nodes are code, for whichever caller it is executed.
                 self._entered[()][graph.nodes[edge.target][0]] = True
@@ -52,11 +56,18 @@ class Frames:
             demand(name in known, f"the code of {node} is not executed for {name}")
 
     def kind(self, edge: Edge) -> str:
-        """The way of ``edge``; ``unwind`` is that of a return that pops the frame of a caller as well."""
+        """The way of ``edge``; ``unwind`` is that of a return that pops the frame of a caller as well.
+
+        ``resume`` is that of one that goes elsewhere in the caller than behind the call.
+        """
         way, context = way_of(edge), _context(edge.source)
         while way == "return" and context and not all(self._entered.get(context, {0: True}).values()):
             context = context[:-1]
-        return "unwind" if way == "return" and _context(edge.target) != context[:-1] else way
+        if way != "return":
+            return way
+        behind = self._behind.get(context)
+        is_resumed = behind is not None and self._nodes[edge.target][0] not in behind
+        return "unwind" if _context(edge.target) != context[:-1] else "resume" if is_resumed else "return"
 
 
 def _context(node: str) -> Context:

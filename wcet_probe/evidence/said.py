@@ -150,7 +150,7 @@ def check_said(
     records = read_records(bound["certificates"][0])
     edges = {edge.name: edge for edge in checked.graph.edges}
     headers = {name: edges[back.split()[0]].target for name, _, _, back in records["loop"]}
-    frames = Frames(checked.graph, image)
+    frames = Frames(checked.graph, image, checked.code)
     _check_loops(bound, image, checked, asserted, headers, frames=frames)
     _check_paths(bound, image, checked, frames)
     _check_graph(bound, checked, frames, records)
@@ -238,7 +238,7 @@ def _check_graph(bound: Json, checked: Checked, frames: Frames, records: Records
         kind = frames.kind(edge)
         shown_edges.add((nodes[edge.source][0], nodes[edge.target][0], kind))
         pair = frames.functions[edge.source], frames.functions[edge.target]
-        if kind == "call" or (kind not in {"return", "unwind"} and pair[0] != pair[1]):
+        if kind == "call" or (kind not in {"return", "unwind", "resume"} and pair[0] != pair[1]):
             calls[pair] = (calls.get(pair) or 0) + counts.get(edge.name, 0) if is_counted else None
     said = {(int(one["source"], 16), int(one["target"], 16), one["kind"]) for one in shown["edges"]}
     demand(said == shown_edges, "the edges that are shown go other ways")

@@ -201,8 +201,9 @@ class GraphEdge:
     """Control may go from the block at ``source`` to that at ``target``, call contexts put together.
 
     ``kind`` is ``fall``, ``jump``, ``call`` or ``return``; the last two lead to another function and back; or
-    ``unwind``, a return that pops the frame of a caller and goes back for it. The functions are those of the two
-    blocks; a fall or jump into another one is a tail call. ``executions`` as of a block.
+    ``unwind``, a return that pops the frame of a caller and goes back for it; or ``resume``, one that goes elsewhere
+    in the caller than behind the call, as a table there says. The functions are those of the two blocks; a fall or
+    jump into another one is a tail call. ``executions`` as of a block.
     """
 
     source: int
@@ -345,6 +346,8 @@ class Bound:
         module: a module certificate of these proofs, where there is one.
         saving_stores: what saves registers, where it is assumed that no other store changes what is saved.
         point_edges: by index in ``points``, from where to where control may go; to None where the call returns.
+        point_ends: first addresses behind the blocks of ``points``, where there are edges: code that belongs to two
+            functions may be a block of each that ends elsewhere.
     """
 
     entry: str
@@ -370,6 +373,7 @@ class Bound:
     summarised: tuple[str, ...] = ()
     initial_data: tuple[tuple[int, bytes], ...] = field(default=(), repr=False)
     point_edges: tuple[tuple[int, int | None], ...] = field(default=(), repr=False)
+    point_ends: tuple[int, ...] = field(default=(), repr=False)
     pointer_facts: tuple[PointerVerdict, ...] = ()
     module: Mapping[str, Any] | None = field(default=None, repr=False)
     saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)

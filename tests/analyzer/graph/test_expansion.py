@@ -9,7 +9,8 @@ from wcet_probe.analyzer.graph import expansion
 
 
 def block(address, jumps=(), calls=(), falls_to=None, tail_calls=()):
-    return SimpleNamespace(address=address, jumps=jumps, calls=calls, tail_calls=tail_calls, falls_to=falls_to)
+    ways = {"jumps": jumps, "calls": calls, "tail_calls": tail_calls, "falls_to": falls_to, "resumes": None}
+    return SimpleNamespace(address=address, **ways)
 
 
 def graph_of(functions):

@@ -96,8 +96,7 @@ class _Paths:
 
     def __init__(self, bound: Bound, cache: CacheConfig | None, frames: MemoryRange) -> None:
         self._cache, self._frames = cache, frames
-        ends = {block.address: block.end_address for block in bound.graph.blocks}
-        self._blocks = [(address, ends[address]) for address, _ in bound.points]
+        self._blocks = [(address, end) for (address, _), end in zip(bound.points, bound.point_ends, strict=True)]
         self._next: dict[tuple[int, int], list[int]] = {}
         self._returning = {source for source, target in bound.point_edges if target is _RETURN}
         for source, target in bound.point_edges:

@@ -6,7 +6,7 @@ The bound itself, the iterations of each loop, the sums that flow facts speak of
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from wcet_probe.analyzer.pcode.interpreter import DataAccess
@@ -265,33 +265,43 @@ def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) ->
     Raises:
         ContradictionError: it has not.
     """
-    ends = {block.address: block.end_address for block in bound.graph.blocks}
+    ends: dict[int, set[int]] = {}
+    for one in bound.graph.blocks:  # code of two functions may be a block of each that ends elsewhere
+        ends.setdefault(one.address, set()).add(one.end_address)
     kinds: dict[tuple[int, int], set[str]] = {}
     for edge in bound.graph.edges:
         kinds.setdefault((edge.source, edge.target), set()).add(edge.kind)
-    block, callers, returns = path[0], [], 0
+    blocks, callers, returns = {path[0]}, list[set[int]](), 0
     for before, address in pairwise(path):
-        if address not in ends or (block < address < ends[block] and before < address):
-            if not block <= address < ends[block]:
-                raise _astray(image, before, address, subject)
+        goes_on = before < address or address not in ends
+        staying = {block for block in blocks if goes_on and block <= address < max(ends[block])}
+        ending = {block for block in blocks if any(end - before in _INSTRUCTION_BYTES for end in ends[block])}
+        leaving = {block for block in ending if (block, address) in kinds}
+        kind = {way for block in leaving for way in kinds[block, address]}
+        if staying:
+            blocks = staying | ({address} if kind and kind <= {"fall", "jump"} else set())
             continue
-        kind = kinds.get((block, address), set())
-        if not kind or ends[block] - before not in _INSTRUCTION_BYTES:
+        if not kind:
             raise _astray(image, before, address, subject)
         if "call" in kind:
-            callers.append(block)
-        elif kind & {"return", "unwind"}:
-            caller = callers.pop() if callers else None
-            while "unwind" in kind and callers and caller is not None and ends[caller] != address:
-                caller = callers.pop()
-            if caller is None or ends[caller] != address:
+            callers.append({end for block in leaving for end in ends[block]})
+        elif kind & {"return", "unwind", "resume"}:
+            if not _returns(callers, address, kind):
                 raise _contradiction(
                     f"a function did not return to its caller but to {image.location(address)} in {subject}, against "
                     "the assumption return-address"
                 )
-            returns += 1
-        block = address
+            returns += "resume" not in kind
+        blocks = {address}
     return returns
+
+
+def _returns(callers: list[set[int]], address: int, kind: Collection[str]) -> bool:
+    """Whether a return to ``address`` goes behind the call of one of ``callers``, which are popped, or is resumed."""
+    behind = callers.pop() if callers else set()
+    while "unwind" in kind and callers and address not in behind:
+        behind = callers.pop()
+    return address in behind or "resume" in kind  # to one of the places that are proved
 
 
 def _astray(image: Image, before: int, address: int, subject: str) -> ContradictionError:

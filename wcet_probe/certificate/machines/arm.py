@@ -17,7 +17,7 @@ from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, LINK, TOP, WORD, Value, constant
-from wcet_probe.certificate.values.state import Comparison, State, assume, computed, joined, sum_of
+from wcet_probe.certificate.values.state import Comparison, State, assume, computed, joined, name_of_sum
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 
@@ -209,10 +209,12 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
     operands = operands_in(instruction)
     if name in {"tbb", "tbh"}:
         return _table(machine, instruction, state, way="jump", halfwords_from=instruction.address + 4)
+    called: object = None
     if name in {"bx", "bxns", "blx"}:
         target = _read(state, register_of(operands[0]), instruction, thumb=thumb)
+        called = name_held(state, register_of(operands[0]))
     elif name == "mov":
-        target = _second_operand(state, operands[1:], instruction, thumb=thumb)[0]
+        target, called = _second_operand(state, operands[1:], instruction, thumb=thumb)
     elif name == "add" and not thumb:
         values = [_read(state, register_of(operands[1]), instruction, thumb=thumb)]
         target = numbers.add(values[0], _second_operand(state, operands[2:], instruction, thumb=thumb)[0])
@@ -230,11 +232,11 @@ def _indirect(machine: Machine, instruction: Instruction, name: str, state: Stat
         state.write(LR, constant(following | thumb), machine.fresh())
     if target.base == "link" and target == LINK:
         return [Outcome("return", None, state)]
-    found = machine.targets(target, WORD - 2)
+    found = machine.targets(target, called)
     # Its lowest bit tells the instruction set, but where Thumb jumps by mov; by that ARM changes it from ARMv7 on.
-    if found is None or (not (thumb and name == "mov") and not _is_of(thumb, target.words())):
+    if found is None or (not (thumb and name == "mov") and not _is_of(thumb, found)):
         return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
-    return [Outcome(way, address, state.copy()) for address in found]
+    return [Outcome(way, address, state.copy()) for address in dict.fromkeys(word & ~1 for word in found)]
 
 
 def _is_of(thumb: bool, addresses: Iterable[int]) -> bool:  # noqa: FBT001  (which of the two sets it is)
@@ -347,7 +349,8 @@ def _result(
             b = numbers.conjunction(b, constant(0xFF))
         by_constant = b.is_number and b.is_constant
         left_name = name_held(state, left)
-        own = _name_of(name, left_name, right_name, b)
+        is_sum = name == "add" and not by_constant
+        own = name_of_sum(left_name, a, right_name, b) if is_sum else _name_of(name, left_name, b)
         if name == "sub":
             return numbers.subtract(a, b), own, Comparison(left_name, a, right_name, b)
         if name == "add" and by_constant and 0 < b.low < WORD // 2:
@@ -378,11 +381,9 @@ def _result(
     return None
 
 
-def _name_of(name: str, left: object, right: object, b: Value) -> object:
-    """The name of what ``name`` makes of two operands, of which the second is ``b``."""
-    if b.is_number and b.is_constant and name != "adc":
-        return computed(_BINARY[name], left, b)
-    return sum_of(left, right) if name == "add" and right is not None else None
+def _name_of(name: str, left: object, b: Value) -> object:
+    """The name of what ``name`` makes of two operands, of which the second is ``b``; None where that is no constant."""
+    return computed(_BINARY[name], left, b) if b.is_number and b.is_constant and name != "adc" else None
 
 
 def _compared(state: State, name: str, operands: list[str], instruction: Instruction, *, thumb: bool) -> Comparison:
@@ -396,7 +397,7 @@ def _compared(state: State, name: str, operands: list[str], instruction: Instruc
         return Comparison(left_name, a, None, constant(WORD - b.low))  # as of a sum
     result = _RESULTS[name](a, b)
     is_same = (name == "tst" and right == left_name) or (name == "teq" and b == constant(0))
-    name_of_result = _name_of("and", left_name, right, b) if name == "tst" else None
+    name_of_result = _name_of("and", left_name, b) if name == "tst" else None
     asserted = (left_name, a) if is_same else (name_of_result, result)
     return Comparison(*asserted, None, constant(0), is_result=True)
 

@@ -30,7 +30,7 @@ from wcet_probe.certificate.values.numbers import (
     unknown,
     unsigned,
 )
-from wcet_probe.certificate.values.state import SAVED, STATIC, State, known_words, saved_words
+from wcet_probe.certificate.values.state import SAVED, STATIC, Loaded, State, known_words, saved_words, words_named
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
@@ -139,7 +139,8 @@ class Machine:
             words: Iterable[Value] = map(constant, found)
             if is_signed:
                 words = (extended(word, 8 * size_bytes, is_signed=True) for word in words)
-            return reduce(join, words), self.fresh()
+            words = tuple(words)
+            return reduce(join, words), Loaded(tuple(dict.fromkeys(word.low % WORD for word in words)))
         if size_bytes < 4:
             part = number(0, (1 << 8 * size_bytes) - 1)
             part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
@@ -317,11 +318,13 @@ class Machine:
         """``way``, or ``jump`` of a return to a number that was put where the return address was."""
         return "jump" if way == "return" and not target.may_be_stack else way
 
-    def targets(self, value: Value, mask: int = WORD - 1) -> tuple[int, ...] | None:
-        """The addresses that a jump to ``value`` may go to; None where they are not known."""
-        if not value.is_number or value.size > MOST_TARGETS:
+    def targets(self, value: Value, name: object = None) -> tuple[int, ...] | None:
+        """The addresses that a jump to ``value``, called ``name``, may go to; None where they are not known."""
+        if not value.is_number:
             return None
-        return tuple(dict.fromkeys(word & mask for word in value.words()))
+        known = words_named(name)
+        is_known = known is not None and len(known) <= value.size
+        return known if is_known else tuple(value.words()) if value.size <= MOST_TARGETS else None
 
 
 def _scaled(value: Value, access: Access) -> Value:

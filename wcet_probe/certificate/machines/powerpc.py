@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, LINK, TOP, WORD, Value, constant
-from wcet_probe.certificate.values.state import Comparison, State, assume, computed, sum_of
+from wcet_probe.certificate.values.state import Comparison, State, assume, computed, name_of_sum
 from wcet_probe.model.instruction import AccessKind, Instruction
 
 SP, LR = "r1", "lr"
@@ -145,7 +145,8 @@ def _compute_bit(word: int, compute: Callable[[bool, bool], bool], state: State)
 def _taken(machine: Machine, instruction: Instruction, word: int, state: State, following: int) -> list[Outcome]:
     state.flags.pop("count", None)
     is_call = bool(word & 1)
-    target = state.read("lr" if word >> 1 & 0x3FF == 16 else "ctr") if word >> 26 == 19 else None
+    register = "lr" if word >> 1 & 0x3FF == 16 else "ctr"
+    target, name = (state.read(register), state.name(register)) if word >> 26 == 19 else (None, None)
     if is_call:
         state.write("lr", constant(following), machine.fresh())
     if target is None:
@@ -154,10 +155,10 @@ def _taken(machine: Machine, instruction: Instruction, word: int, state: State, 
     way = "call" if is_call else "return" if word >> 1 & 0x3FF == 16 else "jump"
     if target == LINK:
         return [Outcome(way, None, state)]
-    found = machine.targets(target, WORD - 4)
+    found = machine.targets(target, name)
     if found is None:
         return [Outcome(machine.way_of(way, target), None, state, is_assumed=True)]
-    return [Outcome(way, address, state.copy()) for address in found]
+    return [Outcome(way, address, state.copy()) for address in dict.fromkeys(one & ~3 for one in found)]
 
 
 def _compute(machine: Machine, instruction: Instruction, word: int, state: State) -> None:
@@ -236,13 +237,13 @@ def _result(word: int, state: State) -> tuple[Value | None, object, str]:
     own, name = state.read(source), state.name(source)
     if compute is numbers.disjunction and second == "b" and source == b:  # a move
         return own, name, destination
-    return compute(own, other), _name_of(compute, name, state.name(b), other), destination
+    return compute(own, other), _name_of(compute, name, own, state.name(b), other), destination
 
 
-def _name_of(compute: Callable[[Value, Value], Value], left: object, right: object, other: Value) -> object:
+def _name_of(compute: Callable[[Value, Value], Value], left: object, own: Value, right: object, other: Value) -> object:
     """The name of what is computed of a value and an ``other``, which is called ``right`` if it is no constant."""
     if not (other.is_number and other.is_constant):
-        return sum_of(left, right) if compute is numbers.add else None
+        return name_of_sum(left, own, right, other) if compute is numbers.add else None
     is_kept = other.low == 0 and compute in {numbers.add, numbers.disjunction, numbers.exclusive}
     return left if is_kept else computed(compute, left, other)
 

@@ -29,6 +29,7 @@ from wcet_probe.certificate.values.numbers import (
     opposite,
     parts,
     refined,
+    shift_left,
     shift_right,
     subtract,
     unsigned,
@@ -81,6 +82,13 @@ class Computed(NamedTuple):
         return self.compute(operand, self.constant)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """The name of what one load found in a table of constants: one of ``words``. Of another load it is another name."""
+
+    words: tuple[int, ...]
+
+
 class Sum(NamedTuple):
     """The name of the sum of two named values."""
 
@@ -103,6 +111,28 @@ def sum_of(left: object, right: object) -> Sum | None:
     """The name of a sum, as `computed`."""
     depth = max(_depth(left), _depth(right)) + 1
     return Sum(left, right, depth) if depth <= _DEEPEST else None
+
+
+def words_named(name: object) -> tuple[int, ...] | None:
+    """All that can be called ``name``, where it is made of constants and one word of a table; None of other names."""
+    if isinstance(name, Loaded):
+        return name.words
+    operands = words_named(name.operand) if isinstance(name, Computed) else None
+    if operands is None or not isinstance(name, Computed):
+        return None
+    found = [name.value(constant(one)) for one in operands]
+    exact = all(one.is_number and one.is_constant for one in found)
+    return tuple(dict.fromkeys(one.low % WORD for one in found)) if exact else None
+
+
+def name_of_sum(left: object, one: Value, right: object, other: Value) -> object:
+    """The name of the sum of two values, neither being a constant of the code, by their names; None if it has none."""
+    for name, added in ((left, other), (right, one)):
+        if added.is_number and added.is_constant and words_named(name) is not None:
+            return computed(add, name, added)
+    if left == right and words_named(left) is not None:
+        return computed(shift_left, left, constant(1))
+    return None if right is None else sum_of(left, right)
 
 
 def _depth(name: object) -> int:
