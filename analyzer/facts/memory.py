@@ -22,7 +22,7 @@ from wcet_probe.analyzer.facts.source_index import SourceIndex
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.build.debug_types import field_offset
 from wcet_probe.build.image import require_symbol
-from wcet_probe.certificate.caches.cached import pointers_of
+from wcet_probe.certificate.caches.cached import pointers_of, words_of
 from wcet_probe.certificate.names.names import Objects as AssertedObjects
 from wcet_probe.certificate.names.names import PointerFact as ToldPointer
 from wcet_probe.certificate.names.names import Pointers as AssertedPointers
@@ -171,7 +171,12 @@ def asserted_pointers(
         for sets in (_sets(fact.first_set, fact.sets, parameters),)
         for counted in (_objects(fact, parameters),)
     ]
-    return pointers_of(found, image, sources)
+    words = [
+        address
+        for fact in facts.words
+        for address in words_of(image, fact.symbol, None if fact.field else evaluate(fact.offset, parameters))
+    ]
+    return pointers_of(found, image, sources, words)
 
 
 def used_words(facts: Facts, *, has_cache: bool) -> tuple[WordFact, ...]:

@@ -40,7 +40,7 @@ from wcet_probe.certificate.kernel.charge import node_cost
 from wcet_probe.certificate.kernel.coverage import Code, Coverage
 from wcet_probe.certificate.kernel.records import Edge, Graph, LoopRecord
 from wcet_probe.certificate.names.names import Names, Pointers
-from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.names.symbols import Tracer, speaking
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place
 from wcet_probe.errors import VerificationError
@@ -82,6 +82,7 @@ def find_caches(
 
     *Soundness:* none is claimed.
     """
+    asserted = speaking(asserted, code, graph, invariants, coverage)
     if target.icache is None and target.dcache is None:
         names = Names({}, {}, asserted)
         yield (

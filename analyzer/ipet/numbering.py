@@ -15,7 +15,7 @@ from wcet_probe.analyzer.ipet.node_flow import NodeFlow
 from wcet_probe.certificate.kernel.coverage import Code, Coverage
 from wcet_probe.certificate.kernel.records import Edge, Graph, says_nothing
 from wcet_probe.certificate.names.names import Claim, Names, Pointers, Traced
-from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.names.symbols import Tracer, speaking
 from wcet_probe.certificate.values.congruences import BELIEVED, MOST_MODULUS, UNALIGNED, Congruence, either
 from wcet_probe.certificate.values.numbers import TOP, Value, bare
 from wcet_probe.certificate.values.state import Place, is_saved
@@ -45,7 +45,7 @@ class Numbering:
             graph,
             invariants,
             coverage,
-            asserted,
+            speaking(asserted, code, graph, invariants, coverage),
         )
         self._with_sums, self._sums, self._claimed = with_sums, dict[str, Form](), dict[str, None]()
         self._order = NodeFlow(graph, graph.edges).nodes

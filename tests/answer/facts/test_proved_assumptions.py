@@ -18,6 +18,12 @@ from wcet_probe.answer.facts.proved_facts import ProvedFacts, proved_facts
 from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.facts.findings import OPEN, Finding
+from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
+from wcet_probe.certificate.names.known import Known
+from wcet_probe.certificate.names.names import Address
+from wcet_probe.certificate.values.congruences import UNALIGNED
+from wcet_probe.certificate.values.numbers import TOP
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import allocator_binary, proofs_follow
 from wcet_probe.model.induction import (
@@ -181,16 +187,52 @@ WIDE = """    size_t tag = *(volatile size_t *)&tlsf_control.fl_bitmap, size_of_
 """
 
 
-def test_what_a_module_certificate_tells_of_numbers_alone_is_not_taken_for_what_a_bound_charges():
-    """It leaves out numbers with a range where they are computed; of two of them, united, the bound knows no range."""
+@pytest.fixture(scope="module")
+def united():
+    """A program with an index that is one of two numbers with ranges, which have none together."""
     at = "    cut(block, size);\n    return payload_of(block);\n"
-    program = changed_program("tlsf", ("tlsf.c", at, WIDE + at), "arm926ej-s", 4)
-    alone = claiming(confirmed=lambda *_: True)(program, "malloc", HEAP_BYTES)
+    return changed_program("tlsf", ("tlsf.c", at, WIDE + at), "arm926ej-s", 4)
+
+
+@pytest.fixture(scope="module")
+def alone(united):
+    return claiming(confirmed=lambda *_: True)(united, "malloc", HEAP_BYTES)
+
+
+def test_what_a_module_certificate_tells_of_numbers_alone_is_not_taken_for_what_a_bound_charges(
+    united, alone, monkeypatch
+):
+    """It leaves out numbers with a range where they are computed: of two, united, the checker would charge it."""
     assert [one.is_proved for one in alone.pointer_facts] == [True]
-    assert not proofs_follow(program, HEAP_BYTES, alone)
-    for bound in (claiming(confirmed=proofs_follow), claiming()):
-        (told,) = bound(program, "malloc", HEAP_BYTES).pointer_facts
-        assert (told.is_proved, told.why_not[:9]) == (False, "where the")
+    (told,) = claiming()(united, "malloc", HEAP_BYTES).pointer_facts
+    assert (told.is_proved, told.why_not[:9]) == (False, "where the")
+    monkeypatch.setattr(Known, "leaves_unknown", lambda *_: True)
+    assert not proofs_follow(united, HEAP_BYTES, alone)
+    (told,) = claiming(confirmed=proofs_follow)(united, "malloc", HEAP_BYTES).pointer_facts
+    assert (told.is_proved, told.why_not[:9]) == (False, "where the")
+
+
+def test_no_class_is_charged_of_what_is_one_of_two_numbers_with_ranges(united, alone, monkeypatch):
+    """As the analysis has it: so nothing is to be proved of them, and the fact is of what the bound rests on."""
+    seen: list[Address] = []
+
+    def noted(section, asked, entry, traced):
+        executed = [one for node in traced for one in node.executed if one.instruction.text.startswith("ldrb")]
+        seen.extend(words[0] for _, accesses in executed for words in accesses)
+        return checked_proofs(section, asked, entry, traced)
+
+    monkeypatch.setattr("wcet_probe.certificate.check.checked_proofs", noted)
+    assert proofs_follow(united, HEAP_BYTES, alone)
+    assert [one.alignment for one in seen if one.number == TOP] == [UNALIGNED]
+
+
+def test_no_fact_follows_of_a_bound_that_is_not_checked_in_full(united, alone, monkeypatch):
+    def less(document, asked):
+        found = check_bound(document, asked)
+        return replace(found, findings=(*found.findings, Finding("another", OPEN, "something")))
+
+    monkeypatch.setattr("wcet_probe.evidence.checking.check_bound", less)
+    assert not proofs_follow(united, HEAP_BYTES, alone)
 
 
 # ------------------------------------------------------------------------------------------------------- by deduction

@@ -197,7 +197,7 @@ def test_an_access_to_many_lines_ages_those_of_their_sets_only():
     for first in (line - 127, line - 100, line, line + 1, line + 2, line + 128):
         for count in (1, 27, 28, 101, 126, 127, 128, 129, 300):
             value = number(32 * first, 32 * (first + count) - 1)
-            lines = _lines(Address(value, TOP, UNALIGNED, UNALIGNED), 0, residents.config, None)
+            lines = _lines(Address(value, TOP, UNALIGNED, UNALIGNED), 0, residents.config)
             others = {first + one for one in range(count)} - {line}
             may_meet = count > 128 or any((other - line) % 128 == 0 for other in others)
             assert (residents.touched(must, replace(step(), lines=lines)) != must) == may_meet

@@ -22,15 +22,16 @@ from wcet_probe.build.program import load_program
 from wcet_probe.catalog.lookup import load_allocator, load_target
 from wcet_probe.certificate.caches.misses import DATA, caches_of
 from wcet_probe.certificate.caches.residents import Residents, YoungerSet, sets_of_bases
-from wcet_probe.certificate.caches.steps import Spot, _sets
+from wcet_probe.certificate.caches.steps import Spot, _data, _sets, _Told
 from wcet_probe.certificate.check import check_bound
-from wcet_probe.certificate.names.names import Address, Names, Passage, PointerFact, Pointers
-from wcet_probe.certificate.names.symbols import Tracer
-from wcet_probe.certificate.values.congruences import UNALIGNED
+from wcet_probe.certificate.names.names import Address, Names, Objects, Passage, PointerFact, Pointers
+from wcet_probe.certificate.names.symbols import Tracer, speaking
+from wcet_probe.certificate.values.congruences import UNALIGNED, Congruence
 from wcet_probe.certificate.values.numbers import TOP, WORD, Value, number
 from wcet_probe.emu.cache import CacheSimulation
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import allocator_binary
+from wcet_probe.model.instruction import Instruction
 from wcet_probe.model.scenario import InitialCache
 from wcet_probe.model.target import Replacement
 from wcet_probe.reports.formats.bound_document import bound_section
@@ -117,7 +118,7 @@ def test_sets_by_parts_are_those_of_each_sum(seed):
             parts.append((draw.choice((1, 2, -1, 8)), number(low, low + stride * steps, stride if steps else 0)))
         offset, skipped = draw.randrange(-40, 4200), draw.choice((0, 3))
         address = Address(TOP, Value("@t1", offset, offset, 0), UNALIGNED, UNALIGNED, None, tuple(parts))
-        sets = _sets(address, skipped, None, config, None)
+        sets = _sets(address, skipped, None, config)
         known += sets is not None
         for _ in range(5 if sets is not None else 0):
             words = (times * (one.low + one.stride * draw.randrange(one.size)) for times, one in parts)
@@ -125,14 +126,47 @@ def test_sets_by_parts_are_those_of_each_sum(seed):
     assert known > 300
 
 
-def test_a_fact_tells_the_set_of_the_first_byte_alone_and_not_of_the_stack():
+LOAD = Instruction(0x100, 4, "ldr r0, [r1]", "load")
+UNKNOWN = Address(TOP, TOP, UNALIGNED, UNALIGNED)
+TABLE = Address(TOP, Value("@t1", 0, 0, 0), UNALIGNED, UNALIGNED, None, ((1, number(0x1008, 0x3008, 128)),))
+OBJECTS = Objects("facts:1", 3, 1)
+
+
+def placed(address, skipped=0, **told):
+    """The step of an access of which a fact tells something."""
     config = cache_config(sets=8, ways=2, line_bytes=16)
-    address = Address(TOP, TOP, UNALIGNED, UNALIGNED)
-    assert _sets(address, 0, None, config, range(1, 3)) == {1, 2}
-    assert _sets(address, 0, None, config, range(7, 9)) == {7, 0}
-    assert _sets(address, 3, None, config, range(1, 3)) is None
-    assert _sets(address, 0, None, config, range(0)) is None
-    assert _sets(address, 0, frozenset({9, 10}), config, range(5, 6)) == {1, 2}
+    return _data(LOAD, 100, address, skipped, config, is_store=False, told=_Told(**told))
+
+
+def test_a_fact_tells_the_set_of_the_first_byte_alone_and_not_of_the_stack():
+    assert placed(UNKNOWN, sets=(1, 2)).sets == {1, 2}
+    assert placed(UNKNOWN, sets=range(7, 9)).sets == {7, 0}
+    assert placed(UNKNOWN, 3, sets=(1, 2)).sets is None
+    assert placed(UNKNOWN, sets=()).sets is None
+    assert placed(UNKNOWN._replace(number=number(0x90, 0xAF)), sets=(5,)).sets == {1, 2}
+    assert placed(UNKNOWN._replace(number=Value("stack", -8, -8, 0)), sets=(5,)).sets is None
+
+
+def test_a_fact_counts_no_line_and_names_no_object_of_an_access_whose_set_is_known():
+    """Runs count the lines of those alone whose sets no values tell: there may be more of others than the fact says."""
+    assert placed(UNKNOWN, objects=OBJECTS).objects == OBJECTS
+    assert placed(UNKNOWN, within=(0x2000, 0x2040)).lines == {0x200, 0x201, 0x202, 0x203}
+    told = placed(TABLE, objects=OBJECTS, within=(0x2000, 0x2040))
+    assert (told.sets, told.objects, told.lines) == ({0}, None, None)
+
+
+@pytest.mark.parametrize(
+    ("address", "is_there"),
+    [
+        (UNKNOWN, True),
+        (UNKNOWN._replace(number=number(0x2038, 0x8000)), True),
+        (UNKNOWN._replace(number=number(0x2040, 0x8000)), False),
+        (UNKNOWN._replace(number=number(0x2021, 0x8021, 32), alignment=Congruence(32, 1)), True),
+        (UNKNOWN._replace(alignment=Congruence(128, 96)), False),
+    ],
+)
+def test_a_fact_that_names_an_object_says_nothing_of_an_access_that_cannot_be_in_it(address, is_there):
+    assert (placed(address, within=(0x2000, 0x2040)).lines is not None) is is_there
 
 
 HIDDEN = """
@@ -164,14 +198,13 @@ def test_a_fact_tells_no_set_of_an_address_that_invariants_leave_out(first, seco
     edges = (("f", "between"), ("f", "behind"), ("between", "behind"))
     code, graph = graph_of(HIDDEN.format(first=first, second=second), nodes, edges, ["behind"])
     invariants, coverage = covered(code, graph)
-    pointers = Pointers((PointerFact((), (4,), sets=(3, 1)),))
+    pointers = speaking(Pointers((PointerFact((), (4,), sets=(3, 1)),)), code, graph, invariants, coverage)
     names = Numbering(code, graph, invariants, coverage, pointers, with_sums=False).run()
     if not has_names:
         names = Names({node: {} for node in nodes}, {}, pointers)
     tracer = Tracer(code, graph, invariants, coverage, names)
     caches = caches_of(TARGET, graph, coverage, tracer, lambda _: True)
     side = next(side for side in caches.sides if side.name == DATA)
-    is_told = is_told and (has_names or second.startswith("ldr"))
     assert side.steps["behind"][-1].sets == (frozenset({3}) if is_told else None)
 
 

@@ -20,7 +20,7 @@ from wcet_probe.certificate.kernel.records import Graph
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.names.names import Claim, Names, PointerFact, Pointers
-from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.names.symbols import Tracer, speaking
 from wcet_probe.certificate.values.congruences import BELIEVED, Congruence, either
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, constant
 from wcet_probe.certificate.values.numbers import number as range_of
@@ -48,7 +48,7 @@ def traced(body, core="cortex-m7", *, of_r0=ANY):
     known = {**entry, registers[0]: of_r0, registers[1]: TOP, pointer: entry[pointer]}
     homes = {f"s{number}": ("at", NODE, Congruence(1, 0)) for number in registers}
     claims = {register: Claim(f"s{number}", 0) for number, register in registers.items()}
-    pointers = Pointers((PointerFact((), (8,)),))
+    pointers = speaking(Pointers((PointerFact((), (8,)),)), code, graph, {NODE: known}, coverage)
     tracer = Tracer(code, graph, {NODE: known}, coverage, Names({NODE: claims}, homes, pointers))
     return tracer, tracer.trace(NODE)
 

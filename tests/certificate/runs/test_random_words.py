@@ -102,7 +102,7 @@ class Case:
 
     def _wrong_memory(self, memory):
         own = self.run._memory
-        for words, low in ((own._static, 0), (own._stack, STACK)):
+        for words, low in ((own.words, 0), (own._stack, STACK)):
             for number, held in words.items():
                 at = (4 * number + low) % WORD - DATA
                 if not 0 <= at < DATA_BYTES:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.certificate.caches.annotations import Annotations, annotations_of
@@ -28,9 +28,9 @@ from wcet_probe.certificate.caches.misses import (
 from wcet_probe.certificate.facts.asserted import Asserted, Fact, lines_of
 from wcet_probe.certificate.kernel.coverage import Code, Coverage
 from wcet_probe.certificate.kernel.loops import value_of
-from wcet_probe.certificate.kernel.records import Graph, LoopRecord, Records, demand, loops_of
+from wcet_probe.certificate.kernel.records import Graph, LoopRecord, Records, demand, existing, loops_of
 from wcet_probe.certificate.names.names import Objects, PointerFact, Pointers, Traced
-from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.names.symbols import Tracer, speaking
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place
 from wcet_probe.model.image import Image
@@ -103,7 +103,24 @@ def pointers(asserted: Asserted, parameters: Mapping[str, int], image: Image) ->
         )
         for fact in asserted.of("pointer")
     ]
-    return pointers_of(facts, image, asserted.sources or {})
+    words = [
+        address
+        for fact in asserted.of("word")
+        for address in words_of(
+            image,
+            str(fact.content.get("symbol")),
+            None if "field" in fact.content else value_of(fact.expression("offset") or "0", parameters),
+        )
+    ]
+    return pointers_of(facts, image, asserted.sources or {}, words)
+
+
+def words_of(image: Image, symbol: str, offset: int | None) -> range:
+    """The address of the word that a fact tells of; of a member (``offset`` is None) those of its whole object."""
+    found = existing(image.symbols.get(symbol), f"the binary has no {symbol}, of which a fact tells a word")
+    if offset is not None:
+        return range(found.address + offset, found.address + offset + 1)
+    return range(found.address & ~3, found.address + found.size_bytes, 4)
 
 
 def _objects(fact: Fact, parameters: Mapping[str, int]) -> Objects | None:
@@ -118,11 +135,16 @@ def _sets(fact: Fact, parameters: Mapping[str, int]) -> tuple[int, int] | None:
     return None if first is None or count is None else (value_of(first, parameters), value_of(count, parameters))
 
 
-def pointers_of(facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str]) -> Pointers:
-    """What ``facts`` say of addresses; nothing if ``sources`` do not tell the lines of a function that they name."""
+def pointers_of(
+    facts: Sequence[PointerFact], image: Image, sources: Mapping[str, str], words: Collection[int]
+) -> Pointers:
+    """What ``facts`` say of addresses; nothing if ``sources`` do not tell the lines of a function that they name.
+
+    Of ``words`` facts tell what they hold.
+    """
     found = {name: lines_of(sources, name) for fact in facts for name in fact.functions}
     lines = {name: one for name, one in found.items() if one is not None}
-    return Pointers(tuple(facts), image, lines) if len(lines) == len(found) else Pointers()
+    return Pointers(tuple(facts), image, lines, frozenset(words)) if len(lines) == len(found) else Pointers()
 
 
 def no_crossing(image: Image, statement: str | None, used: set[str]) -> Callable[[int], bool]:
@@ -165,7 +187,7 @@ def check_caches(
         VerificationError: something that is said does not hold.
     """
     used: set[str] = set()
-    annotations = annotations_of(records, asserted)
+    annotations = annotations_of(records, speaking(asserted, code, graph, invariants, coverage))
     tracer = Tracer(code, graph, invariants, coverage, annotations.names)
     tracer.check_entry()
     caches = caches_of(target, graph, coverage, tracer, no_crossing(code.image, alignment, used))

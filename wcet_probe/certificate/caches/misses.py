@@ -369,9 +369,9 @@ def caches_of(
         fill = target.memory.line_cycles(target.icache.line_bytes)
         sides.append(Side(FETCH, Residents(target.icache, classes, tracer.terms.symbols_of), none | fetches, fill))
     if target.dcache is not None:
-        asserted, unknown = tracer.names.asserted, tracer.unknown_names(list(passages.values()))
+        asserted = tracer.names.asserted
         data = {
-            node: data_steps(own, target, crosses_no_line, asserted, tracer.placed(node), is_unknown=unknown)
+            node: data_steps(own, target, crosses_no_line, asserted, tracer.placed(node), node=node)
             for node, own in traced.items()
         }
         sets = sets_of_bases(step for own in data.values() for step in own)

@@ -17,7 +17,7 @@ from wcet_probe.certificate.machines.machine import CONDITIONAL_STORES
 from wcet_probe.certificate.machines.operands import may_be_skipped
 from wcet_probe.certificate.names.names import Address, Objects, Pointers, Traced
 from wcet_probe.certificate.values.congruences import Congruence
-from wcet_probe.model.instruction import AccessKind, Control, Instruction
+from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction
 from wcet_probe.model.target import CacheConfig, Target
 
 NUMBER = "number"
@@ -117,7 +117,7 @@ def data_steps(
     asserted: Pointers,
     placed: Sequence[Address] = (),
     *,
-    is_unknown: Callable[[str], bool] = lambda _: False,
+    node: str = "",
 ) -> tuple[Step, ...]:
     """The accesses of a node to the data cache; with a unified cache fetches are among them.
 
@@ -127,8 +127,7 @@ def data_steps(
         crosses_no_line: whether an assumption says so of the instruction at an address.
         asserted: where facts say that accesses go, if nothing else is known.
         placed: addresses that have names where the node begins, and are known to be in a range.
-        is_unknown: whether a name is of a number that nobody knows: of others no fact tells the set, as runs are not
-            held against it where values tell an address that a certificate may not.
+        node: its name.
     """
     config = target.dcache
     assert config is not None  # noqa: S101  (the caller's)
@@ -139,12 +138,13 @@ def data_steps(
         number = 100
         for access, addresses in zip(instruction.accesses, accesses, strict=True):
             is_both = access.kind is AccessKind.LOAD_STORE
+            told = _told(asserted, node, instruction.address, access, config.sets * config.line_bytes)
             for address in addresses:
                 for is_store in (False, True) if is_both else (access.kind is AccessKind.STORE,):
                     for skipped in _pieces(address, access.bytes_each, config, instruction, crosses_no_line):
                         one = _data(
                             instruction, number, address, skipped, config,
-                            is_store=is_store, asserted=asserted, is_unknown=is_unknown,
+                            is_store=is_store, told=told,
                         )  # fmt: skip
                         found.append(one)
                         number += 1
@@ -199,15 +199,46 @@ def is_in_one_line(address: Address, size: int, line_bytes: int) -> bool:
     return all(word % line_bytes + size <= line_bytes for word in number.words())
 
 
+class _Told(NamedTuple):
+    """What a fact says of an access: what its line is counted among, the object that it is in, its sets."""
+
+    objects: Objects | None = None
+    within: tuple[int, int] | None = None
+    sets: Collection[int] | None = None
+
+
+def _told(asserted: Pointers, node: str, instruction_address: int, access: Access, way_bytes: int) -> _Told:
+    """What is ``asserted`` of an access, if its address is made of what nobody knows; sets, if so on each way.
+
+    Of what is only known to be within as many bytes as a way has or more facts tell the place as well.
+    """
+    known, registers = asserted.known, (access.base, access.index)
+    if known is None or not known.is_unknown(node, instruction_address, registers, way_bytes, on_each_way=False):
+        return _Told()
+    is_unknown = known.is_unknown(node, instruction_address, registers, way_bytes, on_each_way=True)
+    return _Told(
+        asserted.objects(instruction_address),
+        asserted.within(instruction_address),
+        asserted.sets(instruction_address) if is_unknown else None,
+    )
+
+
 def _data(
     instruction: Instruction, number: int, address: Address, skipped: int, config: CacheConfig, *,
-    is_store: bool, asserted: Pointers, is_unknown: Callable[[str], bool],
+    is_store: bool, told: _Told,
 ) -> Step:  # fmt: skip
-    lines = _lines(address, skipped, config, asserted.within(instruction.address))
+    """The step of an access to the line of its byte ``skipped``.
+
+    Where it goes is ``told`` only if neither lines nor sets are known.
+    """
+    lines = _lines(address, skipped, config)
+    sets, objects = _sets(address, skipped, lines, config), None
+    if sets is None and address.number.is_number:
+        objects, lines = told.objects, _lines_within(address, told.within, config)
+        sets = frozenset(line % config.sets for line in lines) if lines else None
+        sets = sets if lines or not told.sets or skipped else frozenset(one % config.sets for one in told.sets)
     is_predicated = may_be_skipped(instruction)
     is_conditional = is_predicated or instruction.timing_class in CONDITIONAL_STORES
-    is_told, base = lines is None and address.number.is_number, address.name.base
-    has_sets = is_told and base.startswith("@") and is_unknown(base.removeprefix("@"))
     return Step(
         instruction.address,
         number,
@@ -218,15 +249,13 @@ def _data(
         fills=config.write_allocate or not is_store,
         is_certain=not is_conditional,
         is_leaving=is_predicated and instruction.control is Control.INDIRECT,
-        objects=asserted.objects(instruction.address) if is_told else None,
-        sets=_sets(address, skipped, lines, config, asserted.sets(instruction.address) if has_sets else None),
+        objects=objects,
+        sets=sets,
     )
 
 
-def _sets(
-    address: Address, skipped: int, lines: frozenset[int] | None, config: CacheConfig, told: Collection[int] | None
-) -> frozenset[int] | None:
-    """The sets of an access, by the numbers that its address is the sum of; else, of its first byte, as is ``told``.
+def _sets(address: Address, skipped: int, lines: frozenset[int] | None, config: CacheConfig) -> frozenset[int] | None:
+    """The sets of an access, by the numbers that its address is the sum of.
 
     *Soundness:* a number that moves in steps of as many bytes as a way has does not change the set.
     """
@@ -241,28 +270,34 @@ def _sets(
                 more += abs(times) * (part.high - part.low)
         if more < way_bytes:
             lines = frozenset(range(low // line_bytes, (low + more) // line_bytes + 1))
-    if lines is None:
-        return None if not told or skipped else frozenset(one % config.sets for one in told)
-    return frozenset(line % config.sets for line in lines)
+    return None if lines is None else frozenset(line % config.sets for line in lines)
 
 
 def _granule(address: Address, config: CacheConfig) -> tuple[Spot | None, frozenset[int]]:
     """The granule of an address, and the lines that it may be in if they are few; else none."""
-    lines = _lines(address, 0, config, None)
+    lines = _lines(address, 0, config)
     is_few = lines is not None and len(lines) <= MOST_CANDIDATES
     return _spot(address, 0, lines, config), lines if is_few and lines is not None else frozenset()
 
 
-def _lines(
-    address: Address, skipped: int, config: CacheConfig, within: tuple[int, int] | None
-) -> frozenset[int] | None:
+def _lines(address: Address, skipped: int, config: CacheConfig) -> frozenset[int] | None:
     value = address.number
     if not value.is_number:
         return None
-    first, last = value.low, value.high
-    if within is not None and (last - first) // config.line_bytes >= config.sets:
-        first, last = within[0], within[1] - 1 - skipped
-    low, high = (first + skipped) // config.line_bytes, (last + skipped) // config.line_bytes
+    low, high = (value.low + skipped) // config.line_bytes, (value.high + skipped) // config.line_bytes
+    return frozenset(range(low, high + 1)) if high - low < config.sets else None
+
+
+def _lines_within(address: Address, within: tuple[int, int] | None, config: CacheConfig) -> frozenset[int] | None:
+    """The lines of an object that a fact says an access is in, if these are not too many.
+
+    None, too, where no address of it is known to be possible: the fact then says nothing of the access.
+    """
+    first, last = (max(within[0], address.number.low), min(within[1] - 1, address.number.high)) if within else (0, -1)
+    modulus, residue = address.alignment
+    if within is None or first + (residue - first) % modulus > last:
+        return None
+    low, high = within[0] // config.line_bytes, (within[1] - 1) // config.line_bytes
     return frozenset(range(low, high + 1)) if high - low < config.sets else None
 
 

@@ -128,6 +128,7 @@ class Coverage:
         saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
         excluded: by address, ways there that the certificate leaves out, for people.
+        arguments: what facts tell of places at the entry.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -139,6 +140,7 @@ class Coverage:
     saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
     excluded: dict[int, list[str]] = field(default_factory=dict)
+    arguments: Mapping[Place, Value] = field(default_factory=dict)
 
     def machine(self, code: Code) -> Machine:
         """A machine for what is executed once more; what it assumes is assumed as well."""
@@ -214,7 +216,7 @@ def cover(
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
-    found.escapes, found.saving = machine.escapes, saving
+    found.escapes, found.saving, found.arguments = machine.escapes, saving, arguments
     state = code.isa.entry_state()
     state.values |= arguments
     asserted = outside(state, said.invariants[graph.entry])

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.records import Edge
+from wcet_probe.certificate.names.known import Known
 from wcet_probe.certificate.names.near import Near
 from wcet_probe.certificate.values.congruences import UNALIGNED, Congruence, class_of_fact, power_of_two
 from wcet_probe.certificate.values.numbers import Value
@@ -55,11 +56,15 @@ class Pointers:
         facts: one that names functions speaks of the code of their lines, and one without of all other code.
         image: the binary, where there are facts that name something.
         lines: file, first and last line of each function that is named.
+        words: addresses of words of which facts tell what they hold.
+        known: of which registers facts say nothing; None: of all.
     """
 
     facts: tuple[PointerFact, ...] = ()
     image: Image | None = None
     lines: Mapping[str, tuple[str, int, int]] = field(default_factory=dict)
+    words: frozenset[int] = frozenset()
+    known: Known | None = field(default=None, repr=False, compare=False)
 
     @property
     def most(self) -> int:

@@ -13,7 +13,8 @@ which bytes an access goes to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 from wcet_probe.certificate.kernel.coverage import MOST_STATES, Code, Coverage, edges_taken
@@ -28,7 +29,8 @@ from wcet_probe.certificate.machines.operands import (
     moved_if,
     operands_of,
 )
-from wcet_probe.certificate.names.names import Address, Claim, Executed, Names, Passage, Traced
+from wcet_probe.certificate.names.known import known_places
+from wcet_probe.certificate.names.names import Address, Claim, Executed, Names, Passage, Pointers, Traced
 from wcet_probe.certificate.names.near import Near, near_symbol
 from wcet_probe.certificate.names.shown_classes import Shown, shown_behind
 from wcet_probe.certificate.values.congruences import (
@@ -47,6 +49,19 @@ from wcet_probe.certificate.values.numbers import TAINTED, TOP, WORD, Value, bar
 from wcet_probe.certificate.values.state import Place, State, joined
 from wcet_probe.certificate.values.terms import Terms, is_named
 from wcet_probe.model.instruction import Instruction
+
+
+def speaking(
+    asserted: Pointers,
+    code: Code,
+    graph: Graph,
+    invariants: Mapping[str, Mapping[Place, Value]],
+    coverage: Coverage,
+) -> Pointers:
+    """What is ``asserted``, with the registers of which it says nothing in this graph."""
+    if asserted.known is not None or not asserted.facts:
+        return asserted
+    return replace(asserted, known=known_places(code, graph, invariants, coverage, asserted.words))
 
 
 class Tracer:
@@ -69,7 +84,7 @@ class Tracer:
         self.names, self.rests_on_stack = names, False
         self._shown = Shown(names.homes)
         self._ranges: dict[str, Value] = {}
-        self._made: dict[str, set[frozenset[str]]] = {}  # by name of a result, the names of what it was computed from
+        self._node = graph.entry
         self.terms = Terms(names.homes, names.sums)
 
     def check_entry(self) -> None:
@@ -96,7 +111,8 @@ class Tracer:
     def at_entry(self, place: Place) -> Congruence:
         """What is known of an argument."""
         value = self._invariants[self._graph.entry].get(place, TOP)
-        return max(residue_of(value), self._asserted(value))
+        is_told = place in self._coverage.arguments
+        return max(residue_of(value), UNALIGNED if is_told else self._asserted(value))
 
     def _asserted(self, value: Value, *, is_loaded: bool = False) -> Congruence:
         """What facts tell of a number of which nothing is known; if it ``is_loaded``, whatever it may point to."""
@@ -136,6 +152,7 @@ class Tracer:
 
     def trace(self, node: str) -> Traced:
         """Execute ``node`` once, on numbers and on names."""
+        self._node = node
         numbers, named, alignments = self._begin(node)
         self._ranges = self.ranges_at(node)
         self._shown = Shown(self.names.homes)
@@ -293,11 +310,6 @@ class Tracer:
                 continue
             term = name_of(self.terms, instruction, place, before)
             own = term or Value(f"@{instruction.address:x}.{place}", 0, 0, 0)
-            if term is None:
-                places = {*instruction.reads, *([place] if may_be_skipped(instruction) else ())} & {*before.values}
-                read = (bare(before.read(one)).base for one in places)
-                made = frozenset(one.removeprefix("@") for one in read if one.startswith("@"))
-                self._made.setdefault(own.base.removeprefix("@"), set()).add(made)
             named.values[place], (base, low, *_) = _tainted(own, value), own
             number = numbers.values.get(place, TOP)
             if term is not None and base.startswith("@t") and low == 0 and number.is_number:
@@ -321,8 +333,11 @@ class Tracer:
             self._see_stack(before, (place, instead))
             return either(class_of(alignments, before, place), class_of(alignments, before, instead))
         if operands is None:
-            is_executed = not may_be_skipped(instruction)
-            return self._asserted(number, is_loaded=is_executed and place in instruction.loaded)
+            known, is_executed = self.names.asserted.known, not may_be_skipped(instruction)
+            if known is not None and known.leaves_unknown(self._node, instruction.address, place):
+                return self._asserted(number, is_loaded=is_executed and place in instruction.loaded)
+            one = UNALIGNED if instead is None else class_of(alignments, before, place)
+            return one if instead is None else either(one, class_of(alignments, before, instead))
         self._see_stack(before, operands[1])
         return class_of_sum(alignments, before, operands, number)
 
@@ -382,33 +397,6 @@ class Tracer:
         known = next((one for one, home in self.names.homes.items() if home[2] == BELIEVED and one not in loaded), None)
         demand(known is None, f"facts are believed of {known}, which is a constant wherever it begins")
 
-    def unknown_names(self, passages: Collection[Passage]) -> Callable[[str], bool]:
-        """Whether a name, as it is of a base, stands for a number that nobody knows, whatever invariants leave out.
-
-        *Soundness:* a word that was loaded in the node, what was computed of one, or a symbol that begins on each way
-        with a sum that has such a part, or as an argument. A constant has no such name, nor has what a place without a
-        name held.
-        """
-        arguments = {claim.symbol for claim in self.names.claims.get(self._graph.entry, {}).values()}
-        unknown = {symbol for one in passages for symbol in one.values} | arguments
-
-        def is_unknown(name: str) -> bool:
-            return any(is_part_unknown(part) for part in self.terms.linear.get(name, {name: 1}))
-
-        def is_part_unknown(part: str) -> bool:
-            address, _, place = part.partition(".")
-            if part in self._made:
-                is_loaded = place in self._code.at(int(address, 16)).loaded
-                return is_loaded or all(any(map(is_unknown, names)) for names in self._made[part])
-            return not unknown.isdisjoint(self.terms.symbols_of(part) or ())
-
-        begun = [
-            (symbol, bare(value).base.removeprefix("@")) for one in passages for symbol, value in one.values.items()
-        ]
-        while known := {symbol for symbol, name in begun if symbol in unknown and not is_unknown(name)}:
-            unknown -= known
-        return is_unknown
-
     def _is_sum(self, name: str, value: Value, begins: Collection[str], values: Mapping[str, Value]) -> bool:
         """Whether ``value`` is a sum of what its symbols are behind an edge, by the names before it."""
         parts: list[tuple[Value, int]] = []
@@ -434,7 +422,8 @@ class Tracer:
             return residue_of(value)
         if not value.is_number:
             return traced.alignments.get(value.base, UNALIGNED).moved(value.low)
-        believed = self._asserted(self._invariants[target].get(place, TOP))
+        known, number = self.names.asserted.known, self._invariants[target].get(place, TOP)
+        believed = self._asserted(number) if known and known.begins_unknown(target, place) else UNALIGNED
         return max(Congruence(MOST_MODULUS, value.low % MOST_MODULUS), believed)
 
     def _check_class(self, symbol: str, value: Value, traced: Traced, edge: Edge, place: Place) -> None:

@@ -51,6 +51,12 @@ class RunMemory:
         registers: of the run, and which of them is the stack pointer.
         used: takes the assumptions that a load or store rests on.
         is_aligned: whether nothing is known of accesses that are not aligned by their size.
+
+    Attributes:
+        words: of memory by numbers, each by its address / 4: a number, its four bytes, or something else that is known.
+        stored: those that were stored to, and are memory as a whole.
+        shifts: by the size of a part of a word in bytes, and its distance from the word, where it stands in it.
+        observe: is told of each access before it is made.
     """
 
     def __init__(  # noqa: PLR0917  where the run begins, and what it changes
@@ -68,11 +74,11 @@ class RunMemory:
         self._writable = [
             (one.address, one.address + one.size_bytes) for one in image.segments if one.writable and not one.executable
         ]
-        self._static: dict[int, Word] = {}
+        self.words: dict[int, Word] = {}
         self._stack: dict[int, Word] = {}
-        self._stored: set[int] = set()
+        self.stored: set[int] = set()
         sizes = range(5)
-        self._shifts = [[8 * (4 - size - low if image.big_endian else low) for low in range(4)] for size in sizes]
+        self.shifts = [[8 * (4 - size - low if image.big_endian else low) for low in range(4)] for size in sizes]
         self._masks = [(1 << 8 * size) - 1 for size in sizes]
         self.observe: Callable[[Word, int, bool, str], None] | None = None
 
@@ -81,7 +87,7 @@ class RunMemory:
         if self.observe is not None:
             self.observe(address, size_bytes, False, kind)
         if type(address) is int:
-            words, at = self._static, address
+            words, at = self.words, address
             if at >> 2 not in words and not self._is_known(at, size_bytes):
                 return NOTHING
         else:
@@ -89,7 +95,7 @@ class RunMemory:
         low = at & 3
         held = words.get(at >> 2, NOTHING)
         if type(held) is int and low + size_bytes <= 4 and not low % size_bytes:
-            return held >> self._shifts[size_bytes][low] & self._masks[size_bytes]
+            return held >> self.shifts[size_bytes][low] & self._masks[size_bytes]
         if not low and size_bytes == 4:
             return NOTHING if isinstance(held, list) else held
         self._check_alignment(at, size_bytes)
@@ -103,20 +109,20 @@ class RunMemory:
             raise LostError("an access is not aligned")
 
     def _byte(self, words: dict[int, Word], at: int) -> Word:
-        if words is self._static and at >> 2 not in words and not self._is_known(at, 1):
+        if words is self.words and at >> 2 not in words and not self._is_known(at, 1):
             return NOTHING
         held = words.get(at >> 2, NOTHING)
         if isinstance(held, list):
             return held[at & 3]
-        return held >> self._shifts[1][at & 3] & 0xFF if type(held) is int else NOTHING
+        return held >> self.shifts[1][at & 3] & 0xFF if type(held) is int else NOTHING
 
     def store(self, address: Word, size_bytes: int, value: Word, kind: str) -> None:
         """Store the lowest bytes of ``value``."""
         if self.observe is not None:
             self.observe(address, size_bytes, True, kind)
         if type(address) is int:
-            words, at = self._static, address
-            if (at >> 2 not in self._stored or at & 3 or size_bytes != 4) and not self._may_be_stored(at, size_bytes):
+            words, at = self.words, address
+            if (at >> 2 not in self.stored or (at & 3) + size_bytes > 4) and not self._may_be_stored(at, size_bytes):
                 return
         else:
             words, at = self._stack, _distance(address)
@@ -128,7 +134,11 @@ class RunMemory:
             words[at >> 2] = value
             return
         self._check_alignment(at, size_bytes)
-        is_number = type(value) is int
+        is_number, held = type(value) is int, words.get(at >> 2)
+        if is_number and type(held) is int and low + size_bytes <= 4 and not low % size_bytes:
+            mask, shift = self._masks[size_bytes], self.shifts[size_bytes][low]
+            words[at >> 2] = held & ~(mask << shift) | (value & mask) << shift
+            return
         for each in range(size_bytes):
             byte = value >> 8 * (size_bytes - 1 - each if self._image.big_endian else each) & 0xFF
             self._keep(words, at + each, byte if is_number else NOTHING)
@@ -146,12 +156,12 @@ class RunMemory:
         """Whether memory is there, which is written down from then on."""
         is_there = False
         for number in range(at >> 2, (at + size_bytes - 1 >> 2) + 1):
-            if number not in self._static:
+            if number not in self.words:
                 held = [self._at_entry(4 * number + each) for each in range(4)]
                 if all(one is NOTHING for one in held):
                     continue
-                self._static[number] = held
-                self._keep(self._static, 4 * number, held[0])
+                self.words[number] = held
+                self._keep(self.words, 4 * number, held[0])
             is_there = True
         return is_there
 
@@ -171,7 +181,7 @@ class RunMemory:
         if any(low <= at and end <= high for low, high in self._writable):
             self._is_known(at, size_bytes)
             if any(low <= at & ~3 and (at | 3) < high for low, high in self._writable):
-                self._stored.add(at >> 2)
+                self.stored.add(at >> 2)
             return True
         if any(one.address < end and at < one.address + one.size_bytes for one in self._image.segments):
             raise LostError(f"a store goes to {at:#x}, to code or constants")
@@ -182,7 +192,7 @@ class RunMemory:
         if type(own) is int and own <= at and end <= self._pointer + _ABOVE_BYTES:
             return True
         for number in range(at >> 2, (end - 1 >> 2) + 1):  # below the stack pointer, where a frame was before
-            self._static.pop(number, None)
+            self.words.pop(number, None)
         return False
 
 

@@ -14,6 +14,7 @@ from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.charge import edge_cost, instruction_cycles, not_charged
 from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.certificate.runs import arm_code, powerpc_code
+from wcet_probe.certificate.runs.functions import function_of, needless_before, successors
 from wcet_probe.certificate.runs.memory import Content, RunMemory, stack_at
 from wcet_probe.certificate.runs.waits import RunCache
 from wcet_probe.certificate.runs.words import LINK, NOTHING, Fields, Link, LostError, Stack, Word
@@ -22,7 +23,7 @@ from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
 from wcet_probe.model.unaligned_access import unaligned_cycles
 
-MOST_INSTRUCTIONS = 6_000_000
+MOST_INSTRUCTIONS = 100_000_000
 """So many are followed; of longer runs nothing is said."""
 _LONGEST_BLOCK, _TOLD_AFTER = 100_000, 250_000
 _PAGE = 4096
@@ -51,10 +52,16 @@ class Ran(NamedTuple):
 
 
 class _Part(NamedTuple):
+    """Code up to an instruction that may go elsewhere, as a function, and how often it went where.
+
+    ``again`` counts how often one call of the function executed it besides.
+    """
+
     instructions: tuple[Instruction, ...]
     execute: Callable[[], Word]
     ways: dict[int, int]
     lines: range
+    again: list[int]
 
 
 def executed(  # noqa: PLR0917  the binary, and where the run begins
@@ -108,8 +115,11 @@ class _Run:
         self._names = {
             "R": self.registers, "load": self._memory.load, "store": self._memory.store, "NOTHING": NOTHING,
             "Fields": Fields, "bits_of": _bits_of, "settled": _settled, "jump": self._jump, **_DIVISIONS,
+            "words": self._memory.words, "stored": self._memory.stored, "shifts": self._memory.shifts,
+            "touch": self._data.touch if self._data else None,
         }  # fmt: skip
         self._parts: dict[int, _Part] = {}
+        self._texts: dict[int, tuple[list[Instruction], list[str], str]] = {}
 
     def _not_told(self) -> str:
         target = self._target
@@ -133,6 +143,10 @@ class _Run:
                     for line in part.lines:
                         fetched.touch(line)
                 before, at = at, part.execute()
+                if part.again[0]:
+                    done += part.again[0] * len(part.instructions)
+                    part.ways[before] = part.ways.get(before, 0) + part.again[0]
+                    part.again[0] = 0
                 if type(at) is not int:
                     break
                 part.ways[at] = part.ways.get(at, 0) + 1
@@ -151,9 +165,26 @@ class _Run:
     # ----------------------------------------------------------------------------------------------------------- parts
 
     def _part(self, address: int) -> _Part:
+        own, lines, following = self._written(address)
+        icache = self._target.icache
+        size = icache.line_bytes if icache else WORD
+        fetched = range(address // size, (own[-1].address + own[-1].size_bytes - 1) // size + 1)
+        # Fetched again, lines of which no two are in one set change nothing.
+        to_itself = address if icache is None or len(fetched) <= icache.sets else None
+        needless = self._needless_behind(following)
+        source = function_of(to_itself, (lines, following), needless, self.isa.SP, self._quick)
+        again = [0]
+        names: dict[str, Any] = {**self._names, "again": again}
+        exec(compile(source, f"{address:#x}", "exec"), names)  # noqa: S102  it is made of the image's code by this room alone
+        part = self._parts[address] = _Part(tuple(own), names["block"], {}, fetched, again)
+        return part
+
+    def _written(self, address: int) -> tuple[list[Instruction], list[str], str]:
+        """The code from ``address`` up to an instruction that may go elsewhere, as Python, and where it goes then."""
+        if address in self._texts:
+            return self._texts[address]
         own: list[Instruction] = []
-        lines, following = ["def block():"], None
-        at = address
+        lines, following, at = list[str](), None, address
         while following is None:
             instruction = self._code.instructions.get(at)
             if instruction is None or instruction.problem or at not in self._costs:
@@ -166,13 +197,16 @@ class _Run:
                 raise LostError("code is too long, or is entered inside of an IT block")
             if following is None and instruction.control is not Control.NEXT:
                 following = str(at)
-        source = "\n ".join([*lines, f"return {following}"])
-        names: dict[str, Any] = dict(self._names)
-        exec(compile(source, f"{address:#x}", "exec"), names)  # noqa: S102  it is made of the image's code by this room alone
-        size = self._target.icache.line_bytes if self._target.icache else WORD
-        fetched = range(address // size, (at - 1) // size + 1)
-        part = self._parts[address] = _Part(tuple(own), names["block"], {}, fetched)
-        return part
+        text = self._texts[address] = own, lines, following
+        return text
+
+    def _needless_behind(self, following: str) -> frozenset[str]:
+        """The registers that all code which may come next writes before it reads them."""
+        try:
+            each = [needless_before(*self._written(at)[1:], self.isa.SP) for at in successors(following)]
+        except LostError:
+            return frozenset()
+        return frozenset.intersection(*each) if each else frozenset()
 
     def _compiled(self, instruction: Instruction) -> tuple[list[str], str | None]:
         image = self._code.image
@@ -200,6 +234,16 @@ class _Run:
         return at
 
     # ----------------------------------------------------------------------------------------------------------- costs
+
+    def _quick(self, kind: str, size_bytes: int, is_store: bool) -> str | None:  # noqa: FBT001
+        """See `functions.Quick`: what `_accessed` does of an aligned access by a number."""
+        if self._memory.observe is None:
+            return ""
+        if self._data is not None:
+            return f"touch(at // {self._data.line_bytes}, is_store={is_store})"
+        own = [one for one in self._target.unaligned if one.size_bytes == size_bytes and kind in one.timing_classes]
+        is_longer = self._target.memory.single_cycles or any(one.alignment_bytes >= size_bytes for one in own)
+        return None if is_longer else ""
 
     def _accessed(self, address: Word, size_bytes: int, is_store: bool, kind: str) -> None:  # noqa: FBT001
         """What an access costs besides."""

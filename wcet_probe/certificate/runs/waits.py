@@ -40,6 +40,9 @@ class RunCache:
             return
         config, number = self._config, line % self._config.sets
         held = self._held.setdefault(number, [])
+        if held and held[0] == line and (not is_store or (config.write_back and line in self._modified)):
+            self._youngest = line  # nothing else changes
+            return
         is_held = line in held
         is_filling = not is_held and (config.write_allocate or not is_store)
         if is_store:
