@@ -8,7 +8,7 @@ Words: bound, flow problem, must analysis (docs/explanation/glossary.md).
 *Soundness:* all executions that begin with this memory are that run (`loops.entry_run`), so none takes a passage more
 often. Blocks cost their worst, an access that may miss misses (`followed_caches.RunCache`), an unaligned one costs what
 the target's table says of its address. Where one of these is not known, nothing is told; nor where a word of a stack
-whose place is known is accessed as an object of the image as well, as that of a task may be.
+whose place is known is accessed as an object of the image as well, as that of a task may be, or lies on its code.
 """
 
 from __future__ import annotations
@@ -275,17 +275,22 @@ class _Seen:
                 own.singles = sums.singles
 
     def _may_be_stored_to(self, on_stack: bool, offset: int, size_bytes: int) -> bool:  # noqa: FBT001
-        """Whether nothing of the image but data is stored to; a store that is to none of it is ``is_far``."""
-        if on_stack:
+        """Whether nothing of the image but data is stored to; a store that is to none of it is ``is_far``.
+
+        Where it is not known where the stack is, it is taken to be apart from it.
+        """
+        pointer = self.request.stack_pointer
+        if on_stack and pointer is None:
             return True
-        if offset + size_bytes > _WORD:
+        first = (pointer + offset) % _WORD if on_stack and pointer is not None else offset
+        end = first + size_bytes
+        if end > _WORD:
             return False  # around the end of the address space, to whatever is at its beginning
-        inside = any(low <= offset and offset + size_bytes <= high for low, high in self._writable)
-        if not inside:
-            self.is_far = True
-            parts = self.request.image.segments
-            return not any(one.address < offset + size_bytes and offset < one.address + one.size_bytes for one in parts)
-        return True
+        if any(low <= first and end <= high for low, high in self._writable):
+            return True
+        self.is_far |= not on_stack
+        parts = self.request.image.segments
+        return not any(one.address < end and first < one.address + one.size_bytes for one in parts)
 
     def _name(self, on_stack: bool, offset: int, size_bytes: int) -> None:  # noqa: FBT001
         """Note by what name words are accessed, where it is known which those of the stack are."""

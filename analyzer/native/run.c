@@ -505,7 +505,7 @@ static bool take(struct wp_run *run, uint32_t number, bool on_stack, uint32_t of
     return true;
 }
 
-/* Whether a store to a number goes to data (1), to nothing of the image (0), or elsewhere (-1). */
+/* Whether a store to an address goes to data (1), to nothing of the image (0), or elsewhere (-1). */
 static int store_goes_to(struct wp_run *run, uint32_t offset, uint32_t size)
 {
     const uint64_t end = (uint64_t)offset + size;
@@ -538,9 +538,12 @@ static bool made(struct wp_run *run, const struct wp_op *op, struct value *resul
     }
     const bool on_stack = address->kind == WP_STACK;
     struct page **const space = on_stack ? run->stack : run->memory;
-    const int goes_to = is_store && !on_stack ? store_goes_to(run, offset, size) : 1;
+    const bool is_placed = !on_stack || run->of.knows_stack_pointer;
+    const uint32_t place = on_stack ? run->of.stack_pointer + offset : offset;
+    int goes_to = is_store && is_placed ? store_goes_to(run, place, size) : 1;
     if (goes_to < 0)
         return false;
+    goes_to |= on_stack; /* which is none of the image's objects */
     run->counts.is_far |= goes_to == 0;
     if (run->counts.is_told && !take(run, op->place, on_stack, offset, size, is_store))
         run->counts.is_told = 0;

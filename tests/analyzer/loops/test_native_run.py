@@ -240,6 +240,13 @@ def test_a_store_to_code_ends_it(monkeypatch):
     assert both(guest, "f", None, monkeypatch) is None
 
 
+def test_a_stack_that_is_known_to_be_on_code_ends_it(monkeypatch):
+    text = "typedef unsigned u; u f(u n) { volatile u own[8]; for (u i = 0; i < 8; i++) own[i] = i; return own[3]; }"
+    guest = guest_of(text, load_target("cortex-m4"), ".c", "-O1")
+    assert both(guest, "f", guest.address("f") + 32, monkeypatch) is None
+    assert both(guest, "f", pointer_of(guest), monkeypatch) is not None
+
+
 @pytest.mark.parametrize("place", ["0x22000000", "0x21fffffe", "0x43ffffff"])
 def test_no_bit_band_alias_is_stored_to_even_in_part(place, monkeypatch):
     text = f"void f(void) {{ *(volatile int *){place} = 1; }}"
