@@ -134,6 +134,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     loop_claims = merged_claims(claimed)
     untold = {claim.loop.name for claim in claimed} - {claim.loop.name for claim in loop_claims}
     flow_claims = (*stage.loops.flow_claims, *stage.asserted.claims)
+    used = used_words(request.facts, has_cache=request.target.dcache is not None)
     return Bound(
         entry=request.entry,
         parameters=stage.parameters,
@@ -152,9 +153,7 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),
-        words=word_claims(
-            used_words(request.facts, has_cache=request.target.dcache is not None), request.image, stage.parameters
-        ),
+        words=word_claims(used, request.image, stage.parameters),
         idle_facts=(
             *stage.loops.idle,
             *stage.asserted.idle,

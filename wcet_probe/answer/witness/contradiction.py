@@ -271,10 +271,14 @@ def check_path(bound: Bound, path: Sequence[int], image: Image, subject: str) ->
     kinds: dict[tuple[int, int], set[str]] = {}
     for edge in bound.graph.edges:
         kinds.setdefault((edge.source, edge.target), set()).add(edge.kind)
+    last = {block: max(own) for block, own in ends.items()}
     blocks, callers, returns = {path[0]}, list[set[int]](), 0
     for before, address in pairwise(path):
         goes_on = before < address or address not in ends
-        staying = {block for block in blocks if goes_on and block <= address < max(ends[block])}
+        staying = {block for block in blocks if goes_on and block <= address < last[block]}
+        if staying and address not in ends:
+            blocks = staying
+            continue
         ending = {block for block in blocks if any(end - before in _INSTRUCTION_BYTES for end in ends[block])}
         leaving = {block for block in ending if (block, address) in kinds}
         kind = {way for block in leaving for way in kinds[block, address]}

@@ -284,8 +284,7 @@ def _lines(address: Address, skipped: int, config: CacheConfig) -> frozenset[int
     value = address.number
     if not value.is_number:
         return None
-    low, high = (value.low + skipped) // config.line_bytes, (value.high + skipped) // config.line_bytes
-    return frozenset(range(low, high + 1)) if high - low < config.sets else None
+    return _lines_of(value.low + skipped, value.high + skipped, config)
 
 
 def _lines_within(address: Address, within: tuple[int, int] | None, config: CacheConfig) -> frozenset[int] | None:
@@ -297,7 +296,12 @@ def _lines_within(address: Address, within: tuple[int, int] | None, config: Cach
     modulus, residue = address.alignment
     if within is None or first + (residue - first) % modulus > last:
         return None
-    low, high = within[0] // config.line_bytes, (within[1] - 1) // config.line_bytes
+    return _lines_of(within[0], within[1] - 1, config)
+
+
+def _lines_of(first: int, last: int, config: CacheConfig) -> frozenset[int] | None:
+    """The lines from one byte to another; None where there are more than sets."""
+    low, high = first // config.line_bytes, last // config.line_bytes
     return frozenset(range(low, high + 1)) if high - low < config.sets else None
 
 
