@@ -2,8 +2,10 @@
 
 import pytest
 
+from tests.analyzer.ipet import hand_made
 from tests.analyzer.ipet.hand_made import TARGET, at_entries, graph_of
 from wcet_probe.analyzer.ipet.numbering import Numbering
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.caches.misses import DATA, caches_of
 from wcet_probe.certificate.kernel.coverage import Said, cover
 from wcet_probe.certificate.names.known import known_places
@@ -39,6 +41,10 @@ UNKNOWN = {
     SPILLED: False,
     ("ldr.w r1, [r4]\n and r1, r1, #255", "nop.w"): False,
     ("ldrb.w r1, [r4]", "nop.w"): False,
+    (CONSTANT, "str.w r4, [r1], #64"): False,
+    (CONSTANT, "str.w r4, [r1, #4]!"): False,
+    ("nop.w", "str.w r4, [r1], #64"): True,
+    ("movw r5, #0x1000", "add.w r1, r5, r4"): True,
 }
 """What r1 is made of in one node, and in another one; whether nobody knows it."""
 FACT = PointerFact((), (8, 0), "buffer", Objects("facts:1", 3, 1), "facts:1", (3, 1))
@@ -76,7 +82,7 @@ def test_no_part_of_a_fact_is_believed_of_what_the_code_knows(case, has_names):
     is_told = UNKNOWN[case]
     assert (step.sets, step.objects) == ((frozenset({3}), FACT.objects) if is_told else (None, None))
     address = caches.traced["behind"].executed[-2].addresses[0][0]
-    is_carried = has_names or case[1] != "nop.w"
+    is_carried = has_names or case[1].startswith(("ldr", "eor"))  # that leave what nobody knows
     assert (address.alignment == Congruence(8, 0)) is (is_told and is_carried)
 
 
@@ -100,6 +106,34 @@ def test_no_fact_about_pointers_speaks_of_a_word_of_which_another_fact_tells(wor
     for on_each_way in (False, True):
         assert known.is_unknown("behind", last.address, ["r1"], 4096, on_each_way=on_each_way) is is_unknown
     assert known.leaves_unknown("behind", coverage.instructions["behind"][0].address, "r1") is is_unknown
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_unknown"),
+    [
+        ("strd r1, r0, [sp]", "ldr.w r1, [sp]", False),
+        ("strd r1, r0, [sp]", "ldr.w r1, [sp, #4]", True),
+        ("strd r4, r1, [sp]", "ldrd r4, r1, [sp]", False),
+        ("strd r4, r1, [sp]", "ldrd r1, r4, [sp]", True),
+    ],
+)
+def test_words_of_a_pair_go_upwards_as_they_are_written(first, second, is_unknown):
+    """In Thumb they may be any two registers, as compilers use it."""
+    code, graph, invariants, coverage = checked(f"{CONSTANT}\n {first}", second)
+    known = known_places(code, graph, invariants, coverage, ())
+    assert known.leaves_unknown("behind", coverage.instructions["behind"][0].address, "r1") is is_unknown
+
+
+@pytest.mark.parametrize(("place", "is_unknown"), [("r3", False), ("r5", True), ("r6", False)])
+def test_a_swap_leaves_in_the_word_what_it_stores_and_finds_what_was_there(monkeypatch, place, is_unknown):
+    monkeypatch.setattr(hand_made, "TARGET", load_target("arm926ej-s"))
+    monkeypatch.setattr(hand_made, "BEGIN", hand_made.BEGIN.replace(".thumb", ".arm"))
+    swaps = "swp r3, r4, [sp]\n swp r5, r1, [sp]\n ldr r6, [sp]"
+    code, graph = graph_of(f"mov r1, #0x1000\n str r1, [sp, #-8]!\n {swaps}\n bx lr", {"f": 0}, (), ["f"])
+    invariants = at_entries(code, graph)
+    coverage = cover(code, graph, Said(invariants), {})
+    known, address = known_places(code, graph, invariants, coverage, ()), coverage.instructions["f"][-1].address
+    assert known.is_unknown("f", address, [place], 4096, on_each_way=True) is is_unknown
 
 
 JOINED = """

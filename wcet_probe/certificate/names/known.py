@@ -25,7 +25,7 @@ from wcet_probe.certificate.kernel.coverage import Code, Coverage
 from wcet_probe.certificate.kernel.records import Edge, Graph
 from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
 from wcet_probe.certificate.machines.machine import Machine
-from wcet_probe.certificate.machines.operands import may_be_skipped
+from wcet_probe.certificate.machines.operands import ALIASES, may_be_skipped
 from wcet_probe.certificate.values.congruences import UNKNOWN_SPAN
 from wcet_probe.certificate.values.numbers import Value, constant
 from wcet_probe.certificate.values.state import STATIC, Place, State, joined
@@ -47,6 +47,8 @@ _NULL = _Origin("null")
 """Of a pointer that may be null nothing more is known than of one that is not: facts speak of both."""
 _MOST_VISITS = 256
 """So often nodes are followed on the average; if that is not the end, no fact is believed."""
+_BOTH = (AccessKind.LOAD, AccessKind.STORE)
+_PAIR, _REGISTER = re.compile("(ldr|str)(ex)?d"), re.compile("[a-z]+[0-9]*")
 _COPIES = re.compile(r"(mov[a-z]*|mr)(\.w)? [a-z]+[0-9]*, [a-z]+[0-9]*")
 
 
@@ -207,13 +209,16 @@ def _effects(
     state, found = State(dict(values)), list[_Effect]()
     for instruction in coverage.instructions[node]:
         words = [
-            (access.kind, _word(machine.address_of(access, state, each), access.bytes_each))
+            (kind, _word(machine.address_of(access, state, each), access.bytes_each))
             for access in instruction.accesses
             for each in range(access.count)
+            for kind in (_BOTH if access.kind is AccessKind.LOAD_STORE else (access.kind,))
         ]
         of = {one for access in instruction.accesses for one in (access.base, access.index)}
-        stored = _in_order((instruction.reads - of or instruction.reads) & registers, len(words))
-        loaded = _in_order(instruction.loaded, len(words))
+        reads = instruction.reads & registers
+        has_enough = len(reads - of) >= sum(access.count for access in instruction.accesses)  # else it stores its base
+        stored = _in_order(instruction, reads - of if has_enough else reads, len(words))
+        loaded = _in_order(instruction, instruction.loaded, len(words))
         accesses = tuple(
             _Access(word, kind, one if kind is AccessKind.STORE else other)
             for (kind, word), one, other in zip(words, stored, loaded, strict=True)
@@ -223,7 +228,7 @@ def _effects(
         behind = executed if may_be_skipped(instruction) else state
         changed = instruction.writes | instruction.loaded
         narrow = _narrow({register: behind.read(register) for register in changed}, instruction.address)
-        found.append(_Effect(instruction, instruction.reads & registers, accesses, narrow))
+        found.append(_Effect(instruction, reads, accesses, narrow))
     return found
 
 
@@ -233,9 +238,15 @@ def _word(address: Value, size_bytes: int) -> Place | None:
     return address.low + (STATIC if address.is_number else 0)
 
 
-def _in_order(registers: Iterable[str], words: int) -> list[tuple[str, ...]]:
-    """The register of each of so many words: they go upwards; all of them, where there is not one for each."""
+def _in_order(instruction: Instruction, registers: Iterable[str], words: int) -> list[tuple[str, ...]]:
+    """The register of each of so many words; all of them, where there is not one for each.
+
+    They go upwards, but those of a pair as they are written: those of Thumb are any two.
+    """
     own = sorted(registers, key=lambda name: (len(name), name))
+    if _PAIR.match(instruction.text):
+        written = [ALIASES.get(one, one) for one in _REGISTER.findall(instruction.text)]
+        own = sorted(own, key=lambda name: written.index(name) if name in written else len(written))
     return [(one,) for one in own] if len(own) == words else [tuple(own)] * words
 
 
@@ -277,7 +288,8 @@ def _left(effect: _Effect, register: str, known: _Places) -> _Origin | None:
         return effect.narrow[register]
     if register in effect.instruction.loaded:
         return (_finds(effect, known) if effect.finds is None else effect.finds).get(register)
-    read = [known.get(one) for one in effect.reads]
+    of = {one for access in effect.instruction.accesses for one in (access.base, access.index)}
+    read = [known.get(one) for one in (effect.reads & of if register in of else effect.reads)]  # written back: no data
     if len(read) == 1 and _COPIES.fullmatch(effect.instruction.text):
         return read[0]
     is_constant = all(one is not None and not one.span for one in read)
