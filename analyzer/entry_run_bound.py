@@ -354,16 +354,16 @@ def _bound(request: BoundRequest, run: EntryRun, seen: _Seen, costs: Costs) -> B
         blocks=len(run.blocks),
         loops=(),
         assumptions=tuple(_assumptions(request, run, seen)),
-        worst_path=tuple(_path(request.image, run, costs, "instructions")),
+        worst_path=tuple(_path(request.image, run, functions, costs, "instructions")),
         points=tuple((at, ()) for at in run.blocks),
         accesses=tuple(seen.accesses()),
         registers=(),
         loop_claims=(),
         flow_claims=(),
         certify=cache(lambda: _certificates(problems, solved)),
-        worst_path_cycles=tuple(_path(request.image, run, costs, "cycles")),
+        worst_path_cycles=tuple(_path(request.image, run, functions, costs, "cycles")),
         unattributed_cycles=besides,
-        graph=_graph(request.image, run),
+        graph=_graph(run, functions),
         initial_data=request.initial.at_entry if request.initial else (),
         stack_pointer=_stack_pointer(request, run),
     )
@@ -424,12 +424,14 @@ def _passing(run: EntryRun, passage: Passage, costs: Costs, unit: Unit) -> int:
     return 0 if unit == "instructions" else taken_cycles(run.blocks[passage.source], passage.kind, costs)
 
 
-def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[PathBlock]:
+def _path(
+    image: Image, run: EntryRun, functions: Mapping[int, Symbol], costs: Costs, unit: Unit
+) -> Iterator[PathBlock]:
     """The blocks of the run, with what leaving them costs."""
     leaving = dict.fromkeys(run.blocks, 0)
     for passage, count in run.passages.items():
         leaving[passage.source] += count * _passing(run, passage, costs, unit)
-    counts, functions = run.executions(), _functions(image, run)
+    counts = run.executions()
     for at, block in sorted(run.blocks.items()):
         yield PathBlock(
             function=functions[at].name,
@@ -443,9 +445,9 @@ def _path(image: Image, run: EntryRun, costs: Costs, unit: Unit) -> Iterator[Pat
         )
 
 
-def _graph(image: Image, run: EntryRun) -> FlowGraph:
+def _graph(run: EntryRun, functions: Mapping[int, Symbol]) -> FlowGraph:
     counts = run.executions()
-    of = {at: function.name for at, function in _functions(image, run).items()}
+    of = {at: function.name for at, function in functions.items()}
     return FlowGraph(
         tuple(GraphBlock(of[at], at, block.end_address, counts[at]) for at, block in sorted(run.blocks.items())),
         tuple(

@@ -110,10 +110,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="a line of JSON for each program instead")
     parser.add_argument("programs", nargs="*", help="names of files without .elf; all if none is given")
     options = parser.parse_intermixed_args(arguments)
+    files = sorted(options.folder.glob("*.elf"))
+    files = [elf for elf in files if not options.programs or elf.stem in options.programs]
+    if not files:
+        raise UsageError(f"{options.folder} has no such ELF file; name a folder with files that end in .elf.")
     rows = []
-    for elf in sorted(options.folder.glob("*.elf")):
-        if options.programs and elf.stem not in options.programs:
-            continue
+    for elf in files:
         names = (text.replace("{}", elf.stem) for text in (options.entry, options.before))
         asked = Question(elf, *names, options.target, tuple(options.source), options.seconds, options.memory)
         row = ask(replace(asked, assume=tuple(options.assume), knows_stack=options.stack_pointer, check=options.check))
@@ -274,4 +276,7 @@ def _ratio(bound: int | None, observed: int | None) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except WcetProbeError as error:
+        sys.exit(f"error: {error}")

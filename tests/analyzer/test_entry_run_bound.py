@@ -237,7 +237,7 @@ def test_recursion_of_a_program_whose_memory_is_known_is_exact_and_runs_check_wh
     assert "run in cycles" in capsys.readouterr().out
 
 
-HIDDEN = """.syntax unified
+BEGIN = """.syntax unified
 .text
 .global f
 .type f, %function
@@ -245,29 +245,32 @@ HIDDEN = """.syntax unified
 f: push {r4, lr}
  ldr r0, =words
  ldr r0, [r0]
- bl .Lhidden
+ bl g
  pop {r4, pc}
 .size f, .-f
 .balign 4
-.Lhidden: push {r4, lr}
- subs r0, #1
- beq 1f
- bl .Lhidden
-1: pop {r4, pc}
-.data
+"""
+END = """.data
 .type words, %object
 words: .word 3
 .size words, 4
 """
+CALLED = {
+    "without a symbol": ".Lg: push {r4, lr}\n subs r0, #1\n beq 1f\n bl .Lg\n1: pop {r4, pc}\n",
+    "that goes on into the next one": ".type g, %function\ng: adds r0, #0\n b.w h\n.size g, .-g\n"
+    ".type h, %function\nh: movs r2, #3\n1: subs r0, #1\n bne 1b\n bx lr\n.size h, .-h\n",
+}
 
 
-def test_code_without_a_symbol_is_followed_and_named_as_its_callers_find_it(tmp_path, capsys, monkeypatch):
-    guest = guest_of(HIDDEN, load_target("cortex-m4"))
+@pytest.mark.parametrize(("called", "executed"), [("without a symbol", 19), ("that goes on into the next one", 15)])
+def test_a_run_through_a_function_is_checked(called, executed, tmp_path, capsys, monkeypatch):
+    begin = BEGIN.replace("bl g", "bl .Lg") if called == "without a symbol" else BEGIN
+    guest = guest_of(begin + CALLED[called] + END, load_target("cortex-m4"))
     bound = bound_of(asked(guest))
     with guest.machine() as machine:
-        assert bound.instructions == machine.measure("f", (), InitialCache.COLD).instructions == 19
-    (hidden,) = {block.function for block in bound.graph.blocks} - {"f"}
-    assert hidden.startswith("function_at_0x")
+        assert bound.instructions == machine.measure("f", (), InitialCache.COLD).instructions == executed
+    own = {block.function for block in bound.graph.blocks} - {"f"}
+    assert own == {"g", "h"} or (called == "without a symbol" and min(own).startswith("function_at_0x"))
     (tmp_path / "a.elf").write_bytes(guest.image.elf)
     monkeypatch.setattr(initial_data, "_beside", lambda run, *_: run)  # what values tell is as good
     options = ["bound", str(tmp_path / "a.elf"), "--entry", "f", "-q", "--json", "--initial-data"]

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from bench import suite, suite_rows
+from bench import programs, suite, suite_rows
 from bench.programs import Question, Row, ask, table
 from bench.suite_rows import Build, Kept, keep, read
 from tests.support import assembler, image_of
@@ -16,6 +16,12 @@ from wcet_probe.errors import UsageError
 def test_a_folder_without_programs_is_refused(tmp_path):
     with pytest.raises(UsageError, match="name a checkout of TACLeBench"):
         suite.main([str(tmp_path)])
+
+
+def test_a_folder_without_elf_files_is_refused(tmp_path):
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UsageError, match="name a folder with files that end in"):
+            programs.main([str(folder), "--check"])
 
 
 def test_the_table_goes_where_the_page_has_a_place_for_it(tmp_path, monkeypatch, capsys):

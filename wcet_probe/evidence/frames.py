@@ -39,6 +39,7 @@ class Frames:
         """
         self._entered: dict[Context, dict[int, bool]] = {_context(graph.entry): {graph.nodes[graph.entry][0]: True}}
         self._nodes, self._behind = graph.nodes, dict[Context, set[int]]()
+        self._enter_next(graph.entry, image, code)
         for edge in graph.edges:
             own, into = _context(edge.source), _context(edge.target)
             if into[:-1] == own and len(into) > len(own):
@@ -46,14 +47,23 @@ class Frames:
                 self._entered.setdefault(into, {})[graph.nodes[edge.target][0]] = is_call
                 last = code[edge.source][-1]
                 self._behind.setdefault(into, set()).add(last.address + last.size_bytes)
-            elif own == into == () and edge.target.endswith("+0x0"):
+            elif own == into == ():
                 # A run that is followed has no contexts: its nodes are code, for whichever caller it is executed.
-                self._entered[()][graph.nodes[edge.target][0]] = True
+                self._enter_next(edge.target, image, code)
+                if edge.target.endswith("+0x0"):
+                    self._entered[()][graph.nodes[edge.target][0]] = True
         names = {address: _names(image, address) for entered in self._entered.values() for address in entered}
         self.functions: Mapping[str, str] = {node: _OFFSET.sub("", node[node.rfind("/") + 1 :]) for node in graph.nodes}
         for node, name in self.functions.items():
             known = {each for address in self._entered.get(_context(node), ()) for each in names[address]}
             demand(name in known, f"the code of {node} is not executed for {name}")
+
+    def _enter_next(self, node: str, image: Image, code: Mapping[str, Sequence[Instruction]]) -> None:
+        """Functions that a node's code goes on into, as behind a tail call of the one that is laid out next."""
+        for one in code[node][1:]:
+            function = image.function_at(one.address)
+            if function is not None and function.address == one.address:
+                self._entered[_context(node)][one.address] = True
 
     def kind(self, edge: Edge) -> str:
         """The way of ``edge``; ``unwind`` is that of a return that pops the frame of a caller as well.
