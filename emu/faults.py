@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wcet_probe.emu.memory import GuestMemory
-from wcet_probe.emu.native import BUDGET_SPENT, OUTSIDE_CODE, PROBLEM_EXECUTED, UNALIGNED_STACK
+from wcet_probe.emu.native import BUDGET_SPENT, ENDLESS_LOOP, OUTSIDE_CODE, PROBLEM_EXECUTED, UNALIGNED_STACK
 from wcet_probe.emu.tables import CodeTable, it_state
 from wcet_probe.errors import EmulationError, StrayAccessError
 from wcet_probe.isa.effective_address import evaluate
@@ -35,6 +35,11 @@ def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_ins
         return EmulationError(
             f"the guest takes more than {most_instructions} instructions, it is in "
             f"{image.location(pc)}: look for an endless loop, or give it a larger budget."
+        )
+    if why == ENDLESS_LOOP:
+        return EmulationError(
+            f"the guest never returns: the instruction at {pc:#010x} in {image.location(pc)} jumps to itself, as panics "
+            "do; check the call's arguments and what was to be called before it."
         )
     if why == OUTSIDE_CODE:
         return outside(address)

@@ -13,6 +13,7 @@ from wcet_probe.emu.native import (
     CLEARS_STACK_POINTER,
     CONDITIONAL_BRANCH,
     IN_IT_BLOCK,
+    JUMPS_TO_ITSELF,
     LOAD,
     PROBLEM,
     STORE,
@@ -149,7 +150,8 @@ def _table(
         row.size_bytes = instruction.size_bytes
         row.flags = _flags(instruction, stack_pointer)
         row.condition = instruction.condition
-        quiet[start] = not (row.flags & ~CONDITIONAL_BRANCH or instruction.accesses or instruction.condition != _ALWAYS)
+        marks = row.flags & ~(CONDITIONAL_BRANCH | JUMPS_TO_ITSELF)  # both are looked at where a block begins or ends
+        quiet[start] = not (marks or instruction.accesses or instruction.condition != _ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
         descriptors.extend(
             _descriptor(access, id_of, _longer(instruction, access, unaligned)) for access in instruction.accesses
@@ -212,6 +214,8 @@ def _flags(instruction: Instruction, stack_pointer: tuple[str, int]) -> int:
         flags |= stack_pointer[1]
     if instruction.problem:
         flags |= PROBLEM
+    if instruction.jumps_to_itself:
+        flags |= JUMPS_TO_ITSELF
     return flags
 
 

@@ -379,6 +379,10 @@ WP_EXPORT void wp_observer_block(uc_engine *engine, uint64_t address, uint32_t s
             wp_claims_release(&observer->claims, read_register(observer, engine, setup->stack_pointer));
         wp_claims_block(&observer->claims, first, behind);
     }
+    if (table[first].flags & WP_JUMPS_TO_ITSELF) {
+        stop(observer, engine, WP_ENDLESS_LOOP, (uint32_t)address, (uint32_t)address);
+        return;
+    }
     counts->instructions += table[behind].instructions_before - table[first].instructions_before;
     counts->cycles += table[behind].cycles_before - table[first].cycles_before;
     const struct wp_instruction *const last = &table[behind - table[behind].previous_bytes / 2];

@@ -21,13 +21,14 @@ typedef int (*wp_register_read)(uc_engine *engine, int id, void *value);
 typedef int (*wp_engine_stop)(uc_engine *engine);
 
 enum { WP_CONDITIONAL_BRANCH = 1, WP_IN_IT_BLOCK = 2, WP_WRITES_STACK_POINTER = 4, WP_PROBLEM = 8,
-       WP_CLEARS_STACK_POINTER = 16 /* its lowest two bits, as Thumb does and the engine does not */ };
+       WP_CLEARS_STACK_POINTER = 16, /* its lowest two bits, as Thumb does and the engine does not */
+       WP_JUMPS_TO_ITSELF = 32 /* always: without interrupts nothing else is ever executed */ };
 enum { WP_LOAD = 1, WP_STORE = 2 };
 enum { WP_LSL, WP_LSR, WP_ASR, WP_ROR, WP_RRX };
 enum { WP_ALWAYS = 14 };
 enum { WP_PAGE_SHIFT = 12, WP_PAGES = 1 << 20, WP_SEVERAL = 0xFF };
 enum wp_stop { WP_RUNNING, WP_STRAY_ACCESS, WP_PROBLEM_EXECUTED, WP_OUTSIDE_CODE, WP_BUDGET_SPENT,
-               WP_UNALIGNED_STACK };
+               WP_UNALIGNED_STACK, WP_ENDLESS_LOOP };
 
 struct wp_access {
     uint32_t displacement, align_mask;

@@ -239,6 +239,18 @@ def test_the_host_changes_no_code(target):
         assert machine.memory.read(code.address, len(code.data)) == before
 
 
+@pytest.mark.parametrize("mode", OBSERVED)
+@pytest.mark.parametrize("name", ["cortex-m4", "arm926ej-s", "mpc603e"])
+def test_an_instruction_that_jumps_to_itself_ends_the_run_at_once(mode, name):
+    """As a panic of firmware does: without a budget the run had no end, and within one it took it all."""
+    core = load_target(name)
+    with guest_of(assembler({"f": "nop\nnop\n0: b 0b"}, core), core).machine() as machine:
+        sentence = failing(machine, mode, "f")
+        assert "the guest never returns: the instruction at" in sentence
+        assert f"in f+{4 if core.isa is Isa.THUMB else 8:#x} (" in sentence
+        assert machine.observation().instructions == 2
+
+
 @pytest.mark.parametrize("function", ["no_class", "system_call", "newer"])
 def test_an_instruction_that_cannot_be_charged(target, function):
     with guest(target).machine() as machine:
@@ -346,7 +358,7 @@ from wcet_probe.catalog.lookup import load_target
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would ignore it
 for target in map(load_target, TARGETS):
-    with guest_of(assembler({"f": "1: b 1b"}, target), target).machine() as machine:
+    with guest_of(assembler({"f": "1: nop\\nb 1b"}, target), target).machine() as machine:
         for mode in MODES:
             try:
                 print("running", flush=True)

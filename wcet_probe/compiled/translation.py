@@ -105,6 +105,9 @@ class _Translator:
         if instruction.problem:
             self._left_out[address] = instruction.problem
             return None
+        if instruction.jumps_to_itself:
+            self._left_out[address] = "it jumps to itself, which the engine's observer ends"
+            return None
         try:
             one = self._lifter.lift(address)
             self._check(one)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+_ALWAYS = 14
+
 
 class Control(StrEnum):
     """What an instruction does to the flow of control."""
@@ -84,7 +86,7 @@ class Instruction:
     text: str
     timing_class: str
     registers: int = 0
-    condition: int = 14
+    condition: int = _ALWAYS
     in_it_block: bool = False
     control: Control = Control.NEXT
     branch_target: int | None = None
@@ -95,6 +97,12 @@ class Instruction:
     shifted: frozenset[str] = frozenset()
     literal: bool = False
     problem: str | None = None
+
+    @property
+    def jumps_to_itself(self) -> bool:
+        """Whether nothing else is ever executed behind it, unless an interrupt comes."""
+        is_always = self.condition == _ALWAYS and not self.in_it_block
+        return is_always and self.control is Control.BRANCH and self.branch_target == self.address
 
 
 @dataclass(frozen=True, slots=True)
