@@ -38,8 +38,8 @@ def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_ins
         )
     if why == ENDLESS_LOOP:
         return EmulationError(
-            f"the guest never returns: the instruction at {pc:#010x} in {image.location(pc)} jumps to itself, as panics "
-            "do; check the call's arguments and what was to be called before it."
+            f"the guest never returns: the instruction at {pc:#010x} in {image.location(pc)} jumps to itself, as "
+            "panics do; check the call's arguments and what was to be called before it."
         )
     if why == OUTSIDE_CODE:
         return outside(address)

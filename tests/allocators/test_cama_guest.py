@@ -19,7 +19,7 @@ def guest(target_name, values):
     return guest_on(build_image(allocator, target, PACKAGED, images_dir()), target)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("target_name", TARGETS)
 def test_guests_do_what_the_model_says(target_name, name):

@@ -103,6 +103,7 @@ def follow(host: Host, heap_bytes: int, steps: list[tuple[str, int]]) -> None:
     assert host.chain() == [(0, heap_bytes - 2 * HEADER, True)]
 
 
+@pytest.mark.covering(0)
 @searching(40)
 @given(heap_bytes=heaps, steps=operations)
 def test_every_operation_does_what_the_specification_says(

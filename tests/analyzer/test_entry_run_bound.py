@@ -44,7 +44,7 @@ def small(target, random):
     return replace(target, icache=replace(target.icache, **shape), dcache=replace(target.dcache, **shape, **writes))
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(4))
 def test_no_run_of_random_recursion_takes_longer_and_the_certificate_proves_it(target, seed):
@@ -210,6 +210,7 @@ FIRMWARE = (
 )
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_recursion_of_a_program_whose_memory_is_known_is_exact_and_runs_check_what_it_says(
     target, tmp_path, capsys, monkeypatch

@@ -100,7 +100,7 @@ def test_a_result_without_bound_is_not_verified(run, tmp_path):
     assert "result.json: not verified: a result has no bound" in err
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("allocator", ["tlsf", "djgpp-quarters", "buddy-fibonacci"])
 @pytest.mark.parametrize("scenario", ["worst-alloc", "best-free"])
 def test_the_gap_adds_up(run, allocator, scenario):

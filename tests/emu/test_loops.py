@@ -193,7 +193,7 @@ FRAME = {
 }
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
 @settings(max_examples=examples(8, 60))
@@ -233,6 +233,7 @@ def allocator_guest(allocator: str, target: str) -> Guest:
     return guest_on(built, TARGET[target])
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 def test_replays_count_the_loops_of_an_allocator_as_the_second_engine_does(target):
     used = allocator_guest("first-fit", target)

@@ -123,6 +123,7 @@ def test_addressing_modes_of_a32(unaligned):
         assert_agree(guest("arm926ej-s"), machine, "forms", arguments, COLD)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @given(data=st.data())
 @settings(max_examples=8)

@@ -48,6 +48,7 @@ def wheel_of(source, folder):
     return path
 
 
+@pytest.mark.slow
 def test_an_archive_that_holds_the_links_as_plain_files_gives_the_same_wheel(names, source_archive, tmp_path):
     """As some tools pack and unpack a repository."""
     folder = unpacked(source_archive, tmp_path)

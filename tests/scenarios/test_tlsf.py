@@ -68,7 +68,7 @@ def test_the_state_is_reached_and_proved(target, scenario, heap_bytes):
     assert len({candidate.variant for candidate in found.candidates}) == len(found.candidates)
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("values", CHOICES)
@@ -77,7 +77,7 @@ def test_every_build_reaches_every_state(target, scenario, values, heap_bytes):
     assert report(target, scenario, heap_bytes, values["sl-bits"], values["bit-search"]).checks
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("scenario", LONGEST)
 @pytest.mark.parametrize("heaps", [FROM_64_KIB[0], pytest.param(FROM_64_KIB[1], marks=pytest.mark.slow)], ids=len)
@@ -86,7 +86,7 @@ def test_the_worst_is_the_longest_path_whatever_the_heap(target, scenario, heaps
     assert found == dict.fromkeys(heaps, LONGEST[scenario][target])
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("values", CHOICES)
 @pytest.mark.parametrize("operation", ["alloc", "free"])
@@ -131,7 +131,7 @@ WORKLOADS = ((64 * KIB, 4 * KIB), (64 * KIB, 64 * KIB), (MIB, 64 * KIB), (MIB, M
 BUILDS = [(target, values) for target in TARGETS for values in CHOICES]
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("target", "values"), BUILDS)
 def test_no_random_operation_is_worse_than_the_worst(target, values):
     for heap_bytes, largest in WORKLOADS:

@@ -60,6 +60,7 @@ def refuted(source, target, words=(0, 3, 0xFFFF_FFFF)):
     return told
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", CORES)
 def test_no_access_is_outside_of_its_extent(target):
     assert sum(refuted(walking(seed), target) for seed in range(6)) > 2
@@ -72,6 +73,7 @@ def test_no_access_is_outside_of_its_extent_in_many_programs(target, part):
     assert sum(refuted(walking(seed), target) for seed in range(1000 + 40 * part, 1040 + 40 * part)) > 40
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_run_of_a_walking_program_is_above_its_bound_in_small_caches(seed):
     guest = guest_of(walking(seed), load_target("mpc603e"), ".c")

@@ -251,6 +251,7 @@ def test_limits_of_a_line_with_and_without_a_table_have_different_names():
     worst(program)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random", "round-robin"])
 def test_granules_of_one_line_are_evicted_one_by_one(policy):
     """Three granules lie in two lines at most; other lines in between make each miss."""

@@ -61,7 +61,7 @@ def test_join_is_the_least_upper_bound(a, b, c):
     assert leq(both, c) == (leq(a, c) and leq(b, c))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(100))
 @given(_states, _states, _accesses, _policies)
 def test_what_is_known_less_of_stays_so(a, b, access, policy):
     cache = RelationalCache(GROUPS, config_of(policy, 4, sets=4))

@@ -7,6 +7,7 @@ from wcet_probe.analyzer.deduction import cama_operations
 from wcet_probe.analyzer.deduction.cama_operations import deduce_caller
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("operation", ["init", "caller", "malloc-small"])
 def test_an_operation_keeps_all_claims(operation):
     found = deduced(operation)

@@ -8,6 +8,7 @@ from wcet_probe.analyzer.deduction import half_fit_operations
 from wcet_probe.cache_sets.half_fit_deduction import deduced as deduce
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     ("operation", "ways", "shown"),
     [("init", 5, 32), ("caller", 0, 13), ("malloc", 6, 89), pytest.param("free", 10, 199, marks=pytest.mark.slow)],
@@ -187,6 +188,7 @@ QUICK = frozenset(
 )
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "name", [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in BROKEN]
 )

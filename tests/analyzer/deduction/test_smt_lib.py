@@ -152,6 +152,7 @@ def test_another_solver_answers_what_init_of_half_fit_rests_on():
     assert len(found) > 140
 
 
+@pytest.mark.slow
 def test_another_solver_answers_what_free_of_a_small_block_of_cama_rests_on():
     assert set(answers_of(deduce(cama(), ("free-small",)))) == {"unsat"}
 

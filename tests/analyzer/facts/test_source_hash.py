@@ -26,6 +26,7 @@ def by_prover(source, name="f"):
     return [one.sha256 for one in parse_source("a.c", source).functions if one.name == name]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("folder", ["math", "network", "stdio", "time"])
 def test_the_checker_finds_the_hash_of_functions_that_nobody_here_wrote(folder):
     held = 0

@@ -157,6 +157,7 @@ def random_check_with_joins(random):
     return text, result_of
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("part", range(3))
 def test_random_checks_tell_nothing_of_an_argument_that_passes_them(part):
     random, sharp = Random(f"ways taken {part}"), 0

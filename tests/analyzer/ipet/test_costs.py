@@ -34,7 +34,7 @@ def image(target):
     return image_of(SOURCE, load_target(target), ".c")
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
 @pytest.mark.parametrize(("replacement", "write_back", "write_allocate"), POLICIES)
 def test_no_run_takes_more_cycles(target, replacement, write_back, write_allocate):

@@ -96,6 +96,7 @@ FOLLOWED = {
 }
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("which", FOLLOWED.values(), ids=FOLLOWED)
 def test_a_bound_that_does_not_need_what_the_checker_cannot_follow_is_checked_in_full(which):
     name, target, operation = which

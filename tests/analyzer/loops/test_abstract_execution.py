@@ -239,7 +239,7 @@ def random_source(seed, functions):
     return RANDOM_HEAD % tuple(words) + bodies + entries
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("functions", [2, pytest.param(6, marks=pytest.mark.slow)])

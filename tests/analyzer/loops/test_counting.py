@@ -167,7 +167,7 @@ def kinds(target):
     return guest_of(KINDS, load_target(target), ".c")
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", LONGEST)
 def test_the_bound_of_a_counting_loop_is_close(name, target):

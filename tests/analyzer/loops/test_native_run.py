@@ -87,7 +87,7 @@ def pointer_of(guest):
         return machine.entry_registers(())[guest.target.isa.stack_pointer]
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_recursion_is_followed_alike(target, seed, monkeypatch):
@@ -100,7 +100,7 @@ def test_random_recursion_is_followed_alike(target, seed, monkeypatch):
     assert runs
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("text", [plain_source, packed_source])
 @pytest.mark.parametrize("target", TARGETS)
 def test_random_functions_are_followed_alike(target, text, monkeypatch):
@@ -118,6 +118,7 @@ def test_random_functions_are_followed_alike(target, text, monkeypatch):
     assert runs
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS[:3])
 def test_random_blocks_are_executed_alike(target):
     random = Random(f"native blocks {target}")
@@ -164,6 +165,7 @@ void f(void) { for (u i = 0; i < rounds; i++) words[i & 63] += i; }
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS[:3])
 def test_a_run_of_many_millions_of_instructions_is_followed_in_no_time(target):
     guest = guest_of(LONG, load_target(target), ".c", "-O1")

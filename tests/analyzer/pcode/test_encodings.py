@@ -168,6 +168,7 @@ def plain_instructions(target, encodings, besides=re.compile("(?!)")):
             yield code, instruction
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("codes", [2500, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s", "cortex-r5", "mpc603e"])
 def test_p_code_of_an_instruction_does_what_the_engine_does(core, codes):

@@ -91,6 +91,7 @@ int swap(int n) {
 """
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m33", "cortex-m4", "cortex-r5", "mpc603e"])
 def test_atomic_accesses_of_c_are_bounded_run_and_checked(target, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

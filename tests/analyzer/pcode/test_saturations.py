@@ -48,6 +48,7 @@ def random_word(choose):
     return choose.choice((high << 16 | low, choose.choice(EDGES), choose.getrandbits(32)))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("core", ["cortex-m4", "cortex-r5"])
 def test_a_saturating_instruction_or_sum_of_differences_does_what_the_engine_does(core):
     target, choose = load_target(core), random.Random(core)

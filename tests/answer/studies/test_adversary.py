@@ -34,7 +34,7 @@ def test_the_same_seed_finds_the_same():
     assert attack(asked, Unit.CYCLES, prove=False) == attack(asked, Unit.CYCLES, prove=False)
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("unit", Unit)
 @pytest.mark.parametrize("kind", OperationKind)
 @pytest.mark.parametrize("name", ["tlsf", "half-fit", "buddy-binary", "first-fit"])
@@ -118,6 +118,7 @@ def quick() -> list[object]:
     ]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("key", quick(), ids=" ".join)
 def test_no_quick_attack_finds_more_than_the_tally_knows(key):
     _, known, most = TALLY[key]

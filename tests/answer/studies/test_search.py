@@ -41,7 +41,7 @@ def request(name: str, kind: OperationKind) -> SearchRequest:
     )
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("kind", OperationKind)
 @pytest.mark.parametrize("name", allocator_names())
 def test_no_better_state_is_known(name, kind):

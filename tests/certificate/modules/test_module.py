@@ -44,7 +44,7 @@ def with_records(role, change):
     ]
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     ("name", "target"),
     [
@@ -253,6 +253,7 @@ def test_a_cell_is_written_in_one_way(name, text, why):
     refused(why, cells={**TRUE["cells"], name: text})
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "name", [name for name, (one, *_) in OTHERS.items() if one in {"kingsley", "djgpp-sbrk", "djgpp-carve"}]
 )
@@ -305,6 +306,7 @@ def test_that_a_known_address_is_not_told_leaves_no_more_to_the_lemmas(monkeypat
 USED = "    block->tag = used_tag(bucket);\n    return"
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "added",
     [

@@ -217,6 +217,7 @@ ORDINARY = {
 """How many mutants of each the ordinary run tries: as many as a few seconds allow."""
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("times", [1, pytest.param(50, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("name", "target"), ORDINARY)
 def test_no_changed_certificate_is_accepted_that_claims_less(name, target, times):

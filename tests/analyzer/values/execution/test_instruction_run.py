@@ -186,6 +186,7 @@ def distinct(target):
     return {re.sub(r"0x[0-9a-f]+|\d+", "0", one.text): (of, one) for of, one in found}.values()
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("chosen", "states"), [(distinct, 1), pytest.param(forms, 8, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_form_of_instruction_of_the_allocators(target, chosen, states):
@@ -289,6 +290,7 @@ def lifted_moves(of, count):
                 yield place, lifter, tuple(lifter.lift(start + at) for at in range(0, len(code), 4))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", ["cortex-m7", "cortex-r5", "mpc603e"])
 def test_what_is_known_of_moves_of_floating_point_is_so(target, count):
