@@ -133,7 +133,7 @@ class Followed:
             is_endless = node in self._entering and node not in self.bounds and former.get(node) == state
             if self._left < least or is_endless:
                 return None
-            former[node] = state.copy()
+            former[node] = state
             here = narrowed(state, self._covered.invariants[node])
             for edge, behind in self._covered.leave(machine, node, here):
                 if edge is None or edge.target not in inside or edge.name not in self._coverage.taken:
