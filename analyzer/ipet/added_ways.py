@@ -1,7 +1,8 @@
 """The same bound of a graph with more ways: those that only the analysis excludes, where they cost nothing more.
 
 A way out of a copy of a block that the checker cannot exclude is added to the flow problem, as another copy of it
-has it: with its costs, and its place in loops and constraints. If the bound is the same, that is its proof.
+has it: with its costs, and its place in loops and constraints. If the bound is the same, that is its proof. No way is
+added by which a loop would be entered past its header, of which the checker would know no loop.
 
 Words: flow problem, dual, certificate (docs/explanation/glossary.md).
 
@@ -14,8 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from wcet_probe.analyzer.ipet.checkable import flow_graph
 from wcet_probe.analyzer.ipet.flow_system import FlowEdge, FlowProblem, Solution, flow_system, solve
 from wcet_probe.certificate.kernel.contexts import context_of
+from wcet_probe.certificate.kernel.shapes import arriving_edges, natural_loop
 from wcet_probe.errors import AnalysisError
 
 Ways = Mapping[str, Sequence[int | None]]
@@ -26,10 +29,14 @@ def with_ways(problem: FlowProblem, ways: Ways) -> FlowProblem | None:
 
     *Soundness:* as said of the module.
     """
+    arriving = arriving_edges(flow_graph(problem))
+    targets = {edge.name: edge.target for edge in problem.edges}
+    headers = [(targets.get(loop.back_edges[0], ""), loop.back_edges) for loop in problem.loops]
+    loops = [(header, natural_loop(header, back, arriving)) for header, back in headers]
     added: dict[FlowEdge, FlowEdge] = {}
     for node, addresses in ways.items():
         for address in addresses:
-            like = _alike(problem, node, address)
+            like = _alike(problem, loops, node, address)
             if like is None:
                 return None
             name = node + like.name.removeprefix(like.source)
@@ -55,15 +62,23 @@ def with_ways(problem: FlowProblem, ways: Ways) -> FlowProblem | None:
     )
 
 
-def _alike(problem: FlowProblem, node: str, address: int | None) -> FlowEdge | None:
-    """An edge from another copy of ``node`` in its context to ``address``."""
+def _alike(
+    problem: FlowProblem, loops: Sequence[tuple[str, set[str]]], node: str, address: int | None
+) -> FlowEdge | None:
+    """An edge from another copy of ``node`` in its context to ``address``, which is of the same loops from there."""
     places = {one.name: one.address for one in problem.nodes}
     found = (
         edge for edge in problem.edges
         if places[edge.source] == places[node] and places[edge.target] == address
         and context_of(edge.source) == context_of(node) == context_of(edge.target)
+        and all(_is_as_from(node, edge, header, inside) for header, inside in loops if edge.target in inside)
     )  # fmt: skip
     return next(found, None)
+
+
+def _is_as_from(node: str, edge: FlowEdge, header: str, inside: set[str]) -> bool:
+    """Whether ``edge``, which leads into a loop, would be the same from ``node``: within it, or to its header."""
+    return (node in inside) == (edge.source in inside) and (node in inside or edge.target == header)
 
 
 def solved_with_ways(problem: FlowProblem, solution: Solution, ways: Ways) -> tuple[FlowProblem, Solution] | None:

@@ -224,6 +224,7 @@ def _bound_firmware(
     if as_json:
         from wcet_probe.reports.formats.bound_document import firmware_document
 
+        streams.warn_of_large(found.bound.certificates)
         streams.print_json(firmware_document(found))
     else:
         from wcet_probe.reports.screens.why import render_firmware

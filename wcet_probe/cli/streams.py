@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
 
+from wcet_probe.errors import VerificationError
 from wcet_probe.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -43,6 +44,17 @@ def print_json(doc: object) -> None:
     from wcet_probe.reports.formats.document import dumps
 
     click.echo(dumps(doc).encode(), nl=False)
+
+
+def warn_of_large(certificates: Iterable[str]) -> None:
+    """Say on stderr if one of ``certificates`` is larger than what ``wcet-probe verify`` reads."""
+    from wcet_probe.certificate.kernel.records import demand_small
+
+    try:
+        for text in certificates:
+            demand_small(text)
+    except VerificationError as error:
+        click.echo(f"wcet-probe: the bound is proved, but wcet-probe verify will refuse it: {error}", err=True)
 
 
 @contextmanager

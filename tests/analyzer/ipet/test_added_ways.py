@@ -52,6 +52,20 @@ def test_a_way_that_no_copy_in_the_context_has_is_not_added(ways):
     assert with_ways(problem(), ways) is None
 
 
+def test_no_way_is_added_that_enters_a_loop_past_its_header():
+    """It was, and the checker refused the certificate of a true bound: a back edge was reached without the header."""
+    nodes = tuple(FlowNode(name, at, 1) for name, at in (("e", 16), ("f", 4), ("h", 0), ("f'", 4), ("g", 8), ("g'", 8)))
+    ways = (("e", "f"), ("f", "h"), ("h", "f'"), ("f'", "g"), ("g", "h"), ("h", "g'"))
+    edges = tuple(FlowEdge(f"{one}>{other}", one, other, 0) for one, other in ways)
+    loop = FlowLoop("h", ("f>h",), ("g>h",), 3)
+    looped = replace(problem(), nodes=nodes, edges=edges, entry="e", exits=("g'",), loops=(loop,), constraints=())
+    assert with_ways(looped, {"f": [8]}) is None
+    more = with_ways(replace(looped, edges=(FlowEdge("f'>g'", "f'", "g'", 0), *edges)), {"f": [8]})
+    assert more.edges[-1] == FlowEdge("f>g'", "f", "g'", 0)
+    again = with_ways(replace(looped, edges=(*edges, FlowEdge("f'>h", "f'", "h", 0))), {"g'": [0]})
+    assert again is None
+
+
 def test_the_bound_stays_or_nothing_is_told():
     one = problem()
     solution = solve(flow_system(one))

@@ -16,6 +16,7 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.kernel.records import MOST_DIGITS, MOST_NODES, MOST_OF_A_KIND
 from wcet_probe.certificate.kernel.verify import check_certificate
 from wcet_probe.cli import main, streams
+from wcet_probe.cli.streams import warn_of_large
 from wcet_probe.emu.layout import HARNESS_ADDRESS, RETURN_ADDRESS
 from wcet_probe.errors import EmulationError, ImageError, VerificationError
 from wcet_probe.evidence.audit import audit
@@ -58,6 +59,14 @@ def test_a_million_nodes_are_refused_before_they_are_read():
     with pytest.raises(VerificationError, match=f"more than {MOST_NODES:,} nodes"):
         check_certificate(chain(200_000))
     assert time.monotonic() - began < MOST_SECONDS
+
+
+@pytest.mark.parametrize(("nodes", "is_told"), [(10, False), (MOST_NODES + 1, True)])
+def test_who_writes_what_is_not_read_is_told_so_with_a_remedy(nodes, is_told, capsys):
+    warn_of_large([chain(10), chain(nodes)])
+    told = capsys.readouterr().err
+    assert ("will refuse it: not verified: the certificate has more than 50,000 nodes" in told) is is_told
+    assert ("tell --stack-pointer as well" in told) is is_told
 
 
 @pytest.mark.parametrize("record", ["constraint k{} <= 1 1 enter", "event k{} 0", "edge k{} n0 n0 0"])

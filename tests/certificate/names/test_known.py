@@ -136,6 +136,27 @@ def test_a_swap_leaves_in_the_word_what_it_stores_and_finds_what_was_there(monke
     assert known.is_unknown("f", address, [place], 4096, on_each_way=True) is is_unknown
 
 
+@pytest.mark.parametrize(
+    ("first", "place", "is_unknown"),
+    [
+        ("stm.w r1, {r0, r1}", "r5", True),
+        ("stm.w r1, {r0, r1}", "r6", False),
+        ("stm r1!, {r1, r2}", "r5", False),
+        ("stm r1!, {r1, r2}", "r6", True),
+        ("stm.w r1, {r2, r3}", "r5", True),
+        ("stm.w r1, {r2, r3}", "r6", True),
+    ],
+)
+def test_words_that_are_stored_by_a_base_of_the_list_hold_it(first, place, is_unknown):
+    begin = f"movw r1, #0x2000\n movt r1, #0x2000\n mov.w r4, r1\n {first}"
+    code, graph = graph_of(f"{begin}\n ldr r5, [r4]\n ldr r6, [r4, #4]\n bx lr", {"f": 0}, (), ["f"])
+    invariants = at_entries(code, graph)
+    coverage = cover(code, graph, Said(invariants), {})
+    known, address = known_places(code, graph, invariants, coverage, ()), coverage.instructions["f"][-1].address
+    for on_each_way in (False, True):
+        assert known.is_unknown("f", address, [place], 4096, on_each_way=on_each_way) is is_unknown
+
+
 JOINED = """
     cmp r0, #7
     beq 1f

@@ -22,8 +22,10 @@ from wcet_probe.certificate.kernel.shapes import natural_loop, reached
 from wcet_probe.certificate.values.numbers import WORD, Value, number, refined, unknown
 from wcet_probe.certificate.values.state import Place, State, joined
 
-_MOST_INSTRUCTIONS = 100_000
-"""So many are executed at most, each for each state, in all loops of one graph: some ten seconds."""
+_MOST_INSTRUCTIONS = 60_000
+"""So many are executed at most, each for each state, in all loops of one graph; for each half of what is left."""
+_MOST_ROUNDS = 64
+"""A loop that may take more of them does not end by a bit of one word, or of two."""
 _REMAINDERS = 16
 
 
@@ -35,11 +37,13 @@ class Classes:
     """
 
     def __init__(self, covered: Covered) -> None:
-        self._covered, self._left = covered, _MOST_INSTRUCTIONS
+        self._covered, self._left, self._least = covered, _MOST_INSTRUCTIONS, 0
 
     def limit(self, loop: LoopRecord) -> bool:
         """Whether classes show that the header is executed ``loop.most`` + 1 times at most for each entry."""
-        return any(self._ends(loop, node, states) for node in self._nodes(loop) for states in self._partitions(node))
+        nodes = self._nodes(loop) if loop.most < _MOST_ROUNDS else ()
+        self._least = self._left // 2
+        return any(self._ends(loop, node, states) for node in nodes for states in self._partitions(node))
 
     def _nodes(self, loop: LoopRecord) -> list[str]:
         """Where classes may be told: before each entry, and between any two, where functions begin or next to it."""
@@ -85,21 +89,21 @@ class Classes:
         inside = natural_loop(loop.header, loop.back, covered.arriving)
         before = covered.graph.nodes.keys() - inside - {node}
         for state in states:
-            if self._left < 0:
+            if self._left < self._least:
                 return False
             machine, count, most = covered.machine(), 0, self._left
             found = follow(covered, machine, node, state, before, covered.invariants, stop=loop.header)
             self._left = most - machine.executed
             while here := [found[name] for name in (loop.back if count else loop.entering) if name in found]:
                 count += 1
-                if count > loop.most + 1 or self._left < 0:
+                if count > loop.most + 1 or self._left < self._least:
                     return False
                 now = reduce(joined, here)
                 found = follow(covered, machine, loop.header, now, inside, covered.invariants, stop=loop.header)
                 self._left = most - machine.executed
             if machine.found_escape > covered.coverage.escapes:
                 return False
-        return self._left >= 0
+        return self._left >= self._least
 
 
 def _is_open(value: Value) -> bool:

@@ -12,7 +12,7 @@ node no more often than something was taken up there. The order decides only how
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -57,14 +57,17 @@ class Followed:
 
     def most_executions(self, header: str) -> int | None:
         """Most executions of a loop's header for each entry of the loop; None where following a nest tells none."""
-        firsts = self._around.get(header, ())
-        found = (self._nest_of(first) for first in sorted(firsts, key=lambda one: -len(self._nodes_of(one))))
-        return min((nest.rounds.get(header, 0) for nest in found if nest is not None), default=None)
+        return min(self._executions(header), default=None)
 
     def ends(self, loop: LoopRecord) -> bool:
         """Whether following a nest tells that the header is executed ``loop.most`` + 1 times at most for each entry."""
-        found = self.most_executions(loop.header)
-        return found is not None and found <= loop.most + 1
+        return any(found <= loop.most + 1 for found in self._executions(loop.header))
+
+    def _executions(self, header: str) -> Iterator[int]:
+        """Executions of a loop's header for each entry of the loop, as following each nest around it tells."""
+        firsts = self._around.get(header, ())
+        found = (self._nest_of(first) for first in sorted(firsts, key=lambda one: -len(self._nodes_of(one))))
+        yield from (nest.rounds.get(header, 0) for nest in found if nest is not None)
 
     def limits(self, factors: Mapping[str, int], constant: int) -> bool:
         """Whether ``sum of factors <= constant`` says no more than how often a node is executed for each entry."""
@@ -133,7 +136,7 @@ class Followed:
             is_endless = node in self._entering and node not in self.bounds and former.get(node) == state
             if self._left < least or is_endless:
                 return None
-            former[node] = state.copy()
+            former[node] = state
             here = narrowed(state, self._covered.invariants[node])
             for edge, behind in self._covered.leave(machine, node, here):
                 if edge is None or edge.target not in inside or edge.name not in self._coverage.taken:

@@ -122,7 +122,7 @@ def narrowed(state: State, known: Mapping[Place, Value]) -> State:
     found = State(dict(state.values), {}, dict(state.flags))
     for place, value in known.items():
         own = state.read(place)
-        if not own.base.startswith("@") and not within(own, value):
+        if own != value and not own.base.startswith("@") and not within(own, value):
             found.values[place] = value
     return found
 

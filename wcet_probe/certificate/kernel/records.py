@@ -24,6 +24,7 @@ MOST_RECORDS = 1_000_000
 MOST_OF_A_KIND = 250_000
 """So many edges, events, constraints, loops, multipliers, counts: for each of them the linear program holds a row."""
 MOST_DIGITS = 400
+_SMALLER = "give callees bounds of their own (bound_by), or with --initial-data tell --stack-pointer as well"
 
 _NATURAL, _INTEGER, _NAME = "(0|[1-9][0-9]*)", "(0|-?[1-9][0-9]*)", r"([^\s|\x00-\x1f\x7f-\x9f]{1,4096})"
 _NUMBER, _RELATION = f" {_NATURAL}", "(?:[<>=!]=|[<>])[su]"
@@ -122,6 +123,21 @@ def well_formed(what: str) -> Iterator[None]:
         raise VerificationError(reason) from error
 
 
+def demand_small(text: str) -> None:
+    """Refuse a certificate that is too large to be read.
+
+    Raises:
+        VerificationError: there is more of something than there can be; the sentence has the remedy.
+    """
+    many = [(f"{MOST_CHARACTERS >> 20} MiB", len(text) > MOST_CHARACTERS)]
+    many += [(f"{MOST_RECORDS:,} records", text.count("\n") > MOST_RECORDS)]
+    many += [(f"{MOST_NODES:,} nodes", text.count("\nnode ") > MOST_NODES)]
+    for kind in ("edge", "event", "constraint", "loop", "dual", "count"):
+        many += [(f"{MOST_OF_A_KIND:,} records of kind {kind}", text.count(f"\n{kind} ") > MOST_OF_A_KIND)]
+    found = next((what for what, is_more in many if is_more), None)
+    demand(found is None, f"the certificate has more than {found}, and such a one is not read; {_SMALLER}")
+
+
 @lru_cache(maxsize=4)
 def read_records(text: str) -> Records:
     """The fields of each line by the kind of record.
@@ -130,12 +146,7 @@ def read_records(text: str) -> Records:
         VerificationError: a line is no record, or there is more of something than there can be; or something is told
             twice, or of no node.
     """
-    demand(len(text) <= MOST_CHARACTERS, f"the certificate has more than {MOST_CHARACTERS >> 20} MiB")
-    demand(text.count("\n") <= MOST_RECORDS, f"the certificate has more than {MOST_RECORDS:,} records")
-    demand(text.count("\nnode ") <= MOST_NODES, f"the certificate has more than {MOST_NODES:,} nodes")
-    for kind in ("edge", "event", "constraint", "loop", "dual", "count"):
-        is_few = text.count(f"\n{kind} ") <= MOST_OF_A_KIND
-        demand(is_few, f"the certificate has more than {MOST_OF_A_KIND:,} records of kind {kind}")
+    demand_small(text)
     demand(not _LONG.search(text), f"a number of the certificate has {MOST_DIGITS} digits or more")
     records: dict[str, list[tuple[str, ...]]] = {kind: [] for kind in _FORMS}
     lines = text.split("\n")

@@ -170,6 +170,11 @@ class State:
         """The name of the value in ``place``."""
         return self.names.get(place, place)
 
+    def called(self, name: object) -> list[Place]:
+        """The places with a value that is called ``name``."""
+        names = self.names
+        return [place for place in self.values if names.get(place, place) == name]
+
     def write(self, place: Place, value: Value, name: object) -> None:
         """``place`` holds ``value``, whose name is ``name``."""
         self.values[place] = value
@@ -272,7 +277,7 @@ def apart(state: State) -> list[State]:
     *Soundness:* in one of the two it is, and each relation that was found to hold holds of it there.
     """
     for flags, told in state.flags.items():
-        places = [place for place in state.values if state.name(place) == told.left]
+        places = state.called(told.left)
         value = state.values[places[0]] if places else TOP
         if value.is_number and value.low < 0 <= value.high and told.holding:
             each = [State({**state.values, **dict.fromkeys(places, part)}, state.names, state.flags, state.kinds)
@@ -286,8 +291,9 @@ def apart(state: State) -> list[State]:
 
 def held_by(state: State, name: object, value: Value) -> Value:
     """The least range in which what is called ``name`` lies, if in ``value``: by the places that hold it, too."""
-    for place, own in state.values.items() if name is not None else ():
-        if state.name(place) == name and within(own, value):
+    for place in state.called(name) if name is not None else ():
+        own = state.values[place]
+        if within(own, value):
             value = own
     return value
 
@@ -298,16 +304,19 @@ def _tighten(state: State, name: object, value: Value) -> bool:
     Returns:
         Whether that can be, by what ``name`` is computed from.
     """
-    for place in state.values:
-        own = state.name(place)
-        known = narrowed(own, name, value)
-        if known is not None and (own == name or within(known, state.values[place])):
-            state.values[place] = known
+    names = state.names
+    for place, old in state.values.items():
+        own = names.get(place, place)
+        if own == name:
+            state.values[place] = value
+        elif isinstance(own, Computed):
+            known = narrowed(own, name, value)
+            state.values[place] = old if known is None or not within(known, old) else known
     if isinstance(name, str) and name not in state.names:
         state.values[name] = value
     for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
-        rest = next((known for place, known in state.values.items() if state.name(place) == other), TOP)
-        for place in [p for p in state.values if state.name(p) == own]:
+        rest = next((state.values[place] for place in state.called(other)), TOP)
+        for place in state.called(own):
             known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
             state.values[place] = known or state.values[place]
     origin = _undone(name, value) if isinstance(name, Computed) else None
@@ -316,7 +325,7 @@ def _tighten(state: State, name: object, value: Value) -> bool:
 
 def _tighten_origin(state: State, name: object, value: Value) -> bool:
     """The value called ``name`` is in ``value``, too; whether that can be."""
-    held = [own for place, own in state.values.items() if state.name(place) == name]
+    held = [state.values[place] for place in state.called(name)]
     if not held and isinstance(name, str) and name not in state.names:
         held = [TOP]
     known: Value | None = held[0] if held else value
@@ -360,7 +369,7 @@ def narrowed(own: object, name: object, value: Value) -> Value | None:
 
 def between_blocks(state: State, equal: Mapping[Place, Place] = MappingProxyType({})) -> State:
     """``state`` with values named by their places, or those they are ``equal`` to, and flags that speak of these."""
-    places = {state.name(place): equal.get(place, place) for place in state.values}
+    places = {state.name(place): equal.get(place, place) for place in state.values} if state.flags else {}
 
     def renamed(name: object) -> object:
         if name is None or (isinstance(name, str | int) and state.name(name) == name):
@@ -378,25 +387,22 @@ def joined(a: State, b: State) -> State:
     """What is known on both ways; places of one name on each have one name, and flags speak of them still."""
     values = {
         place: join(a.read(place), b.read(place))
-        for place in dict.fromkeys((*a.values, *b.values))
+        for place in {**a.values, **b.values}
         if isinstance(place, str) or (place in a.values and place in b.values)
     }
-    places = dict.fromkeys((*values, *a.names, *b.names))  # a word that was dropped has a name and no value
-    both: dict[tuple[object, object], object] = {}
-    names = {place: _name_of_both(a.name(place), b.name(place), both) for place in places}
+    places = {**values, **a.names, **b.names}  # a word that was dropped has a name and no value
+    both, names = dict[tuple[object, object], object](), dict[Place, object]()
+    for place in places:
+        one, other = a.names.get(place, place), b.names.get(place, place)
+        names[place] = one if one == other else both.setdefault((one, other), object())
     found = {key: _both(asserted, b.flags[key], both) for key, asserted in a.flags.items() if key in b.flags}
     flags = {key: asserted for key, asserted in found.items() if asserted is not None}
     kinds = {name: word((*own, *b.kinds[name])) for name, own in a.kinds.items() if name in b.kinds}
     for place in places if a.kinds and b.kinds else ():
-        one, other = a.kinds.get(a.name(place)), b.kinds.get(b.name(place))
-        if one is not None and other is not None:
-            kinds[names[place]] = word((*one, *other))
+        own, others = a.kinds.get(a.name(place)), b.kinds.get(b.name(place))
+        if own is not None and others is not None:
+            kinds[names[place]] = word((*own, *others))
     return State(values, names, flags, kinds)
-
-
-def _name_of_both(one: object, other: object, both: dict[tuple[object, object], object]) -> object:
-    """The name of what is called ``one`` on one way and ``other`` on the other."""
-    return one if one == other else both.setdefault((one, other), object())
 
 
 def _both(a: Comparison, b: Comparison, named: Mapping[tuple[object, object], object]) -> Comparison | None:
