@@ -17,12 +17,13 @@ Words: claim, ghost state, obligation (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, common, joined, registers_behind, without_begin
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
@@ -46,18 +47,18 @@ def deduce_free_small(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Free, of null and any small block that is held.
 
     Parameters:
         registers: those of the argument and of the stack pointer.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run, start, given = _called(geometry, registers, told)
+    run, start, given = _called(geometry, registers, course)
     view = run.rules.before
     is_small = conjunction(view.held(start), cama.is_small(view, start))
     run.terms.questions.assume(disjunction(start.equals(0), is_small))
@@ -74,18 +75,18 @@ def deduce_free_large(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Free, of any large block that is held.
 
     Parameters:
         registers: those of the argument and of the stack pointer.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run, start, given = _called(geometry, registers, told)
+    run, start, given = _called(geometry, registers, course)
     view = run.rules.before
     run.terms.questions.assume(conjunction(view.held(start), negation(cama.is_small(view, start))))
     run.memory.name("place", view.owner(start))
@@ -98,17 +99,17 @@ def deduce_free_large(
         join = common(joins)
         if join is None:
             return found.then(without_begin("free-large", joins))
-        part, given = _resumed(geometry, join, registers[1], told)
+        part, given = _resumed(geometry, join, registers[1], course)
         joins = part.follow(lifter, join.address, given, to_join=number < _NEIGHBOURS)
         found = found.then(part.run.deduced("free-large"))
     return found
 
 
 def _called(
-    geometry: Geometry, registers: tuple[str, str], told: Callable[[], None]
+    geometry: Geometry, registers: tuple[str, str], course: Course
 ) -> tuple[Deduction, Node, Mapping[str, Word]]:
     """Free at its entry: its argument as a start, and what is in registers."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, course=course)
     run.assume_claims()
     run.load_scalars()
     start = run.terms.known(unknown("argument of free"), _MOST_START)
@@ -239,11 +240,9 @@ class _Part:
         return merged, place
 
 
-def _resumed(
-    geometry: Geometry, join: Join, stack_register: str, told: Callable[[], None]
-) -> tuple[_Part, Mapping[str, Word]]:
+def _resumed(geometry: Geometry, join: Join, stack_register: str, course: Course) -> tuple[_Part, Mapping[str, Word]]:
     """The part that begins at a join, and what is in registers there."""
-    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, course=course)
     run.assume_claims()
     run.load_scalars()
     view, terms, memory = run.rules.before, run.terms, run.memory

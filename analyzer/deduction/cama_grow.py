@@ -20,12 +20,13 @@ what it reads. At a comparison nothing of the instruction was executed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, STARTS_PER_PLACE, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join, anything, begins, joined, registers_behind, without_begin
@@ -73,18 +74,18 @@ def deduce_malloc_grow(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Malloc, of any arguments, where it is refused or no list has a block.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    first = _Entry(geometry, registers, told)
+    first = _Entry(geometry, registers, course)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-grow")
     for stage in (_AREA, _GAP, _START, _END):
@@ -92,7 +93,7 @@ def deduce_malloc_grow(
             break  # what begins at the join would be shown of nothing
         if not all(_may_be_repeated(lifter, one.address, stage) for one in joins):
             return found.then(without_begin("malloc-grow", joins))
-        parts = [_Part(geometry, stage, join, registers, told) for join in begins(joins)]
+        parts = [_Part(geometry, stage, join, registers, course) for join in begins(joins)]
         joins = tuple(behind for part in parts for behind in part.follow(lifter))
         for part in parts:
             found = found.then(part.run.deduced("malloc-grow"))
@@ -128,9 +129,9 @@ def _bytes(varnode: Varnode) -> Iterator[tuple[str, int]]:
 class _Entry:
     """The first part."""
 
-    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], told: Callable[[], None]) -> None:
+    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], course: Course) -> None:
         self.request = any_request()
-        self.run = begun(geometry, told, asked_set=self.request.asked_set, leaves_found=BOTH, stops_at="top")
+        self.run = begun(geometry, course, asked_set=self.request.asked_set, leaves_found=BOTH, stops_at="top")
         self.request.given_to(self.run)
         self.registers = registers
         self.joins: list[Join] = []
@@ -194,12 +195,12 @@ class _Part:
         stage: int,
         join: Join,
         registers: tuple[str, str, str],
-        told: Callable[[], None],
+        course: Course,
     ) -> None:
         asked_set = unknown("asked set")
         self.begin_address = join.address
         self.stage, self.geometry, self.registers = stage, geometry, registers
-        self.run = run = begun(geometry, told, makes_block=True)
+        self.run = run = begun(geometry, course, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.size = size_behind(run, join)
         terms.known(asked_set, geometry.sets - 1)

@@ -12,11 +12,12 @@ claims hold of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_joins import Join
 from wcet_probe.analyzer.deduction.cama_memory import CamaMemory
@@ -46,14 +47,14 @@ RETURNED = "the start is returned"
 SIZE = "the size of the block"
 
 
-def begun(geometry: Geometry, told: Callable[[], None] = lambda: None, **rules: Any) -> Deduction:  # noqa: ANN401
+def begun(geometry: Geometry, course: Course = BY_Z3, **rules: Any) -> Deduction:  # noqa: ANN401
     """A part of malloc, with nothing known but the claims.
 
     Parameters:
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
         rules: what is changed of `Rules`.
     """
-    run = Deduction(geometry, cama.view_of(" before"), begins=False, told=told)
+    run = Deduction(geometry, cama.view_of(" before"), begins=False, course=course)
     run.rules = replace(run.rules, **rules)
     run.memory.rules = run.rules
     run.assume_claims()

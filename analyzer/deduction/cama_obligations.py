@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.calling_convention import STACK_POINTER
 from wcet_probe.analyzer.deduction.cama_claims import claims
 from wcet_probe.analyzer.deduction.cama_geometry import START_BYTES, STARTS_PER_PLACE, Geometry
@@ -31,7 +32,6 @@ from wcet_probe.analyzer.deduction.formulas import (
     unknown,
 )
 from wcet_probe.analyzer.deduction.obligations import OF_THE_OWN_BLOCK, Answers, Deduced
-from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.views import Map, changed
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
@@ -49,15 +49,13 @@ class Deduction:
         geometry: what the claims depend on.
         view: the memory at entry.
         begins: whether the operation makes the heap.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
     """
 
-    def __init__(
-        self, geometry: Geometry, view: View, *, begins: bool, told: Callable[[], None] = lambda: None
-    ) -> None:
-        self.geometry, self._answers = geometry, Answers(told)
+    def __init__(self, geometry: Geometry, view: View, *, begins: bool, course: Course = BY_Z3) -> None:
+        self.geometry, self._answers = geometry, Answers(course.told)
         self.terms = WordTerms(
-            Questions(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
+            course.asked(), (1, 4 * geometry.first_large, geometry.threshold // START_BYTES, SPAN // START_BYTES)
         )
         self.claims = claims(geometry)
         self.rules = Rules(geometry, self.terms, self.claims, view, begins, self._answers.add)

@@ -16,13 +16,14 @@ shown of the others is shown under the claims, and no more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
 from wcet_probe.analyzer.deduction.arguments import two_words
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_malloc import unchanged
@@ -65,18 +66,18 @@ def deduce_init(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Init, of any memory and any arguments.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run = Deduction(geometry, cama.view_of(" before"), begins=True, told=told)
+    run = Deduction(geometry, cama.view_of(" before"), begins=True, course=course)
     for arena, size in two_words(run.terms, ("arena", "bytes"), START_BYTES):
         _follow_init(run, lifter, entry_address, dict(zip(registers, (arena, size, run.stack_pointer), strict=True)))
     return run.deduced("init")
@@ -160,7 +161,7 @@ def deduce_malloc_small(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Malloc, of any arguments, where it reads neither the break nor the head of a list of large blocks.
 
@@ -168,13 +169,13 @@ def deduce_malloc_small(
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
     view = cama.view_of(" before")
-    run = Deduction(geometry, view, begins=False, told=told)
+    run = Deduction(geometry, view, begins=False, course=course)
     run.assume_claims()
     run.load_scalars()
     wanted, asked_set = (run.terms.known(unknown(name)) for name in ("wanted bytes", "asked set"))
@@ -246,14 +247,17 @@ def _is_large_enough(run: Deduction, number: Word, wanted: Word, way: End) -> bo
 # --------------------------------------------------------------------------------------------------------- the caller
 
 
-def deduce_caller(geometry: Geometry) -> Deduced:
+def deduce_caller(geometry: Geometry, course: Course = BY_Z3) -> Deduced:
     """A byte that the caller writes into a block that it holds.
+
+    Parameters:
+        course: who is asked.
 
     Raises:
         UsageError: z3 is not installed.
     """
     view = cama.view_of(" before")
-    run = Deduction(geometry, view, begins=False)
+    run = Deduction(geometry, view, begins=False, course=course)
     run.assume_claims()
     start = run.terms.known(unknown("a held block"), _MOST_START)
     run.memory.name("start", start)

@@ -16,12 +16,12 @@ one that is wanted. Both, and what registers hold of them, are told as they were
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import cast
 
 from wcet_probe.analyzer.deduction import cama_views as cama
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.cama_claims import sets
 from wcet_probe.analyzer.deduction.cama_free import CHAINED_AND_USED, NOT_HELD
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, START_BYTES, Geometry
@@ -69,18 +69,18 @@ def deduce_malloc_large(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Malloc, of any arguments, where it is refused at once or a list of large blocks has a block.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    first = _Taking(geometry, registers, told)
+    first = _Taking(geometry, registers, course)
     joins = first.follow(lifter, entry_address)
     found = first.run.deduced("malloc-large")
     if not joins or found.open:
@@ -88,7 +88,7 @@ def deduce_malloc_large(
     join = common(joins)
     if join is None:
         return found.then(without_begin("malloc-large", joins))
-    second = _Cutting(geometry, join, registers, told)
+    second = _Cutting(geometry, join, registers, course)
     second.follow(lifter, join.address)
     return found.then(second.run.deduced("malloc-large"))
 
@@ -99,10 +99,10 @@ def deduce_malloc_large(
 class _Taking:
     """The first part."""
 
-    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], told: Callable[[], None]) -> None:
+    def __init__(self, geometry: Geometry, registers: tuple[str, str, str], course: Course) -> None:
         self.request = any_request()
         self.run = begun(
-            geometry, told, asked_set=self.request.asked_set, leaves_found=frozenset({SMALL}), stops_at="top"
+            geometry, course, asked_set=self.request.asked_set, leaves_found=frozenset({SMALL}), stops_at="top"
         )
         self.request.given_to(self.run)
         self.registers = registers
@@ -209,11 +209,9 @@ def _words(view: View, place: Node) -> dict[str, tuple[Node, int]]:
 class _Cutting:
     """The second part."""
 
-    def __init__(
-        self, geometry: Geometry, join: Join, registers: tuple[str, str, str], told: Callable[[], None]
-    ) -> None:
+    def __init__(self, geometry: Geometry, join: Join, registers: tuple[str, str, str], course: Course) -> None:
         self.registers = registers
-        self.run = run = begun(geometry, told, makes_block=True)
+        self.run = run = begun(geometry, course, makes_block=True)
         view, terms, memory = run.rules.before, run.terms, run.memory
         self.place = place = terms.known(unknown("descriptor"), _MOST_PLACE)
         self.start = start = terms.known(view.start(place), _MOST_START)

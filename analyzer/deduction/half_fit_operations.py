@@ -20,6 +20,7 @@ from typing import cast
 
 from wcet_probe.analyzer.deduction import half_fit_claims as claims
 from wcet_probe.analyzer.deduction.arguments import two_words
+from wcet_probe.analyzer.deduction.asked import BY_Z3, Course
 from wcet_probe.analyzer.deduction.calling_convention import STACK_POINTER
 from wcet_probe.analyzer.deduction.execution import Astray, End, Site, follow_paths
 from wcet_probe.analyzer.deduction.formulas import (
@@ -45,7 +46,6 @@ from wcet_probe.analyzer.deduction.half_fit_memory import (
     zeros_in,
 )
 from wcet_probe.analyzer.deduction.obligations import LARGE_ENOUGH, OF_ANOTHER_BLOCK, UNCHANGED, Answers, Deduced
-from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.views import Map, changed, constant
 from wcet_probe.analyzer.deduction.word_terms import WordTerms
 from wcet_probe.analyzer.deduction.words import SPAN, Word
@@ -60,9 +60,9 @@ _TOP_OF_ZEROS = 31
 class _Run:
     """One operation, under way: its claims, its memory, and what was asked of it so far."""
 
-    def __init__(self, geometry: HalfFitGeometry, view: HalfFitView, *, begins: bool, told: Callable[[], None]) -> None:
-        self.geometry, self.answers = geometry, Answers(told)
-        self.terms = WordTerms(Questions(), (1, UNIT, 2 * UNIT, SPAN // UNIT))
+    def __init__(self, geometry: HalfFitGeometry, view: HalfFitView, *, begins: bool, course: Course) -> None:
+        self.geometry, self.answers = geometry, Answers(course.told)
+        self.terms = WordTerms(course.asked(), (1, UNIT, 2 * UNIT, SPAN // UNIT))
         bitmap = Word(0, ((self.terms.known(unknown("bitmap")), 1),))
         own = claims.half_fit_claims(geometry)
         self.rules = Rules(geometry, self.terms, own, view, begins, self.answers.add, bitmap)
@@ -170,18 +170,18 @@ def deduce_init(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Init, of any memory and any arguments.
 
     Parameters:
         registers: those of the two arguments and of the stack pointer; the first is also the result's.
-        told: is called at the end of each way.
+        course: who is asked, and is told of each way's end.
 
     Raises:
         UsageError: z3 is not installed.
     """
-    run = _Run(geometry, claims.view_of(" before"), begins=True, told=told)
+    run = _Run(geometry, claims.view_of(" before"), begins=True, course=course)
     for arena, size in two_words(run.terms, ("arena", "bytes"), UNIT):
         _follow_init(run, lifter, entry_address, dict(zip(registers, (arena, size, run.stack_pointer), strict=True)))
     return run.deduced("init")
@@ -253,7 +253,7 @@ def deduce_malloc(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Malloc, of any argument; as `deduce_init`.
 
@@ -261,7 +261,7 @@ def deduce_malloc(
         UsageError: z3 is not installed.
     """
     view = claims.view_of(" before")
-    run = _Run(geometry, view, begins=False, told=told)
+    run = _Run(geometry, view, begins=False, course=course)
     memory = run.memory()
     wanted = run.terms.known(unknown("wanted bytes"))
 
@@ -328,7 +328,7 @@ def deduce_free(
     lifter: Lifter,
     entry_address: int,
     registers: tuple[str, str],
-    told: Callable[[], None] = lambda: None,
+    course: Course = BY_Z3,
 ) -> Deduced:
     """Free, of null and of a held block; as `deduce_init`.
 
@@ -336,7 +336,7 @@ def deduce_free(
         UsageError: z3 is not installed.
     """
     view = claims.view_of(" before")
-    run = _Run(geometry, view, begins=False, told=told)
+    run = _Run(geometry, view, begins=False, course=course)
     for is_null in (True, False):
         run.terms.enter()
         memory = run.memory()
@@ -395,14 +395,17 @@ def _merged(run: _Run, view: HalfFitView, block: Node) -> HalfFitView:
 # --------------------------------------------------------------------------------------------------------- the caller
 
 
-def deduce_caller(geometry: HalfFitGeometry) -> Deduced:
+def deduce_caller(geometry: HalfFitGeometry, course: Course = BY_Z3) -> Deduced:
     """A word that the caller writes to, in part or whole, in a block that it holds.
+
+    Parameters:
+        course: who is asked.
 
     Raises:
         UsageError: z3 is not installed.
     """
     view = claims.view_of(" before")
-    run = _Run(geometry, view, begins=False, told=lambda: None)
+    run = _Run(geometry, view, begins=False, course=course)
     memory = run.memory()
     block, unit = (run.terms.known(unknown(name), MOST_UNIT) for name in ("a held block", "a unit of it"))
     for one in (block, unit):

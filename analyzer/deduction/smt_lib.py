@@ -86,7 +86,16 @@ class FollowsOfBits(NamedTuple):
     formula: Node
 
 
-Event = Assumed | Scope | Follows | FollowsOfBits
+class FollowsOfIntegers(NamedTuple):
+    """A formula over integers follows from premises, and from nothing else."""
+
+    premises: tuple[Node, ...]
+    formula: Node
+
+
+Question = FollowsOfIntegers | FollowsOfBits
+"""One that stands by itself."""
+Event = Assumed | Scope | Follows | Question
 
 
 class Script(NamedTuple):
@@ -112,7 +121,7 @@ def scripts(events: Iterable[Event]) -> Iterator[Script]:
     own = tuple(events)
     bits = [one for one in own if isinstance(one, FollowsOfBits)]
     for logic, told in (("QF_UFLIA", [one for one in own if not isinstance(one, FollowsOfBits)]), ("QF_BV", bits)):
-        number = sum(isinstance(one, Follows | FollowsOfBits) for one in told)
+        number = sum(isinstance(one, Follows | Question) for one in told)
         if number:
             head = (
                 f"; {number} question{'s' * (number > 1)}, each to be answered by: unsat",
@@ -120,6 +129,20 @@ def scripts(events: Iterable[Event]) -> Iterator[Script]:
                 f"(set-logic {logic})",
             )
             yield Script(logic, "".join(f"{line}\n" for line in (*head, *_lines(told))), number)
+
+
+def assertion_of(formula: Node) -> str:
+    """``formula`` over integers, as what is asserted, with the declarations of what it is made of."""
+    return "".join(f"{line}\n" for line in _Written().asserted(formula))
+
+
+def script_of(question: Question) -> str:
+    """``question`` alone, to be answered by ``unsat``."""
+    written = _Written()
+    lines = [f"(set-logic {'QF_BV' if isinstance(question, FollowsOfBits) else 'QF_UFLIA'})"]
+    for one in (*question.premises, negation(question.formula)):
+        lines += written.asserted(one)
+    return "".join(f"{line}\n" for line in (*lines, "(check-sat)"))
 
 
 def _lines(events: Iterable[Event]) -> Iterator[str]:
@@ -132,7 +155,7 @@ def _lines(events: Iterable[Event]) -> Iterator[str]:
                 yield from written.asserted(formula)
             case Follows(formula):
                 yield from _question(written, negation(formula))
-            case FollowsOfBits(premises, formula):
+            case FollowsOfIntegers(premises, formula) | FollowsOfBits(premises, formula):
                 yield from _question(written, *premises, negation(formula))
 
 

@@ -11,7 +11,7 @@ assumed refute what is false of them; they show nothing to hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,7 @@ _MOST_MODELS = 8
 """So many values of all unknowns that refuted something are kept: one of them refutes most of what does not hold."""
 _WORD_BITS = 32
 _NONE = "no values"
+_NUMBER = "assumed "
 
 
 def _z3() -> Any:  # noqa: ANN401  z3 has no types
@@ -53,11 +54,15 @@ class Questions:
         asked: how many questions were asked.
         shown: what was assumed, and what was shown to follow, in order.
 
+    Args:
+        work_limit: units of z3's work for a question.
+        with_cores: whether `core` is to be asked.
+
     Raises:
         UsageError: z3 is not installed.
     """
 
-    def __init__(self, work_limit: int = WORK_LIMIT) -> None:
+    def __init__(self, work_limit: int = WORK_LIMIT, *, with_cores: bool = False) -> None:
         self._z3 = _z3()
         # One of its own: z3 goes by numbers of its expressions, and those of others are let go at no certain time.
         self._context = self._z3.Context()
@@ -65,9 +70,12 @@ class Questions:
         self._solver = self._z3.SimpleSolver(ctx=self._context)
         self._solver.set("rlimit", -(-work_limit // _SHARE_OF_FIRST))
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
+        self._tracked: Any = self._limited(self._z3.SimpleSolver(ctx=self._context)) if with_cores else None
+        self._had: set[Node] = set()  # that cores had
+        self._names: list[Any] = []  # of what is assumed, each told to `_tracked` by its own
         self._models: list[Any] = []  # values of which all holds that is assumed
         self._outer: list[list[Any]] = []
-        self._assumed: list[set[Node]] = [set()]
+        self._assumed: list[dict[Node, None]] = [{}]  # in their order
         self._made: dict[Node, Any] = {}
         self._made_bits: dict[Node, Any] = {}
         self._bit_answers: dict[tuple[frozenset[Node], Node], Any] = {}
@@ -84,22 +92,31 @@ class Questions:
         """Take ``formula`` for granted until the next `leave`; what was taken already is not told to z3 again."""
         if formula is TRUE or any(formula in own for own in self._assumed):
             return
-        self._assumed[-1].add(formula)
+        self._assumed[-1][formula] = None
         self.shown.append(Assumed(formula))
         assumed = self._translate(formula)
         self._solver.add(assumed)
+        if self._tracked is not None:
+            number = sum(map(len, self._assumed)) - 1
+            if number == len(self._names):
+                self._names.append(self._z3.Bool(f"{_NUMBER}{number}", self._context))
+            self._tracked.add(self._z3.Implies(self._names[number], assumed))
         self._models = [one for one in self._models if self._is_true(one, assumed)]
 
     def enter(self) -> None:
         """Begin a scope of assumptions."""
         self._solver.push()
+        if self._tracked is not None:
+            self._tracked.push()
         self.shown.append(Scope(begins=True))
         self._outer.append(self._models)
-        self._assumed.append(set())
+        self._assumed.append({})
 
     def leave(self) -> None:
         """Forget what was assumed since `enter`; values of which that held as well stay values of the rest."""
         self._solver.pop()
+        if self._tracked is not None:
+            self._tracked.pop()
         self.shown.append(Scope(begins=False))
         self._assumed.pop()
         outer = self._outer.pop()
@@ -171,6 +188,39 @@ class Questions:
         """Whether values were found of which all holds that is assumed: it is then no contradiction."""
         self.asked += 1
         return bool(self._models or self._answered() == self._z3.sat)
+
+    def core(self, formula: Node) -> tuple[int, ...]:
+        """Numbers of what is assumed that ``formula`` follows from, of which it was shown that it follows from all.
+
+        Asked are first those that it had before, of other questions, as ways have much in common, and then all. The
+        outermost scope's first one is 0. All are told where that does not end.
+        """
+        known = [one for own in self._assumed for one in own]
+        negated = self._translate(negation(formula))
+        used = self._used(known, [number for number, one in enumerate(known) if one in self._had], negated)
+        if used is None:
+            used = self._used(known, None, negated)
+        while used is not None:
+            fewer = self._used(known, used, negated)
+            if fewer is None or len(fewer) == len(used):
+                break
+            used = fewer
+        found = tuple(range(len(known)) if used is None else used)
+        self._had.update(known[number] for number in found)
+        return found
+
+    def _used(self, known: Sequence[Node], numbers: Sequence[int] | None, negated: Any) -> list[int] | None:  # noqa: ANN401
+        """Which ``numbers`` of what is ``known``, of these or of all, a solver used to refute ``negated``, if any."""
+        names, solver = self._names[: len(known)], self._tracked
+        if numbers is not None:
+            names = [self._names[number] for number in numbers]
+            solver = self._limited(self._z3.SimpleSolver(ctx=self._context))
+            for name, number in zip(names, numbers, strict=True):
+                solver.add(self._z3.Implies(name, self._translate(known[number])))
+        if self._answer(solver, *names, negated) != self._z3.unsat:
+            return None
+        told = (one.decl().name() for one in solver.unsat_core())
+        return sorted(int(one.removeprefix(_NUMBER)) for one in told if one.startswith(_NUMBER))
 
     def bits_hold(
         self,

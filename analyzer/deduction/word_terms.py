@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from wcet_probe.analyzer.deduction.asked import Asked
 from wcet_probe.analyzer.deduction.formulas import (
     FALSE,
     TRUE,
@@ -33,7 +34,6 @@ from wcet_probe.analyzer.deduction.formulas import (
     term,
     unknown,
 )
-from wcet_probe.analyzer.deduction.solver import Questions
 from wcet_probe.analyzer.deduction.words import SPAN, TOP_BIT, Word, base_of, low_bits, word_of
 from wcet_probe.analyzer.pcode.semantics import operation as semantics
 
@@ -71,7 +71,7 @@ class WordTerms:
         bounds: numbers that words which bits are computed of are compared with, to tell the bits.
     """
 
-    def __init__(self, questions: Questions, bounds: tuple[int, ...] = ()) -> None:
+    def __init__(self, questions: Asked, bounds: tuple[int, ...] = ()) -> None:
         self.questions = questions
         self.bounds = bounds
         self._unknowns: dict[Node, _Unknown] = {}

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from wcet_probe.analyzer.deduction import cama_claims, cama_views, half_fit_claims
+from wcet_probe.analyzer.deduction.asked import Asking, asking_z3
+from wcet_probe.analyzer.deduction.claims import Claim
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.proved_alignment import Shown
 from wcet_probe.build.program import Program
@@ -28,12 +31,14 @@ class Claimed:
         whole: of each operation what is to be deduced for all of it.
         shown: where accesses of operations go, by these parts; empty where anything is open.
         premises: what is assumed of the arena that init is given, by identifier.
+        claims: of a program, each with a view of the memory of which nothing is known.
     """
 
-    deduce: Callable[[Program, Progress], _Parts]
+    deduce: Callable[[Program, Progress, Asking], _Parts]
     whole: Mapping[str, tuple[str, ...]]
     shown: Callable[[Program, _Parts, Iterable[str]], Mapping[str, Shown]]
     premises: tuple[str, ...]
+    claims: Callable[[Program], Iterable[tuple[Claim, object]]]
 
 
 def claimed(name: str) -> Claimed:
@@ -49,8 +54,8 @@ def claimed(name: str) -> Claimed:
     return CLAIMED[name]
 
 
-def _of_cama(program: Program, progress: Progress) -> _Parts:
-    return deduction.deduce(program, (deduction.ALL,), progress)
+def _of_cama(program: Program, progress: Progress, asked: Asking = asking_z3) -> _Parts:
+    return deduction.deduce(program, (deduction.ALL,), progress, asked)
 
 
 def _shown_of_cama(program: Program, parts: _Parts, roles: Iterable[str]) -> Mapping[str, Shown]:
@@ -60,13 +65,24 @@ def _shown_of_cama(program: Program, parts: _Parts, roles: Iterable[str]) -> Map
     return {role: Shown(one.aligned, one.sets, cache) for role, one in shown.items()}
 
 
+def _claims_of_cama(program: Program) -> Iterator[tuple[Claim, object]]:
+    view = cama_views.view_of("")
+    return ((one, view) for one in cama_claims.claims(deduction.geometry_of(program)))
+
+
+def _claims_of_half_fit(program: Program) -> Iterator[tuple[Claim, object]]:
+    view = half_fit_claims.view_of("")
+    return ((one, view) for one in half_fit_claims.half_fit_claims(half_fit_deduction.geometry_of(program)))
+
+
 CLAIMED: Mapping[str, Claimed] = {
-    "cama": Claimed(_of_cama, deduction.WHOLE, _shown_of_cama, (ARENA_APART,)),
+    "cama": Claimed(_of_cama, deduction.WHOLE, _shown_of_cama, (ARENA_APART,), _claims_of_cama),
     "half-fit": Claimed(
         half_fit_deduction.deduce,
         half_fit_deduction.WHOLE,
         half_fit_deduction.shown_accesses,
         (ARENA_APART, half_fit_deduction.ARENA_NOT_WRAPPED),
+        _claims_of_half_fit,
     ),
 }
 """By the allocator's name."""

@@ -14,6 +14,7 @@ from functools import partial
 from itertools import count
 
 from wcet_probe.analyzer.deduction import cama_operations as cama
+from wcet_probe.analyzer.deduction.asked import Asking, Course, asking_z3
 from wcet_probe.analyzer.deduction.cama_free import deduce_free_large, deduce_free_small
 from wcet_probe.analyzer.deduction.cama_geometry import PLACE_BYTES, Geometry
 from wcet_probe.analyzer.deduction.cama_grow import deduce_malloc_grow
@@ -41,14 +42,18 @@ WHOLE: Mapping[str, tuple[str, ...]] = {
     "malloc": ("malloc-small", "malloc-large", "malloc-grow"),
 }
 """Of each operation what is to be deduced for all of it."""
-_Told = Callable[[], None]
 _STATIC = "cama_control", "cama_tables"
 REGISTERS = {Isa.POWERPC: ("r3", "r4", "r1"), Isa.ARM: ("r0", "r1", "sp"), Isa.THUMB: ("r0", "r1", "sp")}
 """Of each instruction set those of two arguments, the first of them also of the result, and of the stack pointer."""
 
 
-def deduce(program: Program, operations: Iterable[str], progress: Progress = silent) -> tuple[Deduced, ...]:
+def deduce(
+    program: Program, operations: Iterable[str], progress: Progress = silent, asked: Asking = asking_z3
+) -> tuple[Deduced, ...]:
     """What comes of ``operations``, of `OPERATIONS` or `ALL`, in the order given, each once.
+
+    Parameters:
+        asked: who is asked of each operation.
 
     Raises:
         UsageError: claims are not written for this allocator or build, or z3 is not installed.
@@ -57,12 +62,24 @@ def deduce(program: Program, operations: Iterable[str], progress: Progress = sil
     image, target = program.image, program.target
     lifter = image_lifter(target.pcode_language, image.isa, image.segments)
     found = []
-    asked = (one for each in operations for one in (OPERATIONS if each == ALL else (each,)))
-    for operation in dict.fromkeys(asked):
+    for operation in named(operations):
         told = told_of(operation, progress)
         told()
-        found.append(_STEPS[operation](program, geometry, lifter, told))
+        found.append(_STEPS[operation](program, geometry, lifter, Course(told, asked(operation))))
     return tuple(found)
+
+
+def named(operations: Iterable[str]) -> tuple[str, ...]:
+    """``operations``, of `OPERATIONS` or `ALL`, in the order given, each once.
+
+    Raises:
+        UsageError: one is none of them.
+    """
+    found = tuple(dict.fromkeys(one for each in operations for one in (OPERATIONS if each == ALL else (each,))))
+    for one in found:
+        if one not in OPERATIONS:
+            raise UsageError(f"{one} is nothing that is deduced of cama; what is: {', '.join(OPERATIONS)}.")
+    return found
 
 
 def told_of(operation: str, progress: Progress) -> Callable[[], None]:
@@ -171,29 +188,29 @@ def _entry(program: Program, role: str) -> int:
     return program.image.symbols[program.allocator.entry_points[role]].address
 
 
-def _init(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
-    return cama.deduce_init(geometry, lifter, _entry(program, "init"), REGISTERS[lifter.isa], told)
+def _init(program: Program, geometry: Geometry, lifter: Lifter, course: Course) -> Deduced:
+    return cama.deduce_init(geometry, lifter, _entry(program, "init"), REGISTERS[lifter.isa], course)
 
 
-def _caller(_: Program, geometry: Geometry, __: Lifter, ___: _Told) -> Deduced:
-    return cama.deduce_caller(geometry)
+def _caller(_: Program, geometry: Geometry, __: Lifter, course: Course) -> Deduced:
+    return cama.deduce_caller(geometry, course)
 
 
-def _free(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, small: bool) -> Deduced:
+def _free(program: Program, geometry: Geometry, lifter: Lifter, course: Course, *, small: bool) -> Deduced:
     step = deduce_free_small if small else deduce_free_large
-    return step(geometry, lifter, _entry(program, "free"), REGISTERS[lifter.isa][::2], told)
+    return step(geometry, lifter, _entry(program, "free"), REGISTERS[lifter.isa][::2], course)
 
 
-def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter, told: _Told) -> Deduced:
-    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], told)
+def _malloc_small(program: Program, geometry: Geometry, lifter: Lifter, course: Course) -> Deduced:
+    return cama.deduce_malloc_small(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], course)
 
 
-def _malloc(program: Program, geometry: Geometry, lifter: Lifter, told: _Told, *, large: bool) -> Deduced:
+def _malloc(program: Program, geometry: Geometry, lifter: Lifter, course: Course, *, large: bool) -> Deduced:
     step = deduce_malloc_large if large else deduce_malloc_grow
-    return step(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], told)
+    return step(geometry, lifter, _entry(program, "malloc"), REGISTERS[lifter.isa], course)
 
 
-_STEPS: Mapping[str, Callable[[Program, Geometry, Lifter, _Told], Deduced]] = {
+_STEPS: Mapping[str, Callable[[Program, Geometry, Lifter, Course], Deduced]] = {
     "init": _init,
     "caller": _caller,
     "free-small": partial(_free, small=True),

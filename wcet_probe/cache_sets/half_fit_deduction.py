@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from wcet_probe.analyzer.deduction import half_fit_operations as half_fit
+from wcet_probe.analyzer.deduction.asked import Asking, Course, asking_z3
 from wcet_probe.analyzer.deduction.half_fit_claims import UNIT, HalfFitGeometry
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.pcode.lift import image_lifter
@@ -34,16 +35,19 @@ _NO_CACHE = 0, 0
 _CONTROL = "half_fit_control"
 
 
-def deduce(program: Program, progress: Progress = silent) -> tuple[Deduced, ...]:
+def deduce(program: Program, progress: Progress = silent, asked: Asking = asking_z3) -> tuple[Deduced, ...]:
     """What comes of all `OPERATIONS`.
+
+    Parameters:
+        asked: who is asked of each operation.
 
     Raises:
         UsageError: claims are not written for this build, or z3 is not installed.
     """
-    return tuple(deduced(program, one, progress) for one in OPERATIONS)
+    return tuple(deduced(program, one, progress, asked) for one in OPERATIONS)
 
 
-def deduced(program: Program, operation: str, progress: Progress = silent) -> Deduced:
+def deduced(program: Program, operation: str, progress: Progress = silent, asked: Asking = asking_z3) -> Deduced:
     """What comes of one of `OPERATIONS`; as `deduce`.
 
     Raises:
@@ -52,15 +56,16 @@ def deduced(program: Program, operation: str, progress: Progress = silent) -> De
     geometry, image = geometry_of(program), program.image
     told = told_of(operation, progress)
     told()
+    course = Course(told, asked(operation))
     if operation == "caller":
-        return half_fit.deduce_caller(geometry)
+        return half_fit.deduce_caller(geometry, course)
     lifter = image_lifter(program.target.pcode_language, image.isa, image.segments)
     registers = REGISTERS[lifter.isa]
     entry = image.symbols[program.allocator.entry_points[operation]].address
     if operation == "init":
-        return half_fit.deduce_init(geometry, lifter, entry, registers, told)
+        return half_fit.deduce_init(geometry, lifter, entry, registers, course)
     step = half_fit.deduce_malloc if operation == "malloc" else half_fit.deduce_free
-    return step(geometry, lifter, entry, (registers[0], registers[2]), told)
+    return step(geometry, lifter, entry, (registers[0], registers[2]), course)
 
 
 def shown_accesses(program: Program, parts: Iterable[Deduced], roles: Iterable[str]) -> Mapping[str, Shown]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.build.program import Program, load_program
+from wcet_probe.cache_sets.certificate_files import NO_FILES, CertificateFiles, deduced_by
 from wcet_probe.cache_sets.deduction import ShownAccesses, deduce, shown_accesses, whole_operations
 from wcet_probe.cache_sets.preparations import preparations
 from wcet_probe.cache_sets.run import ROLES, SetRun, run_operations
@@ -116,8 +117,13 @@ class SetReport:
         return codes.get(self.status, ExitCode.OK)
 
 
-def verify_sets(request: SetRequest, progress: Progress = silent) -> SetReport:
+def verify_sets(
+    request: SetRequest, progress: Progress = silent, certificate: CertificateFiles = NO_FILES
+) -> SetReport:
     """Answer ``request``; ``progress`` is told in words what is being done.
+
+    Parameters:
+        certificate: of what is deduced.
 
     Raises:
         UsageError: the target has no data cache or another one than the allocator is built for, or the heap cannot hold
@@ -133,18 +139,28 @@ def verify_sets(request: SetRequest, progress: Progress = silent) -> SetReport:
         raise UsageError(message)
     progress(f"building {allocator.name} for {request.target.name}")
     program = load_program(allocator, request.target, request.compiler, request.cache_dir, request.heap_bytes)
-    return verify_program(request, program, allowed_sets(program), progress)
+    return verify_program(request, program, allowed_sets(program), progress, certificate)
 
 
 def verify_program(
-    request: SetRequest, program: Program, allowed: AllowedSets, progress: Progress = silent
+    request: SetRequest,
+    program: Program,
+    allowed: AllowedSets,
+    progress: Progress = silent,
+    certificate: CertificateFiles = NO_FILES,
 ) -> SetReport:
     """Hold ``program`` to ``allowed``.
+
+    Parameters:
+        certificate: of what is deduced.
 
     Raises:
         WcetProbeError: as ``verify_sets``.
     """
-    deduced = deduce(program, request.deduced, progress) if request.deduced else ()
+    deduced: tuple[Deduced, ...] = ()
+    if request.deduced:
+        deducing = partial(deduce, program, request.deduced, progress)
+        deduced = deduced_by(certificate, program, deducing, progress)
     shown = shown_accesses(program, deduced) if deduced else {}
     heaps = request.heap_bytes, 2 * request.heap_bytes
     prepared = preparations(program)

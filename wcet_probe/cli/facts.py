@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import shlex
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from wcet_probe.answer.facts.fact_table import FactRow
     from wcet_probe.answer.facts.proved_facts import ProvedFacts
     from wcet_probe.build.program import Program
+    from wcet_probe.cache_sets.certificate_files import CertificateFiles
     from wcet_probe.model.allocator import Allocator
     from wcet_probe.model.target import Target
     from wcet_probe.progress import Progress
@@ -36,6 +37,8 @@ Examples:
   wcet-probe facts first-fit --prove --target mpc603e
   wcet-probe facts all --prove --target mpc603e
   wcet-probe facts cama --prove --deduce --target mpc603e
+  wcet-probe facts half-fit --prove --deduce --target mpc603e --certificate FILE
+  wcet-probe facts half-fit --prove --deduce --target mpc603e --check FILE
 
 \b
 Exit codes: 0 told, or brought up to date, 1 failure, 2 bad usage or input
@@ -61,8 +64,15 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     "--certificate",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="With --prove: write what 'wcet-probe verify' can check by induction.",
+    help="With --prove: write what 'wcet-probe verify' can check by induction; with --deduce: for --check.",
 )
+@click.option(
+    "--check",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --deduce: go by the answers in such a certificate, and ask a solver all of them.",
+)
+@click.option("--solver", type=click.Choice(("z3", "cvc5")), help="That --check asks.  [default: z3]")
 @click.option("--deduce", is_flag=True, help="With --prove: of cama or half-fit by a solver, in minutes. Needs z3.")
 @click.option(
     "--smt-lib",
@@ -85,6 +95,8 @@ def facts(
     bless: bool,
     prove: bool,
     certificate: Path | None,
+    check: Path | None,
+    solver: str | None,
     deduce: bool,
     smt_lib: Path | None,
     quiet: bool,
@@ -103,7 +115,8 @@ def facts(
 
     With --prove: tell of each alignment that the ALLOCATOR's facts assert whether it follows from what its operations
     store, under which lemmas, and where it does not; of all allocators, a table of all facts about pointers and words.
-    With --certificate: write the invariants as well, for 'wcet-probe verify' to test without the analyzer.
+    With --certificate: write the invariants as well, for 'wcet-probe verify' to test without the analyzer; with
+    --deduce: the claims and answers, for --check.
     """
     from wcet_probe.answer.firmware.firmware import FirmwareRequest, read_firmware
 
@@ -111,17 +124,14 @@ def facts(
     core = reduce(apply_cache_option, caches, configured_target(target, config))
     if deduce and not prove:
         raise UsageError("--deduce shows what --prove asks for; give both.")
-    if smt_lib is not None and (not deduce or what == _ALL):
-        raise UsageError("--smt-lib writes what --deduce shows of one ALLOCATOR; give both.")
-    if certificate is not None and (not prove or deduce or caches or what == _ALL):
-        raise UsageError("--certificate is of one ALLOCATOR and --prove, without --deduce and --cache.")
+    of_deduction = _files(what, (certificate, check, smt_lib), solver, prove=prove and not caches, deduce=deduce)
     if prove:
         left_out = entry, *files, *source, bless
         with streams.progress(quiet=quiet, verbose=verbose) as tell:
             if what == _ALL:
                 text = _table((*left_out, *values), core, config, heap_bytes, tell, deduce=deduce)
             else:
-                written = certificate, smt_lib
+                written = certificate, smt_lib, of_deduction
                 text = _prove(what, left_out, dict(values), core, config, heap_bytes, tell, written, deduce=deduce)
         click.echo(text, nl=False)
         return
@@ -153,7 +163,7 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     config: Config,
     heap: int | None,
     tell: Progress,
-    written: tuple[Path | None, Path | None],
+    written: tuple[Path | None, Path | None, CertificateFiles],
     *,
     deduce: bool,
 ) -> str:
@@ -166,10 +176,10 @@ def _prove(  # noqa: PLR0917  an allocator and what it is asked on
     allocator = load_allocator(f"{what}/" if Path(what).is_dir() else what, values)
     heap_bytes = heap or default_heap_bytes(allocator, config)
     program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-    certificate, smt_lib = written
-    found = _deduced(program, heap_bytes, tell, smt_lib) if deduce else proved_facts(program, heap_bytes)
+    certificate, smt_lib, files = written
+    found = _deduced(program, heap_bytes, tell, files, smt_lib) if deduce else proved_facts(program, heap_bytes)
     text = proved_facts_text(program, found)
-    if certificate is None:
+    if certificate is None or deduce:
         return text
     click.echo(text, nl=False)
     return _certified(program, heap_bytes, certificate, tell)
@@ -191,7 +201,27 @@ def _certified(program: Program, heap_bytes: int, file: Path, tell: Progress) ->
     return f"certificate {file}: alignments of {facts}\nit is checked by: {command}\n"
 
 
-def _deduced(program: Program, heap_bytes: int, tell: Progress, smt_lib: Path | None = None) -> ProvedFacts:
+def _files(
+    what: str, given: tuple[Path | None, Path | None, Path | None], solver: str | None, *, prove: bool, deduce: bool
+) -> CertificateFiles:
+    """What becomes of the certificate of what is deduced, by the files of a certificate, a check and of scripts."""
+    certificate, check, smt_lib = given
+    if smt_lib is not None and (not deduce or what == _ALL):
+        raise UsageError("--smt-lib writes what --deduce shows of one ALLOCATOR; give both.")
+    if certificate is not None and (not prove or what == _ALL):
+        raise UsageError("--certificate is of one ALLOCATOR and --prove, without --cache.")
+    if check is not None and (not deduce or what == _ALL):
+        raise UsageError("--check is of what --deduce shows of one ALLOCATOR; give both.")
+    from wcet_probe.cache_sets.certificate_files import certificate_files
+
+    deduced = (_ALL,) if deduce and check is None else ()
+    return certificate_files(certificate if deduce else None, check, solver, deduced)[0]
+
+
+def _deduced(
+    program: Program, heap_bytes: int, tell: Progress, files: CertificateFiles, smt_lib: Path | None = None
+) -> ProvedFacts:
+    from wcet_probe.cache_sets.certificate_files import deduced_by
     from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
     from wcet_probe.cache_sets.question_scripts import ready_for_scripts, write_scripts
@@ -199,7 +229,7 @@ def _deduced(program: Program, heap_bytes: int, tell: Progress, smt_lib: Path | 
     claims = claimed(program.allocator.name)
     if smt_lib is not None:
         ready_for_scripts(smt_lib)
-    parts = claims.deduce(program, tell)
+    parts = deduced_by(files, program, partial(claims.deduce, program, tell), tell)
     if smt_lib is not None:
         click.echo(write_scripts(smt_lib, parts), err=True)
     return deduced_facts(program, heap_bytes, parts)
@@ -211,6 +241,7 @@ def _table(
     """The table of the facts of all allocators that are delivered."""
     from wcet_probe.answer.facts.fact_table import fact_rows
     from wcet_probe.build.program import load_program
+    from wcet_probe.cache_sets.certificate_files import NO_FILES
     from wcet_probe.cache_sets.claimed import CLAIMED
     from wcet_probe.catalog.lookup import allocator_names, load_allocator
     from wcet_probe.reports.screens.fact_table import fact_table_text
@@ -227,7 +258,7 @@ def _table(
         heap_bytes = heap or default_heap_bytes(allocator, config)
         tell(f"proving facts of {name}")
         program = load_program(allocator, core, config.cc or DEFAULT_COMPILER, cache_dir(config), heap_bytes)
-        found = _deduced(program, heap_bytes, tell) if deduce and name in CLAIMED else None
+        found = _deduced(program, heap_bytes, tell, NO_FILES) if deduce and name in CLAIMED else None
         rows += fact_rows(program, heap_bytes, found)
     return fact_table_text(rows)
 

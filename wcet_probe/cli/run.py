@@ -206,11 +206,15 @@ def _claiming(allocator: Allocator, tell: Progress, *, deduce: bool) -> Proving:
         from wcet_probe.evidence.checking import proofs_follow
 
         return claiming(confirmed=proofs_follow)
+    from wcet_probe.analyzer.deduction.asked import asking_z3
     from wcet_probe.cache_sets.claimed import claimed
     from wcet_probe.cache_sets.deduced_facts import deduced_facts
 
     own = claimed(allocator.name)
-    return claiming(deduced=lambda program, heap_bytes: deduced_facts(program, heap_bytes, own.deduce(program, tell)))
+
+    return claiming(
+        deduced=lambda program, heap_bytes: deduced_facts(program, heap_bytes, own.deduce(program, tell, asking_z3))
+    )
 
 
 def _tell_about(tell: Progress, request: ProbeRequest, parts: tuple[int, int], text: str) -> None:

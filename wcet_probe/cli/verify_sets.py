@@ -23,10 +23,12 @@ Examples:
   wcet-probe verify-sets cama --target mpc603e
   wcet-probe verify-sets tlsf --target mpc603e --operations 20000 --json
   wcet-probe verify-sets cama --target mpc603e --deduce all --smt-lib questions
+  wcet-probe verify-sets cama --target mpc603e --deduce all --certificate FILE
+  wcet-probe verify-sets cama --target mpc603e --check FILE --solver cvc5
 
 \b
-Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
-  input, 4 not proven, 5 refuted by an observation, 7 proven if lemmas hold
+Exit codes: 0 proven, 1 failure of a build or the engine, or a certificate
+  that does not check, 2 bad usage or input, 4 not proven, 5 refuted by an observation, 7 proven if lemmas hold
 """
 
 
@@ -59,6 +61,19 @@ Exit codes: 0 proven, 1 failure of a build or the engine, 2 bad usage or
     metavar="FOLDER",
     help="With --deduce: write what was shown, as scripts for any SMT solver.",
 )
+@click.option(
+    "--certificate",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --deduce: write what it rests on, for --check.",
+)
+@click.option(
+    "--check",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Deduce by the answers in such a certificate, and ask a solver all of them.",
+)
+@click.option("--solver", type=click.Choice(("z3", "cvc5")), help="That --check asks.  [default: z3]")
 @click.option("--cache", "caches", multiple=True, metavar="SPEC", help="Change the caches, as of a run; repeatable.")
 @click.option("--param", "values", multiple=True, type=parameter_value, metavar="NAME=N", help="Build parameter.")
 @click.option("--preset", metavar="NAME", help="Parameter values of the literature.")
@@ -77,6 +92,9 @@ def verify_sets(
     no_operations: bool,
     deduced: tuple[str, ...],
     smt_lib: Path | None,
+    certificate: Path | None,
+    check: Path | None,
+    solver: str | None,
     caches: tuple[str, ...],
     values: tuple[tuple[str, int], ...],
     preset: str | None,
@@ -92,14 +110,16 @@ def verify_sets(
     block, or on the stack; the number of accesses is to be bounded by a constant. The worst states and random
     operations are then run, and all that they touch is compared.
     """
+    from wcet_probe.cache_sets.certificate_files import certificate_files
     from wcet_probe.cache_sets.question_scripts import ready_for_scripts, write_scripts
     from wcet_probe.cache_sets.verdict import SetRequest
     from wcet_probe.cache_sets.verdict import verify_sets as verify
     from wcet_probe.catalog.lookup import load_allocator
     from wcet_probe.reports.screens.verify_sets import render_sets, sets_document, sets_picture
 
-    if smt_lib is not None and not deduced:
+    if smt_lib is not None and not (deduced or check):
         raise UsageError("--smt-lib writes what --deduce shows; give both.")
+    files, deduced = certificate_files(certificate, check, solver, deduced)
     config = load_config(Path.cwd())
     request = SetRequest(
         allocator=load_allocator(allocator, dict(values), preset),
@@ -114,7 +134,7 @@ def verify_sets(
     if smt_lib is not None:
         ready_for_scripts(smt_lib)
     with streams.progress(quiet=quiet, verbose=verbose) as tell, naming_compiler(compiler, config):
-        report = verify(request, tell)
+        report = verify(request, tell, files)
     if svg:
         from wcet_probe.output_files import write_whole
 

@@ -1,0 +1,44 @@
+"""Two solvers read a script and say the same of it; what they do not understand is open."""
+
+import sys
+
+import pytest
+
+from wcet_probe.analyzer.deduction.formulas import apply, condition, unknown
+from wcet_probe.analyzer.deduction.other_solvers import OPEN, SAT, SOLVERS, UNSAT, answer
+from wcet_probe.analyzer.deduction.smt_lib import FollowsOfBits, FollowsOfIntegers, script_of
+from wcet_probe.errors import UsageError
+
+X, Y = unknown("x"), unknown("y")
+A = condition("bits unknown", "a")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_what_follows_has_no_values_against_it(solver):
+    premises = (X.equals(Y), apply("f", X) >= 3)
+    assert answer(script_of(FollowsOfIntegers(premises, apply("f", Y) >= 3)), solver) == UNSAT
+    assert answer(script_of(FollowsOfIntegers(premises, apply("f", Y) >= 4)), solver) == SAT
+    assert answer(script_of(FollowsOfIntegers(premises[1:], apply("f", Y) >= 3)), solver) == SAT
+    low = condition("bits less", A, condition("bits constant", 8))
+    lower = condition("bits less", A, condition("bits constant", 9))
+    assert answer(script_of(FollowsOfBits((low,), lower)), solver) == UNSAT
+    assert answer(script_of(FollowsOfBits((lower,), low)), solver) == SAT
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "(set-logic QF_UFLIA)\n(assert (= unheard_of 3))\n(assert false)\n(check-sat)\n",
+        "(set-logic QF_UFLIA)\n(assert false\n(check-sat)\n",
+    ],
+)
+def test_what_is_not_understood_is_open(solver, script):
+    assert answer(script, solver) == OPEN
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_solver_that_is_not_installed_is_told(solver, monkeypatch):
+    monkeypatch.setitem(sys.modules, solver, None)
+    with pytest.raises(UsageError, match=rf"{solver} is not installed: pip install"):
+        answer("(set-logic QF_UFLIA)\n(check-sat)\n", solver)
