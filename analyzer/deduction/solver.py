@@ -1,4 +1,4 @@
-"""Questions to an SMT solver: the only file that imports z3, and no type of it leaves the file.
+"""Questions to an SMT solver: no type of z3 leaves this file; `other_solvers` gives it texts alone.
 
 Words: SMT, verification condition (docs/explanation/glossary.md).
 

@@ -84,7 +84,9 @@ def by_solver():
         return replace(proved_facts(program, heap_bytes), **rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        own = Claimed(lambda _, progress: progress("asking") or (), {}, lambda *_: {}, ("arena-apart",))
+        own = Claimed(
+            lambda _, progress, __: progress("asking") or (), {}, lambda *_: {}, ("arena-apart",), lambda _: ()
+        )
         patch.setitem(CLAIMED, "kingsley", own)
         patch.setattr("wcet_probe.cache_sets.deduced_facts.deduced_facts", shown)
         return run("mpc603e", "--prove-facts", "--deduce", "--scenario", "worst-free", allocator="kingsley")

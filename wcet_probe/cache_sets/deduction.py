@@ -193,7 +193,7 @@ def _init(program: Program, geometry: Geometry, lifter: Lifter, course: Course) 
 
 
 def _caller(_: Program, geometry: Geometry, __: Lifter, course: Course) -> Deduced:
-    return cama.deduce_caller(geometry, course)
+    return cama.deduce_caller(geometry, Course(asked=course.asked))  # it has no ways
 
 
 def _free(program: Program, geometry: Geometry, lifter: Lifter, course: Course, *, small: bool) -> Deduced:

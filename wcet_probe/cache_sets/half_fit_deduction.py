@@ -58,7 +58,7 @@ def deduced(program: Program, operation: str, progress: Progress = silent, asked
     told()
     course = Course(told, asked(operation))
     if operation == "caller":
-        return half_fit.deduce_caller(geometry, course)
+        return half_fit.deduce_caller(geometry, Course(asked=course.asked))  # it has no ways
     lifter = image_lifter(program.target.pcode_language, image.isa, image.segments)
     registers = REGISTERS[lifter.isa]
     entry = image.symbols[program.allocator.entry_points[operation]].address
