@@ -1,4 +1,4 @@
-"""A comparison one side of which moves by a constant: whether it wraps around, and for how many rounds it holds at most.
+"""A comparison one side of which moves by a constant: whether it wraps around, and how many rounds it holds at most.
 
 Words: loop bound, induction variable (docs/explanation/glossary.md).
 

@@ -249,8 +249,8 @@ MAY_BE_PAST = """
 2:  add sp, sp, #16
     pop {r4, pc}
 """
-"""A number from 0 to 3 is counted down below 0, and its distance from 1 may be below 0 at first; the loaded byte may be one
-of the stack address that is stored, so that no range is known of the counter within the loop."""
+"""A number from 0 to 3 is counted down below 0, and its distance from 1 may be below 0 at first; the loaded byte may be
+one of the stack address that is stored, so that no range is known of the counter within the loop."""
 
 
 @pytest.mark.parametrize("target", ARM)
