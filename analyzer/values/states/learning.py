@@ -349,18 +349,22 @@ def _refine_sum(state: State, total: Term, value: StridedInterval, depth: int) -
 
 
 def _refine_two(state: State, form: Linear, unknown: Sequence[Term], value: StridedInterval, depth: int) -> bool:
-    """Each of two numbers of a sum, by what the other may be."""
+    """Each of two numbers that are added, by what the other may be.
+
+    Of a difference a range of its own would keep loops from being followed to a better bound (`loops.few_values`).
+    """
     bits = form.bits
     if any(state.base(part) is not Base.NUMBER or state.terms[part].bits != bits for part in form.coefficients):
         return True
+    if any(form.coefficients[part] != 1 for part in unknown):
+        return True
     for own in unknown:
-        factor, rest = form.coefficients[own], strided.constant(bits, form.constant)
-        for part, other in form.coefficients.items():
+        rest = strided.constant(bits, form.constant)
+        for part, factor in form.coefficients.items():
             if part != own:
-                multiple = _apply("INT_MULT", (state.value(part), strided.constant(bits, other)), bits)
+                multiple = _apply("INT_MULT", (state.value(part), strided.constant(bits, factor)), bits)
                 rest = _apply("INT_ADD", (rest, multiple), bits)
-        sides = {1: (value, rest), (1 << bits) - 1: (rest, value)}.get(factor)
-        if sides is not None and not _refine(state, own, _apply("INT_SUB", sides, bits), depth - 1):
+        if not _refine(state, own, _apply("INT_SUB", (value, rest), bits), depth - 1):
             return False
     return True
 
