@@ -29,6 +29,7 @@ from wcet_probe.analyzer.loops.iterations import lost_symbols, only_at_first, pa
 from wcet_probe.analyzer.loops.known_sums import value_of_sum
 from wcet_probe.analyzer.loops.lost_bits import most_until_lost
 from wcet_probe.analyzer.loops.moved_bits import Lost, most_rounds
+from wcet_probe.analyzer.loops.moving_sides import cannot_wrap, lasting, most_apart
 from wcet_probe.analyzer.loops.phases import most_in_phases
 from wcet_probe.analyzer.loops.shared_counters import SharedCounter, shared_counters
 from wcet_probe.analyzer.loops.triangular import MOST_SUMMED, summed
@@ -39,7 +40,7 @@ from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.learning import learn
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.conditions import limits, relations, repetitions
+from wcet_probe.analyzer.values.symbolic.conditions import relations, repetitions
 from wcet_probe.analyzer.values.symbolic.linear import Linear, combined
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.symbol_names import defined_at
@@ -287,11 +288,13 @@ class _Counter:
             return self._until_equal(distance, turned, bits)
         step = one - other
         if step > 0 and not (one and other):
-            fits = self._cannot_wrap(relation, order_signed, first, second, step, bits, rising=other == 0)
-            lasts = self._lasts(order_signed, first, second, step, bits, rising=other == 0) if fits else 0
-            count = self._make(relation, step, distance, bits, lasts) if fits else None
-            if count is not None:
-                return count
+            rising, sides = other == 0, [self._side_at_entry(side, order_signed) for side in (first, second)]
+            fixed, moving = sides[::-1] if rising else sides
+            if cannot_wrap(fixed, relation, step, bits, order_signed=order_signed, rising=rising):
+                lasts = lasting(moving, step, bits, order_signed=order_signed, rising=rising)
+                count = self._make(relation, step, distance, most_apart(*sides), lasts)
+                if count is not None:
+                    return count
         # What is less is not equal: where an end that may wrap around is met exactly, the loop ends there.
         return self._until_equal(distance, turned, bits) if relation == "<" else None
 
@@ -367,50 +370,24 @@ class _Counter:
             return None
         return self._count("!=", step, low, high, high // step + 1, gap, 0)
 
-    def _make(self, relation: str, step: int, distance: Linear, bits: int, lasts: int) -> Count | None:
+    def _make(self, relation: str, step: int, distance: Linear, apart: int | None, lasts: int) -> Count | None:
+        """While first relation second: the distance at entry, or ``apart`` where it may be below 0."""
         met = self._range(distance)
         if met is None:
             return None
         low, high = met.unsigned_range()
-        if high == (1 << bits) - 1:
+        is_below = high == (1 << distance.bits) - 1
+        if is_below and (apart is None or apart >= high):
             return None
-        header = repetitions(relation, step, high) + 1
-        return self._count(relation, step, low, high, header, distance, lasts)
+        low, high = (0, apart) if is_below and apart is not None else (low, high)
+        count = self._count(relation, step, low, high, repetitions(relation, step, high) + 1, distance, lasts)
+        return replace(count, is_exact=False, total=None) if is_below else count
 
     def _count(self, relation: str, step: int, low: int, high: int, header: int, distance: Linear, lasts: int) -> Count:
         total = self._total(relation, step, distance, header)
         counters = ", ".join(sorted(self._name(self._own[t].location) for t in self._own))
         form = tuple(distance.coefficients.items()), distance.constant
         return Count(relation, step, low, high, header, total, counters, form, lasts, is_exact=low == high)
-
-    def _cannot_wrap(
-        self,
-        relation: str,
-        order_signed: bool,  # noqa: FBT001
-        first: Term,
-        second: Term,
-        step: int,
-        bits: int,
-        *,
-        rising: bool,
-    ) -> bool:
-        """Whether the moving side cannot jump over the end of the number range while the loop goes on."""
-        lowest, highest = limits(order_signed, bits)
-        fixed = self._side_at_entry(second if rising else first, order_signed)
-        if fixed is None:
-            return False
-        low, high = fixed
-        slack = 0 if relation == "<=" else 1
-        return high - slack + step <= highest if rising else low + slack - step >= lowest
-
-    def _lasts(self, order_signed: bool, first: Term, second: Term, step: int, bits: int, *, rising: bool) -> int:  # noqa: FBT001
-        """For how many executions of the header the moving side does not wrap around, whatever lets the loop go on."""
-        lowest, highest = limits(order_signed, bits)
-        moving = self._side_at_entry(first if rising else second, order_signed)
-        if moving is None:
-            return 0
-        low, high = moving
-        return (highest - high if rising else low - lowest) // step + 1
 
     def _side_at_entry(self, term: Term, order_signed: bool) -> tuple[int, int] | None:  # noqa: FBT001
         """The hull of what a side of a comparison is in the first iteration."""

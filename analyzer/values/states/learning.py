@@ -18,6 +18,7 @@ from wcet_probe.analyzer.pcode.truths import RELATIONS, TRUTHS
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.states.unknown_numbers import UNKNOWN_EXTENT
+from wcet_probe.analyzer.values.symbolic.linear import Linear
 from wcet_probe.analyzer.values.symbolic.term_table import SymbolName, Term
 from wcet_probe.analyzer.values.symbolic.terms import Terms
 
@@ -279,6 +280,14 @@ def _refine_bits(state: State, term: Term, after: StridedInterval, depth: int) -
             bits = state.terms[operands[0]].bits
             if high < 1 << bits:
                 return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
+        case "INT_SEXT":
+            low, high = after.signed_range()
+            bits = state.terms[operands[0]].bits
+            if -(1 << bits - 1) <= low <= high < 1 << bits - 1:
+                return _refine(state, operands[0], strided.between(bits, low, high), depth - 1)
+        case "SUBPIECE" if constant == 0 and state.base(operands[0]) is Base.NUMBER:
+            whole = _with_low_part(state.value(operands[0]), after)
+            return whole is not None and _refine(state, operands[0], whole, depth - 1)
         case "INT_AND" if constant:
             if after.is_constant and not constant & (constant + 1):
                 residues = strided.residue_class(node.bits, after.value, constant + 1)
@@ -309,11 +318,23 @@ def _by_its_upper_bits(state: State, word: Term, shift: int | None, told: Stride
     return strided.between(bits, low << shift, (high << shift) + (1 << shift) - 1) if shift < bits else None
 
 
+def _with_low_part(whole: StridedInterval, part: StridedInterval) -> StridedInterval | None:
+    """The hull of those of ``whole`` whose low bits are between the ends of ``part``; None where there are none."""
+    modulus, (low, high) = 1 << part.bits, part.unsigned_range()
+    first, last = whole.low, whole.low + whole.stride * whole.steps
+    # Up to the next one whose low bits are from `low` to `high`, and down to the one before.
+    first += max(0, low - first % modulus) if first % modulus <= high else modulus + low - first % modulus
+    last -= max(0, last % modulus - high) if last % modulus >= low else last % modulus + modulus - high
+    return strided.between(whole.bits, first, last) if first <= last else None
+
+
 def _refine_sum(state: State, total: Term, value: StridedInterval, depth: int) -> bool:
-    """The one part of a sum that is not known: a number, or the offset of an address of the stack."""
+    """The parts of a sum that are not known: a number, or the offset of an address of the stack; or two numbers."""
     terms, form = state.terms, state.terms.linear(total)
     parts = {part: state.value(part) for part in form.coefficients}
     unknown = [part for part, known in parts.items() if not known.is_constant]
+    if len(unknown) == 2:
+        return _refine_two(state, form, unknown, value, depth)
     if len(unknown) != 1 or any(state.base(part) is Base.ANY for part in (total, *parts)):
         return True
     (own,) = unknown
@@ -325,6 +346,27 @@ def _refine_sum(state: State, total: Term, value: StridedInterval, depth: int) -
     return _refine(
         state, own, _apply("INT_SUB", (value, known) if factor == 1 else (known, value), form.bits), depth - 1
     )
+
+
+def _refine_two(state: State, form: Linear, unknown: Sequence[Term], value: StridedInterval, depth: int) -> bool:
+    """Each of two numbers that are added, by what the other may be.
+
+    Of a difference a range of its own would keep loops from being followed to a better bound (`loops.few_values`).
+    """
+    bits = form.bits
+    if any(state.base(part) is not Base.NUMBER or state.terms[part].bits != bits for part in form.coefficients):
+        return True
+    if any(form.coefficients[part] != 1 for part in unknown):
+        return True
+    for own in unknown:
+        rest = strided.constant(bits, form.constant)
+        for part, factor in form.coefficients.items():
+            if part != own:
+                multiple = _apply("INT_MULT", (state.value(part), strided.constant(bits, factor)), bits)
+                rest = _apply("INT_ADD", (rest, multiple), bits)
+        if not _refine(state, own, _apply("INT_SUB", (value, rest), bits), depth - 1):
+            return False
+    return True
 
 
 def _refine_factor(state: State, product: Term, factor: int, value: int, depth: int) -> bool:

@@ -232,3 +232,31 @@ def test_a_counter_in_the_stack_outlives_the_rounds_of_the_loops_in_its_loop():
     target = load_target("cortex-m4")
     proof = proved(guest_of(assembler({"f": PATIENT}, target), target), "f")
     assert sorted(loop.max for loop in proof.bound.loops) == [3, 64, 472]
+
+
+MAY_BE_PAST = """
+    push {r4, lr}
+    sub sp, sp, #16
+    str sp, [r2]
+    ldrb r1, [r2, #4]
+    and r1, r1, #7
+    cmp r1, #4
+    blo 2f
+    subs r1, r1, #4
+1:  subs r1, r1, #1
+    ldrb r3, [r2, #8]
+    bhs 1b
+2:  add sp, sp, #16
+    pop {r4, pc}
+"""
+"""A number from 0 to 3 is counted down below 0, and its distance from 1 may be below 0 at first; the loaded byte may be
+one of the stack address that is stored, so that no range is known of the counter within the loop."""
+
+
+@pytest.mark.parametrize("target", ARM)
+def test_a_counter_that_may_be_past_its_end_at_first_is_counted_from_the_ends_of_both_sides(target):
+    proof = proved(guest_of(assembler({"f": MAY_BE_PAST}, load_target(target)), load_target(target)), "f")
+    (loop,) = proof.bound.loops
+    assert (loop.origin, loop.max) == (Origin.PROVED, 4)
+    place = load_target(target).memory_map.stack.base_address
+    assert attack(proof, 0, 0, place)

@@ -159,9 +159,9 @@ f: ldr r3, [sp, #4]
 """
 
 
-def after(source, steps, known, *, escapes=False):
+def after(source, steps, known, *, escapes=False, target="arm926ej-s"):
     """The state behind some instructions of ``source``, where ``known`` is known of the stack."""
-    on = guest_of(source, load_target("arm926ej-s"), ".s")
+    on = guest_of(source, load_target(target), ".s")
     code = {one.address: one for one in on.instructions}
     running, state = Machine(on.image, escapes), State({**arm.entry_state().values, **known})
     for number_ in range(steps):
@@ -281,6 +281,34 @@ def test_what_is_known_of_a_sum_is_known_of_its_parts():
     below = assume(state, "nzcv", "<", is_signed=False)
     assert below.read("r0") == number(0, 47)
     assert below.read("r2") == number(16, 63)
+
+
+def test_what_is_known_of_low_bits_is_known_of_what_was_added_to():
+    """A count from 1 to 125 as compilers test it, of 16 bits, and one that was shifted before is told nothing of."""
+    head = ".syntax unified\n.arm\n.globl f\n.type f, %function\nf:"
+    body = "sub r2, r0, #1\n uxth r2, r2\n uxtb r3, r1, ror #8\n cmp r2, #124\n bx lr"
+    known = {"r0": number(0, 0xFFFF), "r1": number(0, 0xFFFF)}
+    state = after(f"{head} {body}\n.size f, . - f\n", 4, known, target="cortex-r5")
+    found = assume(state, "nzcv", "<=", is_signed=False)
+    assert found.read("r0") == number(1, 125)
+    assert (found.read("r1"), found.read("r2")) == (number(0, 0xFFFF), number(0, 124))
+    assert found.name("r3") != found.name("r2")
+    shifted = body.replace("uxth r2, r2", "uxtb r2, r2, ror #8")
+    state = after(f"{head} {shifted}\n.size f, . - f\n", 4, known, target="cortex-r5")
+    assert assume(state, "nzcv", "<=", is_signed=False).read("r0") == number(0, 0xFFFF)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_low_bits_of_what_may_be_an_address_of_the_stack_leave_it_one(is_held):
+    """Whether a place holds what they are the low bits of, or another number of it alone does."""
+    name, bits = object(), constant(0xFF)
+    named = {"r0": computed(numbers.conjunction, name, bits), "r1": computed(numbers.add, name, constant(4))}
+    values = {"r0": numbers.conjunction(ANY, bits), "r1": ANY, **({"r2": ANY} if is_held else {})}
+    state = State(values, {**named, "r2": name})
+    state.flags["nzcv"] = Comparison(named["r0"], values["r0"], None, constant(10))
+    below = assume(state, "nzcv", "<=", is_signed=False)
+    assert below.read("r0") == number(0, 10)._replace(base="any")
+    assert all(below.values[place].may_be_stack for place in values)
 
 
 @pytest.mark.parametrize("text", ["mov {}, pc", "add {}, pc, #4"])

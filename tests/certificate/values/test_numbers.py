@@ -2,6 +2,7 @@
 
 import operator
 import random
+from itertools import product
 
 import pytest
 
@@ -151,3 +152,11 @@ def test_what_is_computed_of_a_stack_address_is_derived_from_it():
         assert compute(stack, number(1, 7)).may_be_stack
         assert compute(number(1, 7), stack).may_be_stack
     assert subtract(stack, stack) == number(0)
+
+
+def test_the_low_bits_of_a_number_tell_which_of_its_numbers_it_may_be():
+    for first, size, low, high in product(range(-9, 10), range(12), range(4), range(4)):
+        whole = number(first, first + size)
+        own = [one for one in range(first, first + size + 1) if low <= one % 4 <= high]
+        if low <= high:
+            assert numbers.with_low_bits(whole, 4, number(low, high)) == (number(own[0], own[-1]) if own else None)

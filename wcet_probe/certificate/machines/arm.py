@@ -60,6 +60,7 @@ _UNARY: Mapping[str, Callable[[Value], Value]] = {
     "sxth": lambda a: numbers.extended(a, 16, is_signed=True),
     "clz": numbers.leading_zeros,
 }
+_LOW_BITS = {"uxtb": 0xFF, "uxth": 0xFFFF}
 _RESULTS = {"tst": numbers.conjunction, "teq": numbers.exclusive, "cmn": numbers.add}
 _COMPARING = {"cmp", *_RESULTS}
 _OTHERS = {*_COMPARING, "movt", "adr", "ubfx", "bfi", "bfc", "it", "nop", "b", "bl", "bx", "bxns", "blx", "cbz",
@@ -336,8 +337,8 @@ def _result(
     if name in _COMPARING:
         return TOP, None, _compared(state, name, operands, instruction, thumb=thumb)
     if name in _UNARY:
-        value, asserted = _second_operand(state, operands[1:], instruction, thumb=thumb)
-        return _UNARY[name](value), asserted if name == "mov" else None, _NO_FLAGS
+        value, named = _second_operand(state, operands[1:], instruction, thumb=thumb)
+        return _UNARY[name](value), _name_of_part(name, named), _NO_FLAGS
     if name in _BINARY:
         if len(operands) == 2 or (len(operands) == 3 and operands[2].split(" ")[0] in {*_SHIFTS, "ror", "rrx"}):
             operands = [operands[0], *operands]
@@ -379,6 +380,13 @@ def _result(
             mask = (1 << numeric[1]) - 1 << numeric[0]
             return numbers.conjunction(old, constant(~mask)), None, _NO_FLAGS
     return None
+
+
+def _name_of_part(name: str, of: object) -> object:
+    """The name of what ``name`` makes of the value called ``of``: of all or of the lowest bits of it."""
+    if name == "mov" or of is None:
+        return of
+    return computed(numbers.conjunction, of, constant(_LOW_BITS[name])) if name in _LOW_BITS else None
 
 
 def _name_of(name: str, left: object, b: Value) -> object:

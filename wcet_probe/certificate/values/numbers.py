@@ -309,6 +309,20 @@ def _conjunction(a: Value, b: Value) -> Value:
     return number(0, min(a.high, b.high))
 
 
+def with_low_bits(whole: Value, modulus: int, part: Value) -> Value | None:
+    """The hull of those of the numbers ``whole`` that are one of ``part`` modulo ``modulus``; None where none is.
+
+    Args:
+        whole: numbers.
+        modulus: a power of two.
+        part: from 0 on, below ``modulus``.
+    """
+    low, high, first, last = part.low, part.high, whole.low, whole.high
+    first += max(0, low - first % modulus) if first % modulus <= high else modulus + low - first % modulus
+    last -= max(0, last % modulus - high) if last % modulus >= low else last % modulus + modulus - high
+    return number(first, last) if first <= last else None
+
+
 def disjunction(a: Value, b: Value) -> Value:
     """The bits that are set in one of the two."""
     return _derived(_disjunction(unsigned(a), unsigned(b)), a, b)

@@ -33,6 +33,7 @@ from wcet_probe.certificate.values.numbers import (
     shift_right,
     subtract,
     unsigned,
+    with_low_bits,
     within,
 )
 
@@ -315,11 +316,10 @@ def _tighten(state: State, name: object, value: Value) -> bool:
     if isinstance(name, str) and name not in state.names:
         state.values[name] = value
     for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
-        rest = next((state.values[place] for place in state.called(other)), TOP)
-        for place in state.called(own):
-            known = refined(state.values[place], "==", subtract(value, rest), is_signed=True)
-            state.values[place] = known or state.values[place]
-    origin = _undone(name, value) if isinstance(name, Computed) else None
+        rest = _known(state, other)
+        if value.is_plain and rest.is_plain and not _tighten_origin(state, own, subtract(value, rest)):
+            return False
+    origin = _undone(state, name, value) if isinstance(name, Computed) else None
     return origin is None or not isinstance(name, Computed) or _tighten_origin(state, name.operand, origin)
 
 
@@ -334,11 +334,11 @@ def _tighten_origin(state: State, name: object, value: Value) -> bool:
     return known is not None and _tighten(state, name, known)
 
 
-def _undone(name: Computed, value: Value) -> Value | None:
+def _undone(state: State, name: Computed, value: Value) -> Value | None:
     """What was computed upon, if ``value`` came of it; None where that is not told.
 
     *Soundness:* adding and subtracting a constant lose nothing modulo 2**32; a shift to the right by k bits loses what
-    was below 2**k, and a mask some of the other bits.
+    was below 2**k, and a mask some of the other bits: of a number the upper ones, where it is one of the low bits.
     """
     if not (value.is_plain and name.constant.is_number and name.constant.is_constant):
         return None
@@ -348,13 +348,25 @@ def _undone(name: Computed, value: Value) -> Value | None:
     if name.compute is subtract:
         return add(value, name.constant)
     if name.compute is conjunction:
-        word = unsigned(value)
+        word, whole = unsigned(value), _known(state, name.operand)
+        if whole.is_number and bits and not bits & (bits + 1):
+            return with_low_bits(whole, bits + 1, word)
         return number(word.low, min(word.high + WORD - 1 - bits, WORD - 1))._replace(base=value.base)
     if name.compute is shift_right and 0 < bits < 32:
         word, most = unsigned(value), (1 << 32 - bits) - 1
         below = (min(word.high, most) + 1 << bits) - 1
         return number(min(word.low, most) << bits, below)._replace(base=value.base)
     return None
+
+
+def _known(state: State, name: object) -> Value:
+    """What is called ``name``: as a place holds it, or as it is computed from what one holds; else anything."""
+    held = state.called(name)
+    if held:
+        return held_by(state, name, state.values[held[0]])
+    if isinstance(name, Computed):
+        return name.value(_known(state, name.operand))
+    return state.read(name) if isinstance(name, str) and name not in state.names else ANY
 
 
 def narrowed(own: object, name: object, value: Value) -> Value | None:

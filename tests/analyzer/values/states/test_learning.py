@@ -346,3 +346,47 @@ def test_bits_that_the_alignment_of_the_stack_does_not_tell_are_not_learnt():
     told = terms.apply("INT_AND", (pointer, terms.constant(15, 32)), 32)
     assume(state, terms.apply("INT_EQUAL", (told, terms.constant(0, 32)), 8), holds=True)
     assert state.value(left) == strided.between(32, 0, 15)
+
+
+def test_a_low_part_that_is_compared_tells_of_the_whole_and_of_what_was_added_to():
+    """``(uint16_t)(count - 1) <= 124``, as compilers make it of ``count >= 1 && count <= 125``."""
+    terms, state, (left, right) = plain()
+    zero, count = terms.constant(0, 32), terms.apply("INT_AND", (left, terms.constant(0xFFFF, 32)), 32)
+    less = terms.apply("INT_ADD", (count, terms.constant(-1 & 0xFFFFFFFF, 32)), 32)
+    part = terms.apply("INT_ZEXT", (terms.apply("SUBPIECE", (less, zero), 16),), 32)
+    assert assume(state, terms.apply("INT_LESSEQUAL", (part, terms.constant(124, 32)), 8), holds=True)
+    assert state.value(count) == strided.between(32, 1, 125)
+    # Of a sum of two numbers each is known by the other.
+    learn(state, right, strided.between(32, 0, 0xFFFF))
+    total = terms.apply("INT_ADD", (count, right), 32)
+    assert assume(state, terms.apply("INT_SLESS", (total, terms.constant(34, 32)), 8), holds=True)
+    assert state.value(count) == strided.between(32, 1, 33)
+    assert state.value(right) == strided.between(32, 0, 32)
+
+
+def test_a_signed_number_of_few_bits_tells_of_the_bits():
+    terms, state, (left, _) = plain()
+    part = terms.apply("SUBPIECE", (left, terms.constant(0, 32)), 16)
+    wide = terms.apply("INT_SEXT", (part,), 32)
+    assert assume(state, terms.apply("INT_SLESS", (wide, terms.constant(9, 32)), 8), holds=True)
+    assert assume(state, terms.apply("INT_SLESS", (wide, terms.constant(-3 & 0xFFFFFFFF, 32)), 8), holds=False)
+    assert state.value(part) == strided.between(16, -3, 8)
+
+
+def test_a_part_that_no_number_of_the_whole_has_is_impossible():
+    terms, state, (left, _) = plain()
+    learn(state, left, strided.between(32, 3, 9))
+    part = terms.apply("SUBPIECE", (left, terms.constant(0, 32)), 8)
+    assert not assume(state, terms.apply("INT_LESS", (part, terms.constant(3, 8)), 8), holds=True)
+
+
+def test_a_low_part_of_a_stack_address_tells_nothing_of_its_offset():
+    terms, state, (left, _) = plain()
+    stack = terms.symbol(("stack pointer",), 32)
+    state.set_base(stack, Base.STACK)
+    state.set_known(stack, strided.constant(32, 0))
+    learn(state, left, strided.between(32, 0, 99))
+    pointer = terms.apply("INT_ADD", (stack, left), 32)
+    part = terms.apply("SUBPIECE", (pointer, terms.constant(0, 32)), 8)
+    assert assume(state, terms.apply("INT_LESS", (part, terms.constant(3, 8)), 8), holds=True)
+    assert state.value(left) == strided.between(32, 0, 99)
