@@ -21,8 +21,8 @@ def parse_json(data: str | bytes) -> Any:  # noqa: ANN401  (JSON)
         raise ValueError("it is nested too deeply") from error
 
 
-def read_json(file: Path) -> Any:  # noqa: ANN401  (JSON)
-    """What the document in ``file`` says.
+def read_json(file: Path, wanted: str = "what --json printed") -> Any:  # noqa: ANN401  (JSON)
+    """What the document in ``file`` says, of which it is told in an error what is ``wanted``.
 
     Raises:
         UsageError: it cannot be read, or is no such text.
@@ -33,7 +33,7 @@ def read_json(file: Path) -> Any:  # noqa: ANN401  (JSON)
         raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
     except ValueError as error:
         reason = str(error).partition(";")[0]
-        raise UsageError(f"{file} is no JSON ({reason}); give it what --json printed.") from error
+        raise UsageError(f"{file} is no JSON ({reason}); give it {wanted}.") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def _z3(script: str) -> str:
     context = z3.Context()
     solver = z3.Solver(ctx=context)
     solver.set("rlimit", _Z3_WORK)
+    solver.set("ctrl_c", False)
     try:
         solver.from_string(script.replace(_CHECK, ""))
         with limited(context.interrupt, _Z3_TIME_S):

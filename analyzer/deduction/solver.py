@@ -68,6 +68,7 @@ class Questions:
         self._context = self._z3.Context()
         self._limit = work_limit
         self._solver = self._z3.SimpleSolver(ctx=self._context)
+        self._solver.set("ctrl_c", False)
         self._solver.set("rlimit", -(-work_limit // _SHARE_OF_FIRST))
         self._solver.set("smt.relevancy", 0)  # with all instances added, questions take half of the time without it
         self._tracked: Any = self._limited(self._z3.SimpleSolver(ctx=self._context)) if with_cores else None
@@ -161,7 +162,8 @@ class Questions:
         return bool(self._z3.is_true(model.eval(formula, model_completion=True)))
 
     def _limited(self, solver: Any) -> Any:  # noqa: ANN401
-        """``solver``, with a limit of work for each question."""
+        """``solver``, with a limit of work for each question; who interrupts the program interrupts not only it."""
+        solver.set("ctrl_c", False)
         solver.set("rlimit", self._limit)
         return solver
 

@@ -4,6 +4,8 @@ Tests: cache_sets.deduction_certificate, cache_sets.certificate_files.
 """
 
 import json
+import os
+import threading
 from copy import deepcopy
 from dataclasses import replace
 from functools import cache, partial
@@ -155,7 +157,7 @@ FORGERIES = {
     _with_another_claim: "claims are not those of this program: counts",
     _without_a_claim: "claims are not those of this program",
     _of_another_binary: "binary is another one",
-    _with_fewer_premises: "premises is not what this program says of it",
+    _with_fewer_premises: "the certificate's premises: .* is told, and is .* 'arena-apart'.* here",
 }
 
 
@@ -179,8 +181,13 @@ def test_the_certificate_of_a_version_is_none_of_a_broken_one():
 
 
 @pytest.mark.parametrize(
-    "own", [None, [], {}, {"format": "wcet-probe-deduction", "version": 2, "operations": []}, "text"]
-)
+    "own",
+    [
+        None, [], {}, "text",
+        {"format": "wcet-probe-deduction", "version": 2, "operations": [{"operation": "init"}]},
+        {"format": "wcet-probe-deduction", "version": 1, "operations": []},  # nothing of it would be checked
+    ],
+)  # fmt: skip
 def test_another_document_is_refused(own):
     with pytest.raises(UsageError, match="no wcet-probe-deduction document of version 1"):
         operations_of(own)
@@ -199,11 +206,39 @@ def test_a_file_is_written_and_checked(tmp_path):
     assert [(one.operation, one.shown, len(one.open)) for one in parts] == [("caller", 30, 0)]
 
 
+def test_a_file_stays_as_it_is_where_no_certificate_comes_of_it(tmp_path):
+    file = tmp_path / "certificate.json"
+
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    for text in (None, "of another run"):
+        if text:
+            file.write_text(text)
+        with pytest.raises(KeyboardInterrupt):
+            deduced_by(CertificateFiles(written=file), program(), interrupted)
+        assert [one.read_text() for one in tmp_path.iterdir()] == ([text] if text else [])
+
+
+def test_a_certificate_is_read_once(tmp_path):
+    """From a pipe it can be read once, and what would be read later may be another one."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    threading.Thread(target=pipe.write_text, args=(certificate()[1],), daemon=True).start()
+    files, operations = certificate_files(None, pipe, None, ())
+    assert (files.checked, operations) == (document(), SMALL)
+
+
 def test_an_operation_that_there_is_not_is_refused():
     own = document()
     own["operations"][0]["operation"] = "realloc"
     with pytest.raises(UsageError, match="realloc is nothing that is deduced of cama"):
         checked(program(), own, deducing(operations=operations_of(own)), "z3")
+
+
+def test_an_operation_that_is_not_deduced_is_one_too_many():
+    with pytest.raises(VerificationError, match="the certificate has operations too many: 'free-small'"):
+        checked(program(), document(), deducing(operations=("caller",)), "z3")
 
 
 def test_operations_that_the_certificate_is_not_of_are_refused():

@@ -12,6 +12,12 @@ def test_a_folder_is_made_and_stays_empty(tmp_path):
     assert list((tmp_path / "new" / "questions").iterdir()) == []
 
 
+def test_a_file_of_another_name_stays(tmp_path):
+    tmp_path.joinpath("questions").write_text("mine")
+    ready_for_scripts(tmp_path)
+    assert tmp_path.joinpath("questions").read_text() == "mine"
+
+
 def test_scripts_of_another_run_are_not_mixed_with_those_of_this_one(tmp_path):
     tmp_path.joinpath("free-1-bits.smt2").touch()
     with pytest.raises(WcetProbeError, match="holds scripts of another run; name another folder"):

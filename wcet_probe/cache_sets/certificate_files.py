@@ -9,10 +9,10 @@ from pathlib import Path
 from wcet_probe.analyzer.deduction.asked import asking_z3
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.build.program import Program
-from wcet_probe.cache_sets.deduction_certificate import Deducing, checked, operations_of, with_certificate
+from wcet_probe.cache_sets.deduction_certificate import Deducing, Json, checked, operations_of, with_certificate
 from wcet_probe.errors import UsageError
 from wcet_probe.json_text import read_json
-from wcet_probe.output_files import write_whole
+from wcet_probe.output_files import see_to_write, write_whole
 from wcet_probe.progress import Progress, silent
 
 
@@ -22,12 +22,12 @@ class CertificateFiles:
 
     Attributes:
         written: the file that it is written to, if any.
-        checked: the file of one that is checked, by whose answers the deduction goes, if any.
+        checked: the document that is checked, by whose answers the deduction goes, if any.
         solver: that is asked what is checked, of `analyzer.deduction.other_solvers.SOLVERS`.
     """
 
     written: Path | None = None
-    checked: Path | None = None
+    checked: Json | None = None
     solver: str = "z3"
 
 
@@ -53,7 +53,9 @@ def certificate_files(
         raise UsageError("--check reads a certificate and --certificate writes one; give one of them.")
     if deduced:
         raise UsageError("--check deduces what the certificate is of; leave --deduce out.")
-    return CertificateFiles(None, checked_file, solver or "z3"), operations_of(read_json(checked_file))
+    document = read_json(checked_file, "a file that --certificate wrote")
+    operations = operations_of(document)
+    return CertificateFiles(None, document, solver or "z3"), operations
 
 
 def deduced_by(
@@ -62,15 +64,15 @@ def deduced_by(
     """What comes of ``deducing``, by z3 or by the certificate that is checked; the one that is wanted is written.
 
     Raises:
-        UsageError: z3 or the solver is not installed, or the file is no certificate.
+        UsageError: z3 or the solver is not installed.
         VerificationError: the certificate does not check.
         WcetProbeError: a file cannot be written.
     """
     if files.checked is not None:
-        return checked(program, read_json(files.checked), deducing, files.solver, progress)
+        return checked(program, files.checked, deducing, files.solver, progress)
     if files.written is None:
         return deducing(asking_z3)
-    write_whole(files.written, "")  # what cannot be written is told before minutes go into it
+    see_to_write(files.written)
     parts, document = with_certificate(program, deducing)
     write_whole(files.written, json.dumps(document, separators=(",", ":")) + "\n")
     return parts

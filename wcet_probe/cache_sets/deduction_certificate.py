@@ -109,7 +109,7 @@ def _written(one: Answer) -> Any:  # noqa: ANN401  JSON
 
 
 def operations_of(document: object) -> tuple[str, ...]:
-    """The operations that ``document`` is of, in order.
+    """The operations that ``document`` is of, in order; there is one at least, as of none nothing would be checked.
 
     Raises:
         UsageError: it is no certificate of a deduction, or of another version.
@@ -117,7 +117,7 @@ def operations_of(document: object) -> tuple[str, ...]:
     try:
         if (document["format"], document["version"]) == (FORMAT, VERSION):  # type: ignore[index]
             names = [one["operation"] for one in document["operations"]]  # type: ignore[index]
-            if all(isinstance(one, str) for one in names) and len(set(names)) == len(names):
+            if names and all(isinstance(one, str) for one in names) and len(set(names)) == len(names):
                 return tuple(names)
     except (KeyError, TypeError):
         pass
@@ -159,6 +159,8 @@ def checked(
         operation = list(made)[-1]
         where = f"{operation}, part {max(len(made[operation]), 1)}"
         raise VerificationError(f"the certificate does not fit the code: of {where}, {error}") from error
+    if more := [repr(one) for one in told.keys() - {one.operation for one in parts}]:
+        raise VerificationError(f"the certificate has operations too many: {', '.join(sorted(more))}")
     for one in parts:
         _compare(one, told[one.operation], made[one.operation])
     _ask(made, solver, progress)
@@ -166,13 +168,13 @@ def checked(
 
 
 def _difference(key: str, told: object, own: object) -> str:
-    if key == "claims" and isinstance(told, list) and isinstance(own, list):
-        names = [one["name"] for one in own if one not in told]
+    if key == "claims" and isinstance(own, list):
+        names = [one["name"] for one in own if not isinstance(told, list) or one not in told]
         more = "" if names else " and more"
         return f"claims are not those of this program: {', '.join(names) or 'all'}{more}"
     if key == "image_sha256":
         return "binary is another one; build the one that it was made of."
-    return f"{key} is not what this program says of it: {own}"
+    return f"{key}: {told!r} is told, and is {own!r} here"
 
 
 def _read(operation: str, answers: object) -> tuple[Answer, ...]:

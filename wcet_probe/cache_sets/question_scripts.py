@@ -8,7 +8,7 @@ from pathlib import Path
 from wcet_probe.analyzer.deduction.obligations import Deduced
 from wcet_probe.analyzer.deduction.smt_lib import scripts
 from wcet_probe.errors import WcetProbeError
-from wcet_probe.output_files import write_whole
+from wcet_probe.output_files import see_to_write, write_whole
 
 _READINGS = {"QF_UFLIA": "integers", "QF_BV": "bits"}
 
@@ -21,9 +21,7 @@ def ready_for_scripts(folder: Path) -> None:
     """
     if any(folder.glob("*.smt2")):
         raise WcetProbeError(f"{folder} holds scripts of another run; name another folder, or empty this one.")
-    trial = folder / "questions"
-    write_whole(trial, "")
-    trial.unlink()
+    see_to_write(folder / "questions")
 
 
 def write_scripts(folder: Path, deduced: Iterable[Deduced]) -> str:

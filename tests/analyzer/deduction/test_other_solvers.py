@@ -1,6 +1,9 @@
 """Two solvers read a script and say the same of it; what they do not understand is open."""
 
+import os
+import signal
 import sys
+import threading
 
 import pytest
 
@@ -35,6 +38,18 @@ def test_what_follows_has_no_values_against_it(solver):
 )
 def test_what_is_not_understood_is_open(solver, script):
     assert answer(script, solver) == OPEN
+
+
+def test_who_interrupts_the_program_interrupts_it_also_in_a_question():
+    """Z3 would take it for itself: the question would be open, and the program go on."""
+    least = "(assert (bvugt {0} (_ bv1 64)))\n(assert (bvult {0} (_ bv4294967296 64)))\n"
+    factors = (
+        "(set-logic QF_BV)\n(declare-const a (_ BitVec 64))\n(declare-const b (_ BitVec 64))\n"
+        f"{least.format('a')}{least.format('b')}(assert (= (bvmul a b) (_ bv10967535067535067531 64)))\n(check-sat)\n"
+    )
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        answer(factors, "z3")
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
