@@ -17,7 +17,7 @@ from wcet_probe.errors import UsageError
 UNSAT, SAT, OPEN = "unsat", "sat", "open"
 _CHECK = "(check-sat)"
 _CVC5_WORK = 1_000_000
-"""Most units of cvc5's work for a question, some ten seconds."""
+"""Most units of cvc5's work for a question: some ten seconds, of few minutes."""
 _Z3_WORK = 100_000_000
 _Z3_TIME_S = 120
 

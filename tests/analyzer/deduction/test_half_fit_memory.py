@@ -3,6 +3,7 @@
 import pytest
 
 from tests.analyzer.deduction.half_fit_builds import geometry
+from wcet_probe.analyzer.deduction.asked import BY_Z3
 from wcet_probe.analyzer.deduction.execution import Astray, Site
 from wcet_probe.analyzer.deduction.formulas import unknown
 from wcet_probe.analyzer.deduction.half_fit_claims import is_free_block, is_held, view_of
@@ -17,7 +18,7 @@ SITE = Site(0x1234, ())
 @pytest.fixture
 def entry():
     """The memory at entry, a free block, and the address of its payload."""
-    run = _Run(geometry(), view_of(""), begins=False, told=lambda: None)
+    run = _Run(geometry(), view_of(""), begins=False, course=BY_Z3)
     memory = run.memory()
     block = run.terms.known(unknown("a block"))
     memory.name(block)
