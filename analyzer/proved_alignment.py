@@ -477,6 +477,7 @@ _KINDS = {
     "NULL": "null",
     "NEAR": "null and a number more",
     "NUMBER": "a number",
+    "INDEX": "an index",
     "ARENA": "an address in the arena",
     "STATIC": "an address in static data",
     "CONSTANT": "an address in constant data",

@@ -38,7 +38,8 @@ class Kind(IntEnum):
     """How a word is made.
 
     ``NEAR``: of null and numbers; ``CONSTANT``: of an address of constant data, or a number that looks like one;
-    ``MIXED``: of an address in a way that gives none; ``ANY``: not known. Null is 0.
+    ``MIXED``: of an address in a way that gives none; ``ANY``: not known; ``INDEX``: a number that was stored as an
+    index of static data. Null is 0.
     """
 
     NULL = 0
@@ -49,6 +50,7 @@ class Kind(IntEnum):
     CONSTANT = 5
     MIXED = 6
     ANY = 7
+    INDEX = 8
 
 
 class Part(NamedTuple):
@@ -129,6 +131,11 @@ def number_range(numbers: Word) -> tuple[int, int] | None:
         return None
     least, most = min(part.least for part in numbers), max(part.most for part in numbers)
     return 1 << least >> 1, (1 << most) - 1
+
+
+def as_index(numbers: Word) -> Word:
+    """``numbers`` as they are stored by what takes them for an index, too; of null and addresses nothing changes."""
+    return word(part._replace(kind=Kind.INDEX) if part.kind in _PLAIN else part for part in numbers)
 
 
 # ------------------------------------------------------------------------------------------------------------- residues
@@ -262,7 +269,7 @@ def _plus(before: _Sum, factor: int, part: Part, *, is_constant: bool) -> _Sum:
         before.is_loaded or part.is_loaded,
         before.is_named or part.kind is Kind.CONSTANT or (part.kind is Kind.STATIC and not part.is_loaded),
         before.is_head or (part.kind is Kind.STATIC and part.is_loaded),
-        before.has_numbers or (part.kind is Kind.NUMBER and not is_constant),
+        before.has_numbers or (part.kind in {Kind.NUMBER, Kind.INDEX} and not is_constant),
     )
 
 
@@ -307,8 +314,9 @@ def operated(opcode: str, one: Word, other: Word, mask: int | None) -> Word:
 
 
 _BITWISE = frozenset({"INT_AND", "INT_OR", "INT_XOR", "INT_MULT"})
-NUMBERS = frozenset({Kind.NULL, Kind.NEAR, Kind.NUMBER})
+NUMBERS = frozenset({Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.INDEX})
 """Kinds that are made of no address."""
+_PLAIN = frozenset({Kind.NEAR, Kind.NUMBER})
 _ADDRESSES = frozenset({Kind.ARENA, Kind.STATIC})
 _MOST_BITS_MASK = 0xFFFF
 """What a mask with none above keeps is a number: no memory lies below."""

@@ -12,7 +12,9 @@ What is taken for granted is `model.induction.LEMMAS`:
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null. Of what is loaded from an
-  address that is a constant below 65,536 nothing is known: it need not be computed from null.
+  address that is a constant below 65,536 nothing is known: it need not be computed from null. Of numbers it tells
+  those apart that the storing operation takes for an index of static data, too: what is a number and no index where it
+  is loaded is none of them.
 * ``objects-apart``: what is added to an address leads out of no object, and none lies below 65,536, so that a store to
   a constant there changes no word.
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.
@@ -49,6 +51,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     Kind,
     Part,
     Word,
+    as_index,
     joined,
     residue,
     residues_of,
@@ -137,14 +140,15 @@ def followed(address: Word) -> Word:
     return tuple(
         part
         for part in address
-        if part.kind not in {Kind.NULL, Kind.NEAR} and not (part.is_loaded and part.kind in {Kind.NUMBER, Kind.MIXED})
+        if part.kind not in {Kind.NULL, Kind.NEAR} and not (part.is_loaded and part.kind in _NEVER[Use.LINK])
     )
 
 
 _NEVER: Mapping[Use, frozenset[Kind]] = {
     Use.OPEN: frozenset(),
-    Use.LINK: frozenset({Kind.NUMBER, Kind.MIXED}),
-    Use.NUMBER: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
+    Use.LINK: frozenset({Kind.NUMBER, Kind.INDEX, Kind.MIXED}),
+    Use.NUMBER: frozenset({Kind.ARENA, Kind.STATIC, Kind.INDEX, Kind.MIXED}),
+    Use.INDEX: frozenset({Kind.ARENA, Kind.STATIC, Kind.MIXED}),
 }
 """What a loaded word is not, by its use."""
 
@@ -274,9 +278,7 @@ class _Equations:
                     if access.symbol is not None:
                         loads.append(((index, access.symbol), access, targets))
                     continue
-                stored = self._evaluator.word(index, access.transfer.state, access.transfer.value, found)
-                if access.transfer.size_bytes != _WORD_BYTES:
-                    stored = ANYTHING
+                stored = self._stored(index, access, access.transfer.value, found)
                 if targets is None:
                     self.lost.add((index, place))
                 for target in targets or ():
@@ -313,6 +315,13 @@ class _Equations:
         return result
 
     # ------------------------------------------------------------------------------------------------------- memory
+
+    def _stored(self, index: int, access: TypedAccess, value: Term, found: Found) -> Word:
+        """What ``access`` stores."""
+        if access.transfer.size_bytes != _WORD_BYTES:
+            return ANYTHING
+        stored = self._evaluator.word(index, access.transfer.state, value, found)
+        return as_index(stored) if access.use is Use.INDEX else stored
 
     def _targets(self, index: int, access: TypedAccess, found: Found) -> tuple[Target, ...] | None:
         """Where ``access`` goes; None where nothing is known of it."""

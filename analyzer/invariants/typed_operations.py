@@ -7,10 +7,11 @@ Words: data invariant (docs/explanation/glossary.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from wcet_probe.analyzer.invariants.indices import scaled_to_index, stored_indices
 from wcet_probe.analyzer.invariants.kinds import WORD_BITS, Kind, Word
 from wcet_probe.analyzer.invariants.operations import (
     Moved,
@@ -36,11 +37,12 @@ from wcet_probe.model.image import Image
 
 
 class Use(Enum):
-    """What a loaded word is used as, by the addresses that it is in; ``OPEN``: neither is told."""
+    """What a word is used as, by the addresses that it is in; ``OPEN``: it is not told; ``INDEX``: of static data."""
 
     OPEN = "open"
     LINK = "link"
     NUMBER = "number"
+    INDEX = "index"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class TypedAccess:
         access: as the values have it.
         transfer: as it is executed.
         symbol: of a loaded word; None where it defines none.
-        use: what the word is used as.
+        use: what the word is used as, by the operation that loads or stores it.
         is_payload: whether it is to the block that the operation is given, and not before its start.
     """
 
@@ -126,7 +128,7 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
     if values.stack_escapes:
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
     meetings = (*_meetings(values, held_symbols(values)), *_within(values))
-    accesses = tuple(_accesses(values, image, lifter, roles, _uses(values, roles, meetings, kind_of)))
+    accesses = tuple(_accesses(values, image, lifter, roles, meetings, kind_of))
     if values.assumes_plain_frames:
         require_plain_frames(role, (one.transfer for one in accesses))
     situated = situations(values)
@@ -157,31 +159,58 @@ def _argument(values: Values, register: str) -> Term:
     return values.terms.symbol(("in", values.registers[register]), WORD_BITS)
 
 
-def _accesses(
-    values: Values, image: Image, lifter: Lifter, roles: Roles, uses: tuple[set[Term], set[Term]]
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """What words are used as: symbols that are links, that are numbers, and that may be indices of static data."""
+
+    links: set[Term]
+    numbers: set[Term]
+    indices: set[Term]
+
+    def of(self, symbol: Term) -> Use:
+        """Of a loaded word."""
+        if symbol in self.links:
+            return Use.LINK
+        if symbol in self.numbers:
+            return Use.INDEX if symbol in self.indices else Use.NUMBER
+        return Use.OPEN
+
+
+def _accesses(  # noqa: PLR0917  the operation and what it is read from
+    values: Values,
+    image: Image,
+    lifter: Lifter,
+    roles: Roles,
+    meetings: Sequence[Arrival],
+    kind_of: Callable[[int], Kind],
 ) -> Iterator[TypedAccess]:
+    uses = _uses(values, roles, meetings, kind_of)
     found = distances(values, Roles(roles.given, None))
-    links, numbers = uses
+    moved = list(_transfers(values, image, lifter))
+    arriving = [(one.symbol, tuple(term for _, term in one.arriving)) for one in meetings]
+    indices = stored_indices(values, [one for one, _ in moved], arriving, kind_of)
+    for one, access in moved:
+        distance = next(found)
+        symbol, use = None, Use.INDEX if one.value in indices else Use.OPEN
+        if not one.is_store and 8 * one.size_bytes == WORD_BITS:
+            symbol = values.terms.symbol((one.place, one.instruction_address, one.operation), WORD_BITS)
+            use = uses.of(symbol)
+        is_payload = roles.given is not None and distance is not None and distance >= 0
+        yield TypedAccess(access, one, symbol, use, is_payload)
+
+
+def _transfers(values: Values, image: Image, lifter: Lifter) -> Iterator[tuple[WordTransfer, Access]]:
+    """The loads and stores as they are executed, and as the values have them."""
     memory = Memory(image, stack_escapes=values.stack_escapes, assumes_plain_frames=values.assumes_plain_frames)
     transfer = Transfer(lifter, values.terms, memory)
     for index in sorted(values.states):
         transfers: list[WordTransfer] = []
         block = values.graph.points[index].block
         transfer.block(index, block.instructions, values.states[index].copy(), transfers=transfers.append)
-        for one, access in zip(transfers, values.accesses[index], strict=True):
-            distance = next(found)
-            name = one.place, one.instruction_address, one.operation
-            symbol = None
-            if not one.is_store and 8 * one.size_bytes == WORD_BITS:
-                symbol = values.terms.symbol(name, WORD_BITS)
-            is_payload = roles.given is not None and distance is not None and distance >= 0
-            use = Use.LINK if symbol in links else Use.NUMBER if symbol in numbers else Use.OPEN
-            yield TypedAccess(access, one, symbol, use, is_payload)
+        yield from zip(transfers, values.accesses[index], strict=True)
 
 
-def _uses(
-    values: Values, roles: Roles, meetings: Iterable[Arrival], kind_of: Callable[[int], Kind]
-) -> tuple[set[Term], set[Term]]:
+def _uses(values: Values, roles: Roles, meetings: Iterable[Arrival], kind_of: Callable[[int], Kind]) -> _Uses:
     """The symbols that are links, and those that are numbers; none is both.
 
     Links are followed, with bits masked or not, or compared with links, or arrive as one where paths meet. Numbers are
@@ -203,7 +232,8 @@ def _uses(
     links = _links(values, followed, meetings, kind_of)
     numbers = _numbers(values, forms, indices, links) | ((_counted(values) | _scaled(values, meetings)) - links)
     numbers |= _arriving_numbers(values, numbers - followed, links, meetings)
-    return followed | (links - numbers), numbers - followed
+    scaled = {symbol for term in scaled_to_index(values, kind_of) for symbol in _summands(values, term)}
+    return _Uses(followed | (links - numbers), numbers - followed, _arriving_summands(values, scaled, meetings))
 
 
 def _links(
@@ -254,10 +284,16 @@ def _arriving_numbers(values: Values, numbers: set[Term], links: set[Term], meet
 
 def _scaled(values: Values, meetings: Iterable[Arrival]) -> set[Term]:
     """What is multiplied or shifted to the left, and each summand of it, also by way of where paths meet."""
-    terms, found, before = values.terms, set[Term](), -1
+    terms, found = values.terms, set[Term]()
     for term in range(len(terms)):
         if terms[term].opcode in _SCALING:
             found.update(_summands(values, terms.operands(term)[0]))
+    return _arriving_summands(values, found, meetings)
+
+
+def _arriving_summands(values: Values, words: Iterable[Term], meetings: Iterable[Arrival]) -> set[Term]:
+    """``words``, and what arrives where paths meet as a summand of one of them."""
+    found, before = set(words), -1
     while before < len(found):
         before = len(found)
         for meeting in meetings:

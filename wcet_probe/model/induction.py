@@ -19,7 +19,8 @@ LEMMAS: Mapping[str, str] = {
         "instruction's operation uses it as: what is followed as a link, is compared with one, or stands for one where "
         "paths meet, as an address; what is added to one, subtracted, masked or shifted, there or behind a place "
         "where paths meet, and not followed, as a number, and so what is no such link and a summand of what is "
-        "multiplied or shifted to the left, or compared with a number from 1 to 65,535; null is not followed, nor what "
+        "multiplied or shifted to the left, or compared with a number from 1 to 65,535; what an operation stores, and "
+        "takes for an index of static data and for nothing else, as such an index; null is not followed, nor what "
         "is computed from it; an address is made of a whole word that is one, by adding and subtracting numbers, and "
         "by masking with a constant, and in no other way"
     ),

@@ -11,6 +11,7 @@ from wcet_probe.analyzer.invariants.kinds import (
     NULL,
     Kind,
     Part,
+    as_index,
     joined,
     number_range,
     operated,
@@ -22,6 +23,7 @@ from wcet_probe.analyzer.invariants.kinds import (
 )
 
 WORDS = st.integers(0, (1 << 32) - 1)
+KINDS = st.sampled_from(Kind)
 FULL = (1 << 32) - 1
 
 
@@ -31,6 +33,16 @@ def of(kind, value, *, is_loaded=False):
 
 def has(parts, kind, value):
     return any(part.kind is kind and part.residues >> value % MODULUS & 1 for part in parts)
+
+
+@given(KINDS, WORDS)
+def test_an_index_is_a_number_that_is_told_apart(kind, value):
+    found = as_index(of(kind, value))
+    assert found == of(Kind.INDEX if kind in {Kind.NUMBER, Kind.NEAR} else kind, value)
+    (part,) = summed([(1, of(Kind.INDEX, value))], of(Kind.NUMBER, 4))
+    assert part == summed([(1, of(Kind.NUMBER, value))], of(Kind.NUMBER, 4))[0]
+    (masked,) = operated("INT_AND", of(Kind.INDEX, value), of(Kind.NUMBER, FULL - 3), FULL - 3)
+    assert masked.kind is Kind.NUMBER
 
 
 @given(WORDS, WORDS, st.integers(-8, 8))

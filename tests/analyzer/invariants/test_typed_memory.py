@@ -10,7 +10,7 @@ from tests.analyzer.small_functions import lifter_of
 from wcet_probe.analyzer.invariants.image_words import Constants
 from wcet_probe.analyzer.invariants.kinds import MODULUS, NULL, Kind, Part, members, residue
 from wcet_probe.analyzer.invariants.typed_memory import RESULT, Evaluator, Target, followed, sees, typed_memory
-from wcet_probe.analyzer.invariants.typed_operations import typed_operation
+from wcet_probe.analyzer.invariants.typed_operations import Use, typed_operation
 from wcet_probe.analyzer.values.properties.own_block import Roles
 from wcet_probe.errors import AnalysisError
 
@@ -60,8 +60,8 @@ def test_accesses_of_other_regions_and_stacks_see_nothing_of_each_other():
 
 def test_what_is_followed_is_no_null_and_no_number_from_the_arena():
     link, number = Part(Kind.ARENA, True, 1), Part(Kind.NUMBER, True, 1)
-    plain = Part(Kind.NUMBER, False, 1)
-    assert followed((*NULL, number, link, plain, Part(Kind.MIXED, True, 1))) == (link, plain)
+    plain, index = Part(Kind.NUMBER, False, 1), Part(Kind.INDEX, True, 1)
+    assert followed((*NULL, number, link, plain, index, Part(Kind.MIXED, True, 1))) == (link, plain)
 
 
 HEAD = "lis 9, head@ha\naddi 9, 9, head@l\n"
@@ -102,6 +102,26 @@ def test_an_address_that_is_moved_by_four_is_told_with_its_residues():
     blocks = [part for part in found.found[1, RESULT] if part.kind is Kind.ARENA]
     assert {one % 4 for part in blocks for one in members(part.residues)} == {0}
     assert {one % 8 for part in blocks for one in members(part.residues)} == {0, 4}
+
+
+KEEP = GIVE.replace("1: blr", "rlwinm 6, 3, 0, 29, 31\nori 6, 6, 3\nslwi 7, 6, 2\nlwzx 8, 9, 7\nstw 6, 4(3)\n1: blr")
+SIZE = TAKE.replace("1: blr", "lwz 6, 4(3)\nrlwinm 6, 6, 0, 0, 28\nstw 5, 8(3)\n1: blr")
+INDEX = TAKE.replace("1: blr", "lwz 6, 4(3)\nslwi 7, 6, 2\nlwzx 8, 9, 7\n1: blr")
+
+
+@pytest.mark.parametrize(
+    ("take", "give", "kinds"),
+    [
+        (INDEX, KEEP, {Kind.INDEX}),
+        (SIZE, KEEP, set()),  # by the lemma: what is masked is no index
+        (SIZE, KEEP.replace("1: blr", "slwi 8, 6, 2\nstwx 6, 3, 8\n1: blr"), {Kind.NUMBER}),  # it is an offset as well
+    ],
+)
+def test_a_stored_index_is_loaded_as_one_only(take, give, kinds):
+    operations, found, _ = module_of(take=take, give=give)
+    symbol = next(one.symbol for one in operations[1].accesses if one.use in {Use.INDEX, Use.NUMBER})
+    told = found.found[1, symbol]
+    assert {part.kind for part in told if part.residues == residue(3) and part.is_loaded} == kinds
 
 
 def test_where_a_store_is_lost_it_is_told():

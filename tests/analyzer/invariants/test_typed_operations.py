@@ -49,7 +49,7 @@ def of(module, name, roles=NO_BLOCK, **changed):
     ("name", "uses"),
     [
         ("follow", [Use.LINK, Use.OPEN]),
-        ("index", [Use.NUMBER, Use.OPEN]),
+        ("index", [Use.INDEX, Use.OPEN]),
         ("mask", [Use.NUMBER]),
         ("plain", [Use.OPEN]),
         ("both", [Use.LINK, Use.NUMBER, Use.OPEN, Use.OPEN]),

@@ -187,6 +187,41 @@ OTHERS = {
             ("buckets beside their place", "base + bytes - dedicated;", "base + bytes - dedicated - 2;"),
         )
     },
+    **{
+        name: ("djgpp-cached", file, old, new)
+        for name, file, old, new in (
+            (
+                "a node in its bin with an offset",
+                "djgpp_cached.c",
+                "        *bin = node;\n",
+                "        *bin = (void *)((char *)node + 2);\n",
+            ),
+            (
+                "a list between two by the number that a node keeps",
+                "djgpp_tags.h",
+                "link = &heap->heads[djgpp_tags_bucket_of(block)];",
+                "link = (void *)((char *)heap->heads + djgpp_tags_bucket_of(block) * 2);",
+            ),
+            (
+                "a size more the number of its list",
+                "djgpp_tags.h",
+                "    node->bucket = bucket;\n",
+                "    node->bucket = bucket;\n    block->header += bucket << 1;\n",
+            ),
+            (
+                "a rest more the number of a list",
+                "djgpp_tags.h",
+                "    heap->rest = bt_next(block);\n",
+                "    heap->rest = bt_behind(bt_next(block), djgpp_tags_bucket(size) & 2);\n",
+            ),
+            (
+                "sizes that are multiples of 2",
+                "boundary_tags.h",
+                "& ~(alignment - 1);",
+                "& ~(alignment / 4 - 1);",
+            ),
+        )
+    },
     "a check that some sizes pass by": (
         "budgeted:tlsf",
         "tlsf.c",
