@@ -15,28 +15,26 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import cvc5
+from wcet_probe.analyzer.deduction.other_solvers import CVC5_WORK, OPEN, SAT, UNSAT, Cvc5
 
 CHECK = "(check-sat)"
-OPEN = "open"
-WORK = 200_000
-"""Most units of cvc5's work for a question, some seconds."""
 
 
-def answers(script: str, work: int = WORK) -> Iterator[str]:
-    """What cvc5 answers to each question of ``script``: ``unsat``, ``sat`` or `OPEN`.
+def answers(script: str, work: int = CVC5_WORK) -> Iterator[str]:
+    """What cvc5 answers to each question of ``script``: `UNSAT`, `SAT` or `OPEN`.
 
     Args:
         script: of SMT-LIB, a command in each line.
         work: units for each question, and twice as many where it is asked once more.
     """
-    together = _Solver(work)
+    together = Cvc5(work)
     scopes: list[list[str]] = [[]]
     for line in script.splitlines():
         if line == CHECK:
             answer = together.told(line)
             if answer == OPEN:
-                answer = _Solver(2 * work, commands=[one for scope in scopes for one in scope]).told(line)
+                commands = [one for scope in scopes for one in scope]
+                answer = Cvc5(2 * work, for_more=False).told("\n".join([*commands, line]))
             yield answer
             continue
         together.told(line)
@@ -50,26 +48,6 @@ def answers(script: str, work: int = WORK) -> Iterator[str]:
                 scopes[-1].append(line)
 
 
-class _Solver:
-    """A solver that is told commands."""
-
-    def __init__(self, work: int, commands: Sequence[str] = ()) -> None:
-        self._solver = cvc5.Solver(cvc5.TermManager())
-        self._solver.setOption("rlimit-per", str(work))
-        self._solver.setOption("incremental", "false" if commands else "true")
-        self._parser = cvc5.InputParser(self._solver)
-        for command in commands:
-            self.told(command)
-
-    def told(self, command: str) -> str:
-        """The answer to ``command``, if it is a question."""
-        self._parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, command, "questions")
-        answer = ""
-        while not (read := self._parser.nextCommand()).isNull():
-            answer = read.invoke(self._solver, self._parser.getSymbolManager()).strip()
-        return answer if answer in {"sat", "unsat"} else OPEN
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table.
 
@@ -78,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
     parser.add_argument("folder", type=Path, help="with files of SMT-LIB")
-    parser.add_argument("--work", type=int, default=WORK, help="units of cvc5's work for each question")
+    parser.add_argument("--work", type=int, default=CVC5_WORK, help="units of cvc5's work for each question")
     options = parser.parse_args(arguments)
     print("| questions | unsat | sat | open | CPU s |\n|---|--:|--:|--:|--:|")
     total = Counter[str]()
@@ -86,10 +64,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         begin = time.process_time()
         found = Counter(answers(file.read_text("utf-8"), options.work))
         total += found
-        each = " | ".join(f"{found[one]:,}" for one in ("unsat", "sat", OPEN))
+        each = " | ".join(f"{found[one]:,}" for one in (UNSAT, SAT, OPEN))
         print(f"| {file.stem} | {each} | {time.process_time() - begin:.1f} |", flush=True)
-    print(f"\n{total['unsat']:,} of {total.total():,} are answered by unsat")
-    return 1 if total["sat"] else 4 if total[OPEN] or not total else 0
+    print(f"\n{total[UNSAT]:,} of {total.total():,} are answered by unsat")
+    return 1 if total[SAT] else 4 if total[OPEN] or not total else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,10 @@ from typing import Any
 from wcet_probe.errors import UsageError
 
 
+MOST_MIB = 512
+"""A larger document is not read: it may have no end."""
+
+
 def parse_json(data: str | bytes) -> Any:  # noqa: ANN401  (JSON)
     """What the JSON text ``data`` says; an object that has a key twice is refused, as it says two things.
 
@@ -28,7 +32,13 @@ def read_json(file: Path, wanted: str = "what --json printed") -> Any:  # noqa: 
         UsageError: it cannot be read, or is no such text.
     """
     try:
-        return parse_json(file.read_bytes())
+        parts = []
+        with file.open("rb") as opened:
+            while part := opened.read(1 << 20):
+                parts.append(part)
+                if len(parts) > MOST_MIB:
+                    raise UsageError(f"{file} has more than {MOST_MIB} MiB, or no end; give {wanted}.")
+        return parse_json(b"".join(parts))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}; name a file that you can read.") from error
     except ValueError as error:

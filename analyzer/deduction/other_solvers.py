@@ -16,8 +16,8 @@ from wcet_probe.errors import UsageError
 
 UNSAT, SAT, OPEN = "unsat", "sat", "open"
 _CHECK = "(check-sat)"
-_CVC5_WORK = 1_000_000
-"""Most units of cvc5's work for a question: some ten seconds, of few minutes."""
+CVC5_WORK = 200_000
+"""Most units of cvc5's work for a question, some seconds; where it is asked once more, twice as many."""
 _Z3_WORK = 100_000_000
 _Z3_TIME_S = 120
 
@@ -39,23 +39,47 @@ def _z3(script: str) -> str:
         return OPEN
 
 
+class Cvc5:
+    """Cvc5, which is told commands of SMT-LIB.
+
+    Args:
+        work: most units of its work for a question.
+        for_more: whether it is to answer more than one; what it does for one alone may take minutes, and may tell more.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+
+    def __init__(self, work: int = CVC5_WORK, *, for_more: bool = True) -> None:
+        try:
+            import cvc5  # noqa: PLC0415  no dependency, so that it may be absent
+        except ImportError as error:
+            raise _missing("cvc5", "cvc5") from error
+        self._language = cvc5.InputLanguage.SMT_LIB_2_6
+        self._solver = cvc5.Solver(cvc5.TermManager())
+        self._solver.setOption("rlimit-per", str(work))
+        self._solver.setOption("incremental", str(for_more).lower())
+        self._parser = cvc5.InputParser(self._solver)
+
+    def told(self, commands: str) -> str:
+        """The answer to the last question in ``commands``: `UNSAT`, `SAT` or `OPEN`, as where there is none.
+
+        Raises:
+            RuntimeError: it does not understand them.
+        """
+        self._parser.setStringInput(self._language, commands, "questions")
+        said = ""
+        while not (command := self._parser.nextCommand()).isNull():
+            said = command.invoke(self._solver, self._parser.getSymbolManager()).strip()
+        return said if said in {UNSAT, SAT} else OPEN
+
+
 def _cvc5(script: str) -> str:
     try:
-        import cvc5  # noqa: PLC0415  no dependency, so that it may be absent
-    except ImportError as error:
-        raise _missing("cvc5", "cvc5") from error
-    solver = cvc5.Solver(cvc5.TermManager())
-    solver.setOption("rlimit-per", str(_CVC5_WORK))
-    solver.setOption("incremental", "true")  # what it does for one question alone takes minutes with leading zeros
-    parser = cvc5.InputParser(solver)
-    parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, script, "question")
-    said = ""
-    try:
-        while not (command := parser.nextCommand()).isNull():
-            said += command.invoke(solver, parser.getSymbolManager())
+        said = Cvc5().told(script)
+        return said if said != OPEN else Cvc5(2 * CVC5_WORK, for_more=False).told(script)
     except RuntimeError:
         return OPEN
-    return said.strip()
 
 
 def _missing(name: str, package: str) -> UsageError:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from bench.second_solver import OPEN, answers, main
+from bench.second_solver import answers, main
+from wcet_probe.analyzer.deduction.other_solvers import OPEN, UNSAT
 
 HEAD = "(set-option :global-declarations true)\n(set-logic QF_UFLIA)\n(declare-fun |x| () Int)\n"
 TRUE, FALSE = "(assert (<= |x| 3))\n(check-sat)\n", "(push 1)\n(assert (< |x| |x|))\n(check-sat)\n(pop 1)\n"
@@ -27,18 +28,19 @@ def test_what_is_left_open_is_asked_once_more_with_all_that_is_declared(monkeypa
     asked = []
 
     class Solver:
-        def __init__(self, work, commands=()):
-            asked.append((work, list(commands)))
-            self.is_fresh = bool(commands)
+        def __init__(self, work, *, for_more=True):
+            self.work, self.for_more = work, for_more
 
-        def told(self, command):
-            return "unsat" if self.is_fresh else OPEN if command == "(check-sat)" else ""
+        def told(self, commands):
+            if not self.for_more:
+                asked.append((self.work, commands.splitlines()))
+            return OPEN if self.for_more else UNSAT
 
-    monkeypatch.setattr("bench.second_solver._Solver", Solver)
+    monkeypatch.setattr("bench.second_solver.Cvc5", Solver)
     script = "(push 1)\n(declare-fun |y| () Int)\n(assert (= |y| 1))\n(pop 1)\n(assert (< |y| |y|))\n(check-sat)\n"
-    assert list(answers(HEAD + script, 5)) == ["unsat"]
-    again = [*HEAD.splitlines(), "(declare-fun |y| () Int)", "(assert (< |y| |y|))"]
-    assert asked == [(5, []), (10, again)]
+    assert list(answers(HEAD + script, 5)) == [UNSAT]
+    again = [*HEAD.splitlines(), "(declare-fun |y| () Int)", "(assert (< |y| |y|))", "(check-sat)"]
+    assert asked == [(10, again)]
 
 
 def test_what_the_solver_does_not_understand_is_told():

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from wcet_probe.analyzer.deduction.formulas import apply, condition, unknown
-from wcet_probe.analyzer.deduction.other_solvers import OPEN, SAT, SOLVERS, UNSAT, answer
+from wcet_probe.analyzer.deduction import other_solvers
+from wcet_probe.analyzer.deduction.other_solvers import CVC5_WORK, OPEN, SAT, SOLVERS, UNSAT, answer
 from wcet_probe.analyzer.deduction.smt_lib import FollowsOfBits, FollowsOfIntegers, script_of
 from wcet_probe.errors import UsageError
 
@@ -38,6 +39,22 @@ def test_what_follows_has_no_values_against_it(solver):
 )
 def test_what_is_not_understood_is_open(solver, script):
     assert answer(script, solver) == OPEN
+
+
+def test_cvc5_is_asked_once_more_alone_where_it_leaves_a_question_open(monkeypatch):
+    asked = []
+
+    class Solver:
+        def __init__(self, work=CVC5_WORK, *, for_more=True):
+            asked.append((work, for_more))
+            self.says = OPEN if for_more else UNSAT
+
+        def told(self, _):
+            return self.says
+
+    monkeypatch.setattr(other_solvers, "Cvc5", Solver)
+    assert answer("(check-sat)", "cvc5") == UNSAT
+    assert asked == [(CVC5_WORK, True), (2 * CVC5_WORK, False)]
 
 
 def test_who_interrupts_the_program_interrupts_it_also_in_a_question():
