@@ -10,9 +10,7 @@ from wcet_probe.emu.tables import CodeTable, it_state
 from wcet_probe.errors import EmulationError, StrayAccessError
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
-from wcet_probe.model.instruction import AccessKind
-
-_ALWAYS = 14
+from wcet_probe.model.instruction import ALWAYS, AccessKind
 
 
 def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_instructions: int) -> EmulationError:
@@ -119,4 +117,4 @@ def _holds(condition: int, flags: int) -> bool:
     """Whether a condition of ARM holds (ARM ARM DDI 0100I, A3.2)."""
     n, z, c, v = (bool(flags >> bit & 1) for bit in (31, 30, 29, 28))
     holds = (z, c, n, v, c and not z, n == v, n == v and not z, True)[condition >> 1]
-    return holds != bool(condition & 1) or condition >= _ALWAYS
+    return holds != bool(condition & 1) or condition >= ALWAYS

@@ -23,13 +23,12 @@ from wcet_probe.emu.native import (
 )
 from wcet_probe.errors import UsageError
 from wcet_probe.identity import Same
-from wcet_probe.model.instruction import Access, AccessKind, Control, Instruction, InstructionCost, Shift
+from wcet_probe.model.instruction import ALWAYS, Access, AccessKind, Control, Instruction, InstructionCost, Shift
 from wcet_probe.model.target import Isa, UnalignedAccess
 from wcet_probe.model.unaligned_access import unaligned_cycles
 
 _KIND = {AccessKind.LOAD: LOAD, AccessKind.STORE: STORE, AccessKind.LOAD_STORE: LOAD | STORE}
 _SHIFT = {Shift.LSL: 0, Shift.LSR: 1, Shift.ASR: 2, Shift.ROR: 3, Shift.RRX: 4}
-_ALWAYS = 14
 _ALIGNMENTS = (1, 2, 4)
 
 HALFWORD_BYTES = 2
@@ -151,7 +150,7 @@ def _table(
         row.flags = _flags(instruction, stack_pointer)
         row.condition = instruction.condition
         marks = row.flags & ~(CONDITIONAL_BRANCH | JUMPS_TO_ITSELF)  # both are looked at where a block begins or ends
-        quiet[start] = not (marks or instruction.accesses or instruction.condition != _ALWAYS)
+        quiet[start] = not (marks or instruction.accesses or instruction.condition != ALWAYS)
         row.first_access, row.access_count = len(descriptors), len(instruction.accesses)
         descriptors.extend(
             _descriptor(access, id_of, _longer(instruction, access, unaligned)) for access in instruction.accesses
@@ -198,7 +197,7 @@ def _sum_up(rows: Iterable[InstructionLayout]) -> None:
     for row in rows:
         row.instructions_before, row.cycles_before = instructions, cycles
         if row.size_bytes:
-            predicated = row.condition != _ALWAYS or row.flags & IN_IT_BLOCK
+            predicated = row.condition != ALWAYS or row.flags & IN_IT_BLOCK
             instructions += 1
             cycles += row.skipped_cycles if predicated else row.executed_cycles
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from wcet_probe.errors import UsageError
 
-
 MOST_MIB = 512
 """A larger document is not read: it may have no end."""
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from wcet_probe.analyzer.deduction.formulas import FALSE, Node
+from wcet_probe.analyzer.deduction.smt_lib import Further
 from wcet_probe.analyzer.deduction.solver import Questions
 
 
@@ -75,7 +76,7 @@ class KeptQuestions(Questions):
         self,
         premises: Iterable[Node],
         formula: Node,
-        more: Callable[[Callable[[Node], int]], Iterable[Node]] = lambda _: (),
+        more: Further = lambda _: (),
     ) -> bool:
         """As `Questions.bits_hold`."""
         place, numbers = len(self.answers), list[list[int]]()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wcet_probe.analyzer.deduction.formulas import Node
-from wcet_probe.analyzer.deduction.smt_lib import Event
+from wcet_probe.analyzer.deduction.smt_lib import Event, Further
 from wcet_probe.analyzer.deduction.solver import Questions
 
 
@@ -39,9 +39,7 @@ class Asked(Protocol):
     def is_contradiction(self) -> bool:
         """Whether what is assumed was shown to be never true."""
 
-    def bits_hold(
-        self, premises: Iterable[Node], formula: Node, more: Callable[[Callable[[Node], int]], Iterable[Node]]
-    ) -> bool:
+    def bits_hold(self, premises: Iterable[Node], formula: Node, more: Further) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, or with ``more`` of them."""
 
 

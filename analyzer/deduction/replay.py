@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from wcet_probe.analyzer.deduction.answers import Answer, OfBits, OfIntegers
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node
-from wcet_probe.analyzer.deduction.smt_lib import FollowsOfBits, FollowsOfIntegers, Question
+from wcet_probe.analyzer.deduction.smt_lib import FollowsOfBits, FollowsOfIntegers, Further, Question
 from wcet_probe.errors import WcetProbeError
 
 
@@ -102,7 +102,7 @@ class Replayed:
         self,
         premises: Iterable[Node],
         formula: Node,
-        more: Callable[[Callable[[Node], int]], Iterable[Node]] = lambda _: (),
+        more: Further = lambda _: (),
     ) -> bool:
         """What was answered; as `solver.Questions.bits_hold`.
 

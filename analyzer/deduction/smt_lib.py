@@ -35,11 +35,13 @@ The first answer is ``unsat`` because of what is assumed in the scope:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from wcet_probe.analyzer.deduction.formulas import Node, negation
 
+Further = Callable[[Callable[[Node], int]], Iterable[Node]]
+"""More premises of bits, of what words are where those told before hold and a formula does not."""
 _BITS = 32
 _PREDICATES = {"bits equal": "=", "bits less": "bvult", "bits signed less": "bvslt"}
 """Of words, and true or false."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from wcet_probe.analyzer.deduction.formulas import FALSE, TRUE, Node, negation
 from wcet_probe.analyzer.deduction.processor_time import limited
-from wcet_probe.analyzer.deduction.smt_lib import Assumed, Event, Follows, FollowsOfBits, Scope
+from wcet_probe.analyzer.deduction.smt_lib import Assumed, Event, Follows, FollowsOfBits, Further, Scope
 from wcet_probe.errors import UsageError
 
 WORK_LIMIT = 20_000_000
@@ -228,7 +228,7 @@ class Questions:
         self,
         premises: Iterable[Node],
         formula: Node,
-        more: Callable[[Callable[[Node], int]], Iterable[Node]] = lambda _: (),
+        more: Further = lambda _: (),
     ) -> bool:
         """Whether ``formula`` of words as bits was shown to follow from ``premises``, by themselves or with ``more``.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-_ALWAYS = 14
+ALWAYS = 14
+"""The condition code of ARM that holds on all flags."""
 
 
 class Control(StrEnum):
@@ -86,7 +87,7 @@ class Instruction:
     text: str
     timing_class: str
     registers: int = 0
-    condition: int = _ALWAYS
+    condition: int = ALWAYS
     in_it_block: bool = False
     control: Control = Control.NEXT
     branch_target: int | None = None
@@ -101,7 +102,7 @@ class Instruction:
     @property
     def jumps_to_itself(self) -> bool:
         """Whether nothing else is ever executed behind it, unless an interrupt comes."""
-        is_always = self.condition == _ALWAYS and not self.in_it_block
+        is_always = self.condition == ALWAYS and not self.in_it_block
         return is_always and self.control is Control.BRANCH and self.branch_target == self.address
 
 

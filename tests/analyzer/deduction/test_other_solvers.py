@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from wcet_probe.analyzer.deduction.formulas import apply, condition, unknown
 from wcet_probe.analyzer.deduction import other_solvers
+from wcet_probe.analyzer.deduction.formulas import apply, condition, unknown
 from wcet_probe.analyzer.deduction.other_solvers import CVC5_WORK, OPEN, SAT, SOLVERS, UNSAT, answer
 from wcet_probe.analyzer.deduction.smt_lib import FollowsOfBits, FollowsOfIntegers, script_of
 from wcet_probe.errors import UsageError
