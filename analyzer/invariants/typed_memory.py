@@ -12,9 +12,8 @@ What is taken for granted is `model.induction.LEMMAS`:
 * ``words-keep-their-kind``: tags and links have the same residues, and a load of one seems to give the other, too. Of
   an address that is followed, those alternatives are left out that are made of a word from the arena and no address.
   Of other words (arguments, words in static data), nothing is left out but null. Of what is loaded from an
-  address that is a constant below 65,536 nothing is known: it need not be computed from null. Of numbers it tells
-  those apart that the storing operation takes for an index of static data, too: what is a number and no index where it
-  is loaded is none of them.
+  address that is a constant below 65,536 nothing is known: it need not be computed from null. Those
+  that the storing operation takes for an index of static data are not loaded as other numbers.
 * ``objects-apart``: what is added to an address leads out of no object, and none lies below 65,536, so that a store to
   a constant there changes no word.
 * ``heads-are-no-blocks``: what is taken from a list as a block is not the list's head.

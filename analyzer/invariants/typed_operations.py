@@ -53,7 +53,8 @@ class TypedAccess:
         access: as the values have it.
         transfer: as it is executed.
         symbol: of a loaded word; None where it defines none.
-        use: what the word is used as, by the operation that loads or stores it.
+        use: what the word is used as, by the operation that loads or stores it. Where one load of an address is of an
+            index, all loads of it are.
         is_payload: whether it is to the block that the operation is given, and not before its start.
     """
 
@@ -128,7 +129,8 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
     if values.stack_escapes:
         raise AnalysisError(f"{role} stores an address of its stack, through which words may be changed.")
     meetings = (*_meetings(values, held_symbols(values)), *_within(values))
-    accesses = tuple(_accesses(values, image, lifter, roles, meetings, kind_of))
+    returned = returned_words(role, values, roles)
+    accesses = tuple(_accesses(values, image, lifter, roles, meetings, [term for _, term in returned], kind_of))
     if values.assumes_plain_frames:
         require_plain_frames(role, (one.transfer for one in accesses))
     situated = situations(values)
@@ -142,7 +144,7 @@ def typed_operation(  # noqa: PLR0917  the operation and what it is read from
         meetings=meetings,
         arguments={_argument(values, name): parts for name, parts in arguments.items()},
         given=_argument(values, roles.given) if roles.given else None,
-        returned=returned_words(role, values, roles),
+        returned=returned,
         surely_stored=_stored(values, accesses, result),
         situations=situated,
         where=where,
@@ -182,21 +184,35 @@ def _accesses(  # noqa: PLR0917  the operation and what it is read from
     lifter: Lifter,
     roles: Roles,
     meetings: Sequence[Arrival],
+    returned: Sequence[Term],
     kind_of: Callable[[int], Kind],
 ) -> Iterator[TypedAccess]:
     uses = _uses(values, roles, meetings, kind_of)
     found = distances(values, Roles(roles.given, None))
     moved = list(_transfers(values, image, lifter))
     arriving = [(one.symbol, tuple(term for _, term in one.arriving)) for one in meetings]
-    indices = stored_indices(values, [one for one, _ in moved], arriving, kind_of)
-    for one, access in moved:
+    blocks = [*returned, _argument(values, roles.given)] if roles.given else returned
+    indices = stored_indices(values, [one for one, _ in moved], arriving, blocks, kind_of)
+    loaded = {number: _loaded(values, one) for number, (one, _) in enumerate(moved) if _is_word(one)}
+    scaled = frozenset(scaled_to_index(values, kind_of))
+    again = {moved[number][0].pointer for number, symbol in loaded.items() if symbol in scaled}
+    for number, (one, access) in enumerate(moved):
         distance = next(found)
-        symbol, use = None, Use.INDEX if one.value in indices else Use.OPEN
-        if not one.is_store and 8 * one.size_bytes == WORD_BITS:
-            symbol = values.terms.symbol((one.place, one.instruction_address, one.operation), WORD_BITS)
+        symbol, use = loaded.get(number), Use.INDEX if one.value in indices else Use.OPEN
+        if symbol is not None:
             use = uses.of(symbol)
+            use = Use.INDEX if use is Use.NUMBER and one.pointer in again else use
         is_payload = roles.given is not None and distance is not None and distance >= 0
         yield TypedAccess(access, one, symbol, use, is_payload)
+
+
+def _is_word(one: WordTransfer) -> bool:
+    return not one.is_store and 8 * one.size_bytes == WORD_BITS
+
+
+def _loaded(values: Values, one: WordTransfer) -> Term:
+    """The symbol of what is loaded."""
+    return values.terms.symbol((one.place, one.instruction_address, one.operation), WORD_BITS)
 
 
 def _transfers(values: Values, image: Image, lifter: Lifter) -> Iterator[tuple[WordTransfer, Access]]:

@@ -104,7 +104,7 @@ def test_an_address_that_is_moved_by_four_is_told_with_its_residues():
     assert {one % 8 for part in blocks for one in members(part.residues)} == {0, 4}
 
 
-KEEP = GIVE.replace("1: blr", "rlwinm 6, 3, 0, 29, 31\nori 6, 6, 3\nslwi 7, 6, 2\nlwzx 8, 9, 7\nstw 6, 4(3)\n1: blr")
+KEEP = GIVE.replace("1: blr", "rlwinm 6, 4, 0, 30, 31\nori 6, 6, 3\nslwi 7, 6, 2\nlwzx 8, 9, 7\nstw 6, 4(3)\n1: blr")
 SIZE = TAKE.replace("1: blr", "lwz 6, 4(3)\nrlwinm 6, 6, 0, 0, 28\nstw 5, 8(3)\n1: blr")
 INDEX = TAKE.replace("1: blr", "lwz 6, 4(3)\nslwi 7, 6, 2\nlwzx 8, 9, 7\n1: blr")
 
