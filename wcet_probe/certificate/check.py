@@ -240,7 +240,8 @@ class _Check:
                 self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
             )
         except VerificationError as error:
-            demand(is_separate, f"{error}; the assumption stack-separation may be used and not listed")
+            reason = str(error).removeprefix("not verified: ").removesuffix(".")
+            demand(is_separate, f"the assumption stack-separation may be used and not listed: without it, {reason}")
             raise
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
