@@ -26,8 +26,8 @@ from wcet_probe.reports.formats.schema import validate
 OPEN = {
     "bound/digest": None,  # the test makes it right again
     "tool/*": None,  # the bill of materials
-    "observed/*": None,  # the replay
-    "state/candidates/*": None,  # the replay of the other candidates
+    "observed/*": "what was measured",
+    "state/candidates/*": "what was measured",
     "image/compiler": "compiler and options",
     "image/flags/*": "compiler and options",
     "request/elf": None,  # how the asker calls the file

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.caches.cached import Cached, check_caches, pointers
-from wcet_probe.certificate.facts.asserted import Fact, parameters_of
+from wcet_probe.certificate.facts.asserted import parameters_of
 from wcet_probe.certificate.facts.asserted_arguments import told_at_entry
 from wcet_probe.certificate.facts.asserted_calls import told_destinations
 from wcet_probe.certificate.facts.asserted_loops import AssertedLoops
 from wcet_probe.certificate.facts.assumptions import ALWAYS, check_assumptions
+from wcet_probe.certificate.facts.bodies import Bodies
 from wcet_probe.certificate.facts.findings import OK, OPEN, Binary, Finding
 from wcet_probe.certificate.facts.hashes import check_hashes
 from wcet_probe.certificate.facts.sums import Sums
@@ -240,7 +241,8 @@ class _Check:
                 self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
             )
         except VerificationError as error:
-            demand(is_separate, f"{error}; the assumption stack-separation may be used and not listed")
+            reason = str(error).removeprefix("not verified: ").removesuffix(".")
+            demand(is_separate, f"the assumption stack-separation may be used and not listed: without it, {reason}")
             raise
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
         if "return-address" in self._coverage.assumptions - self._listed.keys():
@@ -326,9 +328,7 @@ class _Check:
         self._sums = Sums(covered, loops, own.asserted, self._parameters, own.variables, own.unshared)
         self._followed = Followed(covered, loops)
         where = {loop["name"]: loop for loop in self._section["loops"]}
-        told = AssertedLoops(
-            self._binary.image, self._graph, self._binary.asserted, self._parameters, self._sums, self._listed
-        )
+        told = AssertedLoops(own.image, self._graph, own.asserted, self._parameters, self._sums, self._listed)
         derived = [{loop["constraint"]: loop for loop in one.loops} for one in self._bounds]
         demand(all(one == derived[0] for one in derived), "the certificates derive their loop bounds differently")
         for record in loops:
@@ -344,6 +344,8 @@ class _Check:
                 told.check(name, loop, where[name]["where"], record.header)
                 asserted += 1
             self._followed.bounds[record.header] = most
+        lines = self._sums.lines
+        self._bodies = Bodies(covered, loops, own.asserted, told.counted, lines=lines, unshared=own.unshared)
         self._used |= told.used
         self._open_constraints += told.open
         for records in self._records[1:]:
@@ -377,12 +379,12 @@ class _Check:
             elif relation == "<=" and self._pairs.pair_of(factors, int(constant)) in self._excluded:
                 shown += 1
             else:
-                fact = self._follows(name, factors, int(constant)) if relation == "<=" else None
-                if fact is None:
+                told = self._follows(name, factors, int(constant)) if relation == "<=" else None
+                if told is None:
                     others += [name] * (name in used)
                 else:
                     asserted += 1
-                    self._used |= dict.fromkeys(f"fact {one.where}" for one in self._sums.rests_on(fact))
+                    self._used |= dict.fromkeys(told)
         if others:
             words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)
@@ -399,18 +401,18 @@ class _Check:
             else:
                 yield Finding(f"limits of misses in {unit}", OK, f"{len(cached.shown)}, of which lines are resident")
 
-    def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Fact | None:
-        """The fact that a constraint follows from; it is of a kind that a rule of the analysis or a fact makes."""
+    def _follows(self, name: str, factors: Mapping[str, int], constant: int) -> Sequence[str] | None:
+        """The assumptions that a constraint follows from; a rule of the analysis, or a fact, makes its kind."""
         demand(_KINDS_OF_CONSTRAINTS.fullmatch(name), f"nothing allows the constraint {name}, which limits paths")
         kind, _, number_of = name.partition(":")
         if kind in {"flow", "infeasible"}:
             count = len(self._binary.asserted.of(kind))
             demand(int(number_of.partition(".")[0]) < count, f"no fact makes the constraint {name}, which limits paths")
         if kind == "fact":
-            is_told = any(one.startswith("pragma ") for one in self._listed)
-            demand(
-                is_told or self._binary.asserted.of("loop"), f"no fact makes the constraint {name}, which limits paths"
-            )
+            is_told = self._binary.asserted.of("loop") or any(one.startswith("pragma ") for one in self._listed)
+            demand(is_told, f"no fact makes the constraint {name}, which limits paths")
+        if kind == "body" and constant >= 0:
+            return self._bodies.follows(factors, self._listed)
         if kind not in {"fact", "flow", "infeasible"}:
             return None
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)

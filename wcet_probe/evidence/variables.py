@@ -26,4 +26,6 @@ def unshared_of(image: Image, asserted: Asserted) -> frozenset[int]:
     Raises:
         ImageError: damaged debug information.
     """
-    return unshared_functions(image) if asserted.of("flow") or asserted.of("infeasible") else frozenset()
+    has_pragmas = any("loopbound" in text for text in (asserted.sources or {}).values())
+    is_asked = has_pragmas or asserted.of("flow") or asserted.of("infeasible")
+    return unshared_functions(image) if is_asked else frozenset()

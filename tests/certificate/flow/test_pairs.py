@@ -91,6 +91,11 @@ def test_a_pair_of_which_a_number_between_takes_both_is_not_shown():
     true, _ = around(44)
     document, binary = around(45)
     assert document["bound"]["instructions"] > true["bound"]["instructions"]
+    assert is_not_shown(true, document, binary)
+
+
+def is_not_shown(true, document, binary):
+    """Whether the pair that the ``true`` bound rests on, put into ``document``, is not shown there."""
     lines = true["bound"]["certificates"][0].split("\n")
     (used,) = (line.split(" ")[1] for line in lines if line.startswith("dual conflict:"))
     (pair,) = (line for line in lines if line.startswith(f"constraint {used} "))
@@ -105,7 +110,46 @@ def test_a_pair_of_which_a_number_between_takes_both_is_not_shown():
     assert forged["bound"]["instructions"] == true["bound"]["instructions"]
     with patch("wcet_probe.certificate.check.check_shown", return_value=""):
         found = found_of(forged, binary)
-    assert found["constraints in instructions"][0] != OK
+    return found["constraints in instructions"][0] != OK
+
+
+ROUNDS = """
+ cmp r0, #9
+ blo 2f
+ movs r1, #3
+ movs r3, #0
+1: mul r2, r1, r1
+ cmp r2, r0
+ bhi 2f
+ adds r1, #2
+ {step}, #1
+ cmp r1, #61
+ blo 1b
+2: cmp r0, #1
+ bhi 3f
+ adds r3, #2
+ adds r3, #3
+3: bx lr
+"""
+"""What is at least 9 is compared with squares, and is not 1 behind that, unless each round makes it less."""
+
+
+def rounds(step):
+    target = load_target("cortex-m4")
+    return document_of(guest_of(assembler({"f": ROUNDS.format(step=step)}, target), target))
+
+
+def test_what_no_round_changes_is_behind_a_loop_as_it_was_before():
+    document, binary = rounds("adds r3")
+    assert "dual conflict:" in document["bound"]["certificates"][0]
+    assert {one.verdict for one in check_bound(document, binary).findings} == {OK}
+
+
+def test_what_rounds_change_is_not_as_it_was_before():
+    true, _ = rounds("adds r3")
+    document, binary = rounds("subs r0")
+    assert document["bound"]["instructions"] > true["bound"]["instructions"]
+    assert is_not_shown(true, document, binary)
 
 
 def test_a_state_is_told_apart_by_the_sign_of_what_was_compared():

@@ -4,6 +4,7 @@ Tests: certificate.kernel.records, certificate.kernel.verify.
 """
 
 import json
+import struct
 import time
 from dataclasses import replace
 from hashlib import sha256
@@ -14,7 +15,7 @@ from tests.results import result as result_of
 from tests.support import guest_of, images_dir
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.kernel.records import MOST_DIGITS, MOST_NODES, MOST_OF_A_KIND
-from wcet_probe.certificate.kernel.verify import check_certificate
+from wcet_probe.certificate.kernel.verify import bound_digest, check_certificate
 from wcet_probe.cli import main, streams
 from wcet_probe.cli.streams import warn_of_large
 from wcet_probe.emu.layout import HARNESS_ADDRESS, RETURN_ADDRESS
@@ -26,6 +27,7 @@ from wcet_probe.model.image import Segment
 from wcet_probe.reports.screens.terminal import render_table
 
 HEAD = "wcet-probe certificate 1\nimage {}\nentry-function f\ntarget t\nunit instructions\n".format("0" * 64)
+PT_LOAD, PF_W = 1, 2
 MOST_SECONDS = 20
 """Many times what it takes, on a machine that does other things as well; it took minutes."""
 
@@ -95,11 +97,14 @@ def with_image(members, change):
     change(elf)
     old, new = name[7:-4].encode(), sha256(elf).hexdigest().encode()
     changed = {key: value.replace(old, new) for key, value in members.items() if key != name}
-    return {**changed, f"images/{new.decode()}.elf": bytes(elf)}
+    (result,) = (name for name in members if name.startswith("results/"))
+    document = json.loads(changed[result])
+    document["bound"]["digest"] = bound_digest(document["bound"])
+    return {**changed, result: json.dumps(document).encode(), f"images/{new.decode()}.elf": bytes(elf)}
 
 
 def entry_loops(elf):
-    """malloc is a branch to itself."""
+    """malloc goes to and fro for ever, by two instructions: a jump to itself is seen at once."""
     from wcet_probe.build.image import read_image
     from wcet_probe.model.target import Isa
 
@@ -108,14 +113,30 @@ def entry_loops(elf):
     code = next(one for one in image.segments if one.executable)
     start = address - code.address
     offset = bytes(elf).index(code.data[start : start + 32])
-    elf[offset : offset + 2] = b"\xfe\xe7"
+    elf[offset : offset + 4] = b"\x00\xbf\xfd\xe7"
 
 
-def test_an_endless_loop_is_stopped_by_its_budget(members):
+def memory_is_large(elf):
+    """The writable segment has 4 GB, almost."""
+    first, size, count = struct.unpack_from("<28xI10x2H", elf)
+    for at in range(first, first + count * size, size):
+        kind, flags = struct.unpack_from("<I20xI", elf, at)
+        if kind == PT_LOAD and flags & PF_W:
+            struct.pack_into("<I", elf, at + 20, 0xFFF00000)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(entry_loops, "takes more than 10000000 instructions"), (memory_is_large, "has 4293918720 bytes")],
+)
+def test_a_replay_that_would_take_too_much_is_stopped(change, words, members):
+    """All but the code is as it should be, and the digest, too: what comes before the replay does not stop it."""
     began = time.process_time()
-    checks = list(audit(pack_bytes(with_image(members, entry_loops)), most_instructions=10_000_000))
+    checks = list(audit(pack_bytes(with_image(members, change)), most_instructions=10_000_000))
     assert time.process_time() - began < MOST_SECONDS
-    assert [check for check in checks if check.error]
+    (replay,) = (check for check in checks if check.check == "replay")
+    assert replay.verdict == "FAILED"
+    assert words in str(replay.error)
     assert all(check.verdict.startswith(("ok", "FAILED", "not checked")) for check in checks)
     assert all(str(check.error).count("\n") == 0 for check in checks if check.error)
 

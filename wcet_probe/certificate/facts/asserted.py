@@ -234,6 +234,22 @@ def loops_outside(asserted: Asserted, extent: Extent, lines: Iterable[tuple[str,
     return [each for each in found if not is_within(asserted, each, extent)]
 
 
+def is_next_inside(asserted: Asserted, inner: Extent, outer: Extent) -> bool:
+    """Whether a loop stands in another one, and in no third one, told by a keyword or not, that stands there."""
+    text = asserted.by_line.get(outer.file)
+    if text is None or inner == outer or not outer.encloses(inner):
+        return False
+    others = {*_loops(outer.file, text), *hidden_loops(asserted, outer.file)} - {inner, outer}
+    return not any(outer.encloses(each) and each.encloses(inner) for each in others)
+
+
+def macros_with(asserted: Asserted, words: re.Pattern[str]) -> frozenset[str]:
+    """The macros of all sources, if ``words`` stand in the text of one: in which they may be, by others."""
+    every = (one for text in (asserted.sources or {}).values() for one in map(_DEFINE.match, directives(text)))
+    has_words = any(one is not None and words.search(one[2]) for one in every)
+    return _macros_of(asserted)[0] if has_words else frozenset()
+
+
 def _macros_of(asserted: Asserted) -> tuple[frozenset[str], frozenset[str]]:
     return _macros(tuple((asserted.sources or {}).values()))
 

@@ -17,6 +17,7 @@ from wcet_probe.certificate.facts.asserted import (
     loops_outside,
     pragma_at,
 )
+from wcet_probe.certificate.facts.bodies import Counted
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import Graph, demand, existing
@@ -48,6 +49,7 @@ class AssertedLoops:
         sums: knows the lines of each loop.
         listed: the statements of the assumptions, by id.
         used: the assumptions that were used.
+        counted: by header, the loops whose iterations a pragma counts, each of which is a round.
         open: what is not checked, for people.
     """
 
@@ -58,6 +60,7 @@ class AssertedLoops:
     sums: Sums
     listed: Mapping[str, str]
     used: dict[str, None] = field(default_factory=dict)
+    counted: dict[str, Counted] = field(default_factory=dict)
     open: list[str] = field(default_factory=list)
 
     def check(self, name: str, loop: Json, where: object, header: str) -> None:
@@ -102,7 +105,10 @@ class AssertedLoops:
         own = self._undivided(loop, where, {most})
         demand(most is not None and own == most, f"no pragma at {where} bounds the loop {name} so")
         extent = existing(loop_behind(self.asserted, file, int(line)), f"no loop stands behind the pragma at {where}")
+        before = len(self.open)
         self._check_extent(name, f"the pragma at {where}", extent, loop, header)
+        if most is not None and len(self.open) == before and extent.has_test and loop["expression"] == most:
+            self.counted[header] = Counted(str(where), extent, int(most))
 
     def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
         """The count of the source loop; that a round is several of its iterations is assumed, and not checked."""

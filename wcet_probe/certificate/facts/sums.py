@@ -85,13 +85,13 @@ class Sums:
         self._counted: dict[str, dict[str, Fact]] = {}
         self._headers_of: dict[Extent, frozenset[str]] = {}
 
-    def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> Fact | None:
-        """The fact that the constraint ``sum of factors <= constant`` follows from; None where none is found."""
+    def follows(self, kind: str, number: int, factors: Mapping[str, int], constant: int) -> list[str] | None:
+        """The facts, as assumptions, by which ``sum of factors <= constant``; None where none is found."""
         for fact in self._asserted.of("loop") if kind == "fact" else self._asserted.of(kind)[number : number + 1]:
             for allowed, least in self._of(kind, fact):
                 names = {*allowed, *factors}
                 if constant >= least and all(factors.get(name, 0) <= allowed.get(name, 0) for name in names):
-                    return fact
+                    return [f"fact {one.where}" for one in (fact, *self._counted.get(fact.where, {}).values())]
         return None
 
     def _of(self, kind: str, fact: Fact) -> list[tuple[Factors, int]]:
@@ -251,10 +251,6 @@ class Sums:
             times = counts.of_place(*place[:2]) if place is not None else None
         self._counted.setdefault(fact.where, {}).update(counts.used)
         return times
-
-    def rests_on(self, fact: Fact) -> list[Fact]:
-        """``fact``, and the facts of loops that tell what its places take off."""
-        return [fact, *self._counted.get(fact.where, {}).values()]
 
     def _headers(self, extent: Extent) -> frozenset[str]:
         """The loops with code of a source loop, of lines that are of none within it, and of no loop that is not in it.

@@ -12,7 +12,7 @@ from wcet_probe.certificate.kernel.coverage import Code, Coverage, edges_taken, 
 from wcet_probe.certificate.kernel.records import LEAVE, Edge, Graph
 from wcet_probe.certificate.kernel.shapes import arriving_edges, postorder
 from wcet_probe.certificate.machines.machine import Machine
-from wcet_probe.certificate.values.numbers import ANY, TOP, Value, within
+from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, clamped, within
 from wcet_probe.certificate.values.state import Place, State, between_blocks, joined
 
 _MOST_VISITS = 4
@@ -111,7 +111,7 @@ def follow(
                 continue
             visits[edge.target] = visits.get(edge.target, 0) + 1
             is_few = visits[edge.target] <= _MOST_VISITS
-            states[edge.target] = new if old is None or is_few else _settled(old, new)
+            states[edge.target] = new if old is None or is_few else _settled(old, new, start)
             if places[edge.target] not in waiting:
                 heappush(waiting, places[edge.target])
     return found
@@ -123,16 +123,27 @@ def narrowed(state: State, known: Mapping[Place, Value]) -> State:
     for place, value in known.items():
         own = state.read(place)
         if own != value and not own.base.startswith("@") and not within(own, value):
-            found.values[place] = value
+            found.values[place] = _both(own, value)
     return found
 
 
-def _settled(old: State, new: State) -> State:
-    return State({place: _dropped(old.values.get(place), value) for place, value in new.values.items()})
+def _both(own: Value, value: Value) -> Value:
+    """What is in both, where both are words from 0 on; else ``value``."""
+    are_words = all(one.is_plain and 0 <= one.low <= one.high < WORD for one in (own, value))
+    return (clamped(value, own.low, own.high) if are_words else None) or value
 
 
-def _dropped(old: Value | None, new: Value) -> Value:
-    """A value that keeps changing is not followed any more."""
+def _settled(old: State, new: State, start: State) -> State:
+    firsts = start.values
+    return State(
+        {place: _dropped(old.values.get(place), value, firsts.get(place)) for place, value in new.values.items()}
+    )
+
+
+def _dropped(old: Value | None, new: Value, first: Value | None) -> Value:
+    """A value that keeps changing is not followed any more: it is as where this began, or anything."""
     if old is None or new == old:
         return new
+    if first is not None and within(new, first):
+        return first
     return ANY if new.may_be_stack or old.may_be_stack else TOP
