@@ -81,7 +81,7 @@ def assumptions(
     assumed = of_machine(target)
     accesses = [access for found in values.accesses.values() for access in found]
     far = [one for one in accesses if one.base is Base.NUMBER and not _is_known(one.offset, image)]
-    if any(one.is_store for one in far) or (far and values.holds_stack and not values.stack_escapes):
+    if any(one.is_store for one in far) or (far and values.held.is_any and not values.stack_escapes):
         assumed.append(STACK_SEPARATION)
     if may_leave_frames(values):
         assumed.append(STACK_STORES)

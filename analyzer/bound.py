@@ -479,6 +479,7 @@ def _effect(work: ProofWork, values: Values) -> Effect:
         (call for one in values.edges.values() for call in one.calls),
         values.registers[work.request.target.isa.stack_pointer],
         escapes=values.stack_escapes,
+        held=values.held,
         saving=frozenset(address for address, _ in values.saving),
     )
 

@@ -157,7 +157,7 @@ class CallSummaries:
         if key.target in self.supposed:
             asked, summary = self.supposed[key.target]
             is_less = key.pointers <= asked.pointers and key.below <= asked.below and key.escapes <= asked.escapes
-            if not (is_less and key.is_aligned):
+            if not (is_less and key.holds <= asked.holds and key.is_aligned):
                 raise WiderKeyError(key)
             return summary
         answer = self._answers.get(key)
@@ -238,7 +238,7 @@ class CallSummaries:
 
 
 def _order(key: CallKey) -> tuple[object, ...]:
-    return key.target, sorted(key.pointers), key.escapes, sorted(key.below), key.is_aligned
+    return key.target, sorted(key.pointers), key.escapes, sorted(key.below), key.is_aligned, key.holds
 
 
 def may_summarise(facts: Facts) -> bool:

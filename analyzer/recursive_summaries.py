@@ -128,7 +128,8 @@ def _settled(
             if error.key.target != key.target or not error.key.is_aligned:
                 raise AnalysisError("it is not called with an aligned stack pointer within itself.") from error
             pointers, escapes = wanted.pointers | error.key.pointers, wanted.escapes or error.key.escapes
-            wanted = wanted._replace(pointers=pointers, escapes=escapes, below=pointers)
+            holds = wanted.holds or error.key.holds
+            wanted = wanted._replace(pointers=pointers, escapes=escapes, below=pointers, holds=holds)
             inner = supposed(wanted)
             continue
         if any(

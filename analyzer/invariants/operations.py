@@ -23,6 +23,7 @@ from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.analyzer.values.properties.own_block import Roles, distances
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.held_addresses import HeldAddresses
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location
@@ -153,7 +154,7 @@ def _moved(values: Values, image: Image, lifter: Lifter, roles: Roles, within: d
                 within[symbol] = Meeting(symbol, held if len(held) == len(states) else None)
 
     found = distances(values, roles)
-    memory = Memory(image, stack_escapes=values.stack_escapes)
+    memory = Memory(image, stack_escapes=values.stack_escapes, held=HeldAddresses(values.held))
     transfer = Transfer(lifter, values.terms, memory, meet)
     number = 0
     for index in sorted(values.states):

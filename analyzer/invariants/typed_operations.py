@@ -28,6 +28,7 @@ from wcet_probe.analyzer.values.execution.transfer import Transfer
 from wcet_probe.analyzer.values.properties.own_block import Roles, distances
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.held_addresses import HeldAddresses
 from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location
@@ -217,7 +218,8 @@ def _loaded(values: Values, one: WordTransfer) -> Term:
 
 def _transfers(values: Values, image: Image, lifter: Lifter) -> Iterator[tuple[WordTransfer, Access]]:
     """The loads and stores as they are executed, and as the values have them."""
-    memory = Memory(image, stack_escapes=values.stack_escapes, assumes_plain_frames=values.assumes_plain_frames)
+    memory = Memory(image, stack_escapes=values.stack_escapes, held=HeldAddresses(values.held))
+    memory.assumes_plain_frames = values.assumes_plain_frames
     transfer = Transfer(lifter, values.terms, memory)
     for index in sorted(values.states):
         transfers: list[WordTransfer] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from types import MappingProxyType
 
 from wcet_probe.analyzer.ipet.cases import loop_cases
@@ -111,19 +111,17 @@ def checkable(
     code = Code(image, {one.address: one for one in instructions})
     graph = flow_graph(problem)
     saving = saving_stores(image, code.instructions) if keeps_saved else {}
-    machine_of = partial(Machine, image, is_separate=is_separate, saving=saving)
-    found, is_escaping = Checkable({}, {}), False
-    for escapes in (False, True):
-        search, is_escaping = _Search(code, graph, machine_of(escapes), apart), escapes
-        try:
-            found = search.run_in_cases(arguments)
-        except VerificationError:
-            return Checkable({node: {} for node in graph.nodes}, {})
-        if search.machine.found_escape <= escapes:
-            break
+    machine = Machine(image, is_separate=is_separate, saving=saving)
+    try:
+        found = _Search(code, graph, machine, apart).run_in_cases(arguments)
+        while machine.is_refuted:
+            machine = machine.again()
+            found = _Search(code, graph, machine, apart).run_in_cases(arguments)
+    except VerificationError:
+        return Checkable({node: {} for node in graph.nodes}, {})
     if not found.excluded:
         return found
-    execution = Execution(code, graph, machine_of(is_escaping), found.invariants)
+    execution = Execution(code, graph, machine.again(), found.invariants)
     flags, excluded = decided_flags(execution)
     equal, excluded = equal_places(execution, flags) if excluded else ({}, excluded)
     return replace(found, flags=flags, excluded=excluded, equal=equal)

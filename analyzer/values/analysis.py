@@ -26,6 +26,7 @@ from wcet_probe.analyzer.values.execution.call_effects import (
     float_registers,
     key_of,
     moved_above,
+    note_left,
     saved_registers,
     seen_by_caller,
     stack_offset,
@@ -41,6 +42,7 @@ from wcet_probe.analyzer.values.result import EdgeValues, Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.counted_pointers import tell_pointers
 from wcet_probe.analyzer.values.states.entry_state import entry_state
+from wcet_probe.analyzer.values.states.held_addresses import ANYWHERE, WHOLE_STACK, Held, HeldAddresses
 from wcet_probe.analyzer.values.states.joins import join
 from wcet_probe.analyzer.values.states.learning import SymbolRange, SymbolSteps, learn_ranges, learn_round
 from wcet_probe.analyzer.values.states.memory import MOST_READ, Memory
@@ -102,7 +104,8 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
         IrreducibleError: ``graph`` has an irreducible loop; see `supergraph.reducible`.
     """
     above = called.pointers - called.below if called else frozenset[Location]()
-    memory = Memory(image, words, stack_escapes=called is not None and called.escapes, above=above)
+    held = HeldAddresses(ANYWHERE if called is not None and called.holds else Held())
+    memory = Memory(image, words, stack_escapes=called is not None and called.escapes, held=held, above=above)
     memory.assumes_plain_frames = assumes_plain_frames
     memory.saving = saving_stores(graph, lifter) if keeps_saved else {}
     while True:
@@ -110,7 +113,7 @@ def analyze_values(  # noqa: PLR0917  the binary, its graph, and what is known o
             parts = image, lifter, graph, arguments, memory, ranges, rounds, callees, called
             return _Analysis(*parts, most_visits=most_visits).values()
         except _StackEscapes:
-            continue  # once: it is known from the beginning now
+            held.begin()  # it is known from the beginning now
 
 
 class TooMuchWorkError(Exception):
@@ -118,7 +121,7 @@ class TooMuchWorkError(Exception):
 
 
 class _StackEscapes(Exception):  # noqa: N818  no error
-    """A stack address may be stored outside the stack, and what was analysed so far took it that none is."""
+    """A stack address may be stored where what was analysed so far took it that none is."""
 
 
 class _Analysis:
@@ -182,7 +185,7 @@ class _Analysis:
             forest=self._order.forest,
             registers=self._registers,
             stack_escapes=self._memory.stack_escapes,
-            holds_stack=self._memory.holds_stack,
+            held=self._memory.held.held,
             assumes_plain_frames=self._memory.assumes_plain_frames,
             saving=self._memory.saving,
             meetings=meetings(self._lifter, self._terms, self._memory, self._graph, solution.states),
@@ -257,11 +260,14 @@ class _Analysis:
             if self._left < 0:
                 raise TooMuchWorkError
         flows = self._transfer.block(node, self._graph.points[node].block.instructions, state.copy(), accesses)
-        if self._memory.stack_escapes != self._stack_escapes:
-            raise _StackEscapes
+        self._check_stored()
         for flow in flows:
             flow.state.freeze()
         return flows
+
+    def _check_stored(self) -> None:
+        if self._memory.held.is_refuted or self._memory.stack_escapes != self._stack_escapes:
+            raise _StackEscapes
 
     def taken(self, node: int, flows: Iterable[Flow]) -> Mapping[Edge, EdgeValues]:
         """The edges that ``flows`` take."""
@@ -282,15 +288,12 @@ class _Analysis:
         """What holds behind ``edge`` where it is a call that is not expanded, and that call."""
         if self._callees is None or edge.address is None or not self._graph.is_summary(edge):
             return state, ()
-        pointer = self._stack_pointer
-        above = self._memory.above
-        escapes = self._memory.stack_escapes
-        key = key_of(state, edge.address, pointer, self._saved, above, floats=self._floats, escapes=escapes)
-        effect = self._callees(key)
-        if effect.escapes and not self._memory.stack_escapes:
-            self._memory.stack_escapes = True
-            raise _StackEscapes
-        offset = stack_offset(state, pointer)
+        pointer, memory, above = self._stack_pointer, self._memory, self._memory.above
+        stored = memory.stack_escapes, memory.held.may_hold(*WHOLE_STACK)
+        key = key_of(state, edge.address, pointer, self._saved, above, floats=self._floats, stored=stored)
+        effect, offset = self._callees(key), stack_offset(state, pointer)
+        note_left(memory, state, effect, offset)
+        self._check_stored()
         call = Summarised(key, *seen_by_caller(state, effect, offset), moved_above(effect, offset))
         after = state.copy()
         apply_effect(after, effect, call, (edge.source, self.site(edge.source)), above)

@@ -18,6 +18,7 @@ from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Supergraph, Unwindi
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.execution.call_effects import Summarised
 from wcet_probe.analyzer.values.meetings import Meetings, no_meetings
+from wcet_probe.analyzer.values.states.held_addresses import ANYWHERE, Held
 from wcet_probe.analyzer.values.states.joins import live_symbols
 from wcet_probe.analyzer.values.states.plain_numbers import as_words
 from wcet_probe.analyzer.values.states.state import State
@@ -64,7 +65,7 @@ class Values:
         forest: reachable points and their loops.
         registers: the registers' locations by name.
         stack_escapes: whether a stack address may have been stored outside the stack.
-        holds_stack: whether one may have been stored on the stack.
+        held: where one may have been stored on the stack.
         assumes_plain_frames: whether what is loaded from the stack was assumed to be no address of it.
         meetings: symbols that are defined where ways meet within the block of a point.
         visits: how often a block was executed to find them.
@@ -85,7 +86,7 @@ class Values:
     strays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     unwinding: tuple[int, ...] = ()
     stack_escapes: bool = False
-    holds_stack: bool = False
+    held: Held = ANYWHERE
     assumes_plain_frames: bool = False
     meetings: Meetings = no_meetings
     visits: int = 0

@@ -39,7 +39,7 @@ def told(
         accesses={0: accesses},
         states={},
         registers={"sp": None, "r1": None},
-        holds_stack=holds[0],
+        held=SimpleNamespace(is_any=holds[0]),
         stack_escapes=holds[1],
         terms=terms or Terms(),
         graph=SimpleNamespace(dead_ends=dead_ends),

@@ -1,8 +1,8 @@
 """What a call does to the state of its caller, where the callee is not expanded but analysed once by itself.
 
 A callee is analysed for a caller of which nothing is known but which registers surely hold numbers, and whether a stack
-address may have been stored outside the stack. Where it returns, its states tell which registers it gives back, what it
-may have written, and of which kind its results are.
+address may have been stored, on the stack or outside of it. Where it returns, its states tell which registers it gives
+back, what it may have written, and of which kind its results are.
 
 Words: summary, calling convention, abstract state (docs/explanation/glossary.md).
 
@@ -29,6 +29,14 @@ from wcet_probe.analyzer.pcode.semantics import signed
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.states.argument_pointers import Pointed, is_above, least_on_stack, pointed_by
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.held_addresses import (
+    ANYWHERE,
+    Held,
+    both,
+    moved,
+    register_at_entry,
+)
+from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import SAVED, Location
 from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
@@ -63,7 +71,8 @@ _FLOATS: Mapping[Isa, Sequence[str]] = {
 class CallKey(NamedTuple):
     """What a callee is analysed for: its entry, registers that may hold no number, whether stack addresses escape.
 
-    Where it is not ``is_aligned``, the stack pointer may be no multiple of what the calling convention asks for.
+    Unless the stack ``holds`` addresses of it, none was stored there. Where it is not ``is_aligned``, the stack pointer
+    may be no multiple of what the calling convention asks for.
     """
 
     target: int
@@ -71,6 +80,7 @@ class CallKey(NamedTuple):
     escapes: bool
     is_aligned: bool
     below: frozenset[Location]
+    holds: bool = True
 
 
 def saved_registers(lifter: Lifter) -> list[Location]:
@@ -95,7 +105,7 @@ def float_registers(lifter: Lifter) -> frozenset[Location]:
 def plain_call(target: int, lifter: Lifter) -> CallKey:
     """For what a callee is analysed that is called with numbers and an aligned stack pointer."""
     saved = frozenset(saved_registers(lifter))
-    return CallKey(target, saved, escapes=False, is_aligned=True, below=saved)
+    return CallKey(target, saved, escapes=False, is_aligned=True, below=saved, holds=False)
 
 
 class Written(NamedTuple):
@@ -137,6 +147,7 @@ class Effect:
         through: what it may write besides, behind what registers hold at the call.
         above: of what it writes what stores to one known place and those that save registers do, above its stack
             pointer at entry: to frames of its callers, see `saved_words`.
+        held: where it may leave addresses of the stack there, from its stack pointer at entry.
     """
 
     results: tuple[Result, ...]
@@ -144,6 +155,7 @@ class Effect:
     escapes: bool
     through: tuple[WrittenThrough, ...] = ()
     above: tuple[Written, ...] = ()
+    held: Held = ANYWHERE
 
 
 Callees = Callable[[CallKey], Effect]
@@ -178,7 +190,7 @@ def key_of(
     above: frozenset[Location],
     *,
     floats: frozenset[Location] = frozenset(),
-    escapes: bool,
+    stored: tuple[bool, bool],
 ) -> CallKey:
     """For what the callee at ``target`` is to be analysed where it is called in ``state``.
 
@@ -190,7 +202,7 @@ def key_of(
         above: registers that hold no address of the caller's own frame at its entry.
         floats: registers of floating point: if one of them may hold no number all are taken for such, so that fewer
             calls differ.
-        escapes: whether a stack address may have been stored outside the stack.
+        stored: whether a stack address may have been stored outside the stack, and whether one may have been on it.
     """
     others = {
         location: term
@@ -204,7 +216,8 @@ def key_of(
     below = {location for location, term in others.items() if not is_above(state, term, offset, above)}
     kept = {*saved} if floats.isdisjoint(others) else {*saved, *floats}
     pointers = frozenset({*others, *kept})
-    return CallKey(target, pointers, escapes, _is_aligned(state, stack_pointer), frozenset({*below, *kept}))
+    escapes, holds = stored
+    return CallKey(target, pointers, escapes, _is_aligned(state, stack_pointer), frozenset({*below, *kept}), holds)
 
 
 def _is_aligned(state: State, stack_pointer: Location) -> bool:
@@ -293,6 +306,27 @@ def apply_effect(
         state.write(location, state.define(name, 8 * location.size_bytes, known, base))
 
 
+def note_left(memory: Memory, state: State, effect: Effect, offset: int | None) -> None:
+    """Note in ``memory`` where ``effect`` leaves addresses of the stack, as its caller sees it.
+
+    Args:
+        memory: of the caller.
+        state: at the call.
+        effect: of the callee.
+        offset: the stack pointer there, None where it is not known.
+
+    *Soundness:* what a register held at the call the callee keeps below its stack pointer at entry.
+    """
+    memory.stack_escapes |= effect.escapes
+    for low, high in moved(effect.held, offset):
+        memory.held.note(low, high)
+    for register in sorted(effect.held.kept):
+        term = state.read(register)
+        if term is None or state.base(term) is not Base.NUMBER or state.has_low_part(term):
+            below = (-_FAR, offset - 1) if offset is not None else _WHOLE_STACK
+            memory.held.note(*below, register_at_entry(state, term))
+
+
 def effect_of(
     terms: Terms,
     returning: Sequence[State],
@@ -301,6 +335,7 @@ def effect_of(
     stack_pointer: Location,
     *,
     escapes: bool,
+    held: Held = ANYWHERE,
     saving: Collection[int] = (),
 ) -> Effect:
     """The effect of a function that was analysed by itself.
@@ -312,6 +347,7 @@ def effect_of(
         calls: what it calls without that being expanded.
         stack_pointer: the register.
         escapes: whether a stack address may have been stored outside the stack.
+        held: where one may have been stored on the stack.
         saving: the instructions that save registers, where it is assumed that no other store changes what is saved.
 
     Raises:
@@ -337,7 +373,8 @@ def effect_of(
         if location != stack_pointer and not _is_given_back(terms, returning, location)
     ]
     merged, hulls = _pieces(written, through)
-    return Effect(tuple(results), merged, escapes, hulls, tuple(_merged(one for one in above if one.high >= 0)))
+    above = {one for one in above if one.high >= 0}
+    return Effect(tuple(results), merged, escapes, hulls, tuple(_merged(above)), held._replace(saved=()))
 
 
 def _through(pointed: Pointed, size_bytes: int) -> WrittenThrough:
@@ -375,7 +412,7 @@ def _written(access: Access) -> Written:
 
 def supposed(key: CallKey) -> Effect:
     """What a call within a recursion is supposed to do at first: nothing."""
-    return Effect((), (), key.escapes)
+    return Effect((), (), key.escapes, held=Held())
 
 
 def covers(supposed_effect: Effect, found: Effect) -> bool:
@@ -410,7 +447,9 @@ def joined(one: Effect, other: Effect, *, in_haste: bool) -> Effect:
     above = tuple(_merged((*one.above, *other.above)))
     if in_haste and above != one.above:
         above = (Written(Base.STACK, *_WHOLE_STACK),)
-    return Effect(tuple(results[at] for at in sorted(results)), merged, one.escapes or other.escapes, through, above)
+    held = ANYWHERE if in_haste and one.held != other.held else both(one.held, other.held)
+    order = sorted(results)
+    return Effect(tuple(results[at] for at in order), merged, one.escapes or other.escapes, through, above, held)
 
 
 def moved_above(effect: Effect, offset: int | None) -> tuple[Written, ...]:

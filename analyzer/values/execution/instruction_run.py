@@ -5,7 +5,8 @@ Words: transfer function, abstract state, stack separation (docs/explanation/glo
 *Soundness:* each operation is over-approximated by the domain (`analyzer.strided`) or, where it is not known to change
 registers only in its output, refused. A store changes everything that it may overlap; a store through a number does
 not reach the call's stack (assumption ``stack-separation``). A location that is not tracked may hold anything; it may
-hold a stack address only after one was stored outside the stack, which then holds for the whole analysis. What is told
+hold a stack address only after one was stored outside the stack, which then holds for the whole analysis, and one of
+the stack only where one was stored, see `held_addresses`. What is told
 of words that registers were saved in rests on ``saved-registers``, see `saved_words`.
 """
 
@@ -27,6 +28,7 @@ from wcet_probe.analyzer.values.execution.saved_words import note_store, still_s
 from wcet_probe.analyzer.values.states.aligned_addresses import aligned_address
 from wcet_probe.analyzer.values.states.argument_pointers import least_on_stack, pointed_by
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.held_addresses import WHOLE_STACK, register_at_entry
 from wcet_probe.analyzer.values.states.learning import assume
 from wcet_probe.analyzer.values.states.memory import MOST_READ, Memory
 from wcet_probe.analyzer.values.states.plain_numbers import plain_number
@@ -325,12 +327,21 @@ class InstructionRun:
             if looked_up is not None:
                 state.set_known(looked_up, value)
                 return looked_up
-        plain = (Base.NUMBER, Base.STACK) if self._memory.assumes_plain_frames else (Base.NUMBER,)
-        base = Base.ANY if state.base(pointer) not in plain or self._memory.stack_escapes else Base.NUMBER
+        base = Base.ANY if self._may_be_address(state, pointer, size_bytes) else Base.NUMBER
         symbol = state.define(name, bits, value, Base.NUMBER if value is not None else base)
         if place is not None and not state.overlapping(place):
             state.set_location(place, symbol)
         return symbol
+
+    def _may_be_address(self, state: State, pointer: Term, size_bytes: int) -> bool:
+        """Whether what is loaded, of which nothing is known, may be an address of the stack."""
+        base = state.base(pointer)
+        if self._memory.stack_escapes and base is not Base.STACK:
+            return True
+        if base is Base.NUMBER or (base is Base.STACK and self._memory.assumes_plain_frames):
+            return False
+        low, high = state.value(pointer).signed_range() if base is Base.STACK else WHOLE_STACK
+        return self._memory.held.may_hold(low, high + size_bytes - 1)
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""
@@ -349,8 +360,7 @@ class InstructionRun:
         self._tell_transfer(state, pointer, value, size_bytes, index)
         base, offset = self._changed(state, pointer, size_bytes, is_store=True)
         if state.base(value) is not Base.NUMBER or state.has_low_part(value):
-            self._memory.stack_escapes |= base is not Base.STACK
-            self._memory.holds_stack |= base is Base.STACK
+            self._note_address(pointer, value, size_bytes, state)
         place = self._place_of(state, pointer, size_bytes)
         if self._memory.saving:
             is_saving = (self._instruction.address, index) in self._memory.saving
@@ -369,6 +379,15 @@ class InstructionRun:
         if base is not Base.STACK:
             low, high = offset.unsigned_range() if base is Base.NUMBER else (0, (1 << 32) - 1)
             state.forget_range("static", low, high + size_bytes - 1)
+
+    def _note_address(self, pointer: Term, value: Term, size_bytes: int, state: State) -> None:
+        """What may be an address of the stack, or a part of one, is stored."""
+        base, offset = state.base(pointer), state.value(pointer)
+        self._memory.stack_escapes |= base is not Base.STACK
+        if base is Base.NUMBER or offset.is_bottom:
+            return
+        low, high = offset.signed_range() if base is Base.STACK else WHOLE_STACK
+        self._memory.held.note(low, high + size_bytes - 1, register_at_entry(state, value))
 
     def _words(self, place: Location, value: Term) -> Iterator[tuple[Location, Term]]:
         """The words of a double word at ``place``, those that would be too deep left out."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
+from wcet_probe.analyzer.values.states.held_addresses import HeldAddresses
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
@@ -31,7 +32,7 @@ class Memory:
         image: whose segments that are not writable keep their content.
         words: what flow facts say of words, by address.
         stack_escapes: whether a stack address may have been stored outside the stack.
-        holds_stack: whether one may have been stored on the stack.
+        held: where one may have been stored on the stack; unless it is said, anywhere.
         above: registers that hold, at entry, no address below the stack pointer, though they may hold one of the stack.
         saving: the operations that save registers, see `saved_words`, if what they save is assumed to stay.
         assumes_plain_frames: whether what is loaded from the stack is assumed to be no address of it.
@@ -40,7 +41,7 @@ class Memory:
     image: Image
     words: Mapping[int, StridedInterval] = field(default_factory=dict)
     stack_escapes: bool = False
-    holds_stack: bool = False
+    held: HeldAddresses = field(default_factory=HeldAddresses)
     above: frozenset[Location] = frozenset()
     saving: Mapping[tuple[int, int], int] = field(default_factory=dict)
     assumes_plain_frames: bool = False

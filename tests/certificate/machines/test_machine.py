@@ -23,13 +23,26 @@ def machine(**options):
     return Machine(guest(16 * "nop\n" + " bx lr\n").image, **options)
 
 
-@pytest.mark.parametrize(
-    ("address", "escapes"), [(Value("stack", -16, -8, 4), True), (Value("stack", -8, -8, 0), False)]
-)
-def test_a_stack_address_escapes_where_it_is_not_known_which_word_holds_it(address, escapes):
-    running = machine()
+@pytest.mark.parametrize("address", [Value("stack", -16, -8, 4), Value("stack", -8, -8, 0), ANY])
+@pytest.mark.parametrize("size_bytes", [1, 4])
+def test_what_is_loaded_is_a_stack_address_where_one_may_be_stored(address, size_bytes):
+    """Before it was stored, in the order of the code, it was taken for a number; that is refuted then."""
+    running, place = machine(), Value("stack", -8, -8, 0)
+    assert running.load(place, size_bytes, State({}))[0].is_number
     running.store(address, 4, POINTER, None, State({}))
-    assert running.found_escape == escapes
+    assert running.load(place, size_bytes, State({}))[0].may_be_stack
+    assert running.is_refuted
+    again = running.again()
+    assert again.load(place, size_bytes, State({}))[0].may_be_stack
+    assert again.load(Value("stack", -24, -20, 1), size_bytes, State({}))[0].is_number is (address is not ANY)
+    assert not again.is_refuted
+
+
+def test_an_address_that_is_stored_outside_of_the_stack_may_be_anywhere():
+    running = machine()
+    running.store(TOP, 4, POINTER, None, State({}))
+    assert running.is_refuted
+    assert running.again().load(Value("stack", -8, -8, 0), 4, State({}))[0].may_be_stack
 
 
 def test_a_store_by_a_number_rests_on_an_assumption():

@@ -175,7 +175,7 @@ def test_a_word_that_was_written_meanwhile_is_not_what_was_loaded_before(known):
     """The store may be to the word: what the first load gave tells nothing of the second."""
     state = after(RELOADED, 4, known)
     assert state.name("r3") == 4 != state.name("r4")
-    assert assume(state, "nzcv", "==", is_signed=False).read("r4") == ANY
+    assert assume(state, "nzcv", "==", is_signed=False).read("r4") == TOP
 
 
 @pytest.mark.parametrize("known", [{}, {4: number(0, 100)}], ids=["any", "known"])
@@ -338,7 +338,7 @@ f: ldr r0, [sp, #4]
 def test_a_word_that_was_written_before_ways_meet_is_not_what_was_loaded_before():
     state = after(PREDICATED, 5, {4: number(0, 100)})
     assert state.name("r0") == 4 != state.name("r3")
-    assert assume(state, "nzcv", "<", is_signed=False).read("r3") == ANY
+    assert assume(state, "nzcv", "<", is_signed=False).read("r3") == TOP
 
 
 @pytest.mark.parametrize(("shift", "bits", "expected"), [("lsr", 256, 7), ("asr", 257, 3), ("lsl", 258, 28)])
@@ -388,10 +388,12 @@ def test_a_part_of_a_stack_address_may_be_copied_by_code_that_stands_before_it_i
     source = ".globl f\n.type f, @function\nf: {}\n {}\n blr\n.size f, . - f\n".format(*texts)
     on = guest_of(source, load_target("mpc603e"), ".s")
     running = Machine(on.image)
+    states = []
     for one in (each for each in on.instructions if 0 <= each.address - on.address("f") < 8):
-        assert not running.found_escape
-        powerpc.execute(running, one, State({**powerpc.entry_state().values, "r4": Value("stack", 8, 8, 0)}))
-    assert running.found_escape
+        assert not running.is_refuted
+        states.append(State({**powerpc.entry_state().values, "r4": Value("stack", 8, 8, 0)}))
+        powerpc.execute(running, one, states[-1])
+    assert running.is_refuted or any(state.read("r5").base == "any" for state in states)
 
 
 def test_what_nobody_knows_of_leaves_no_condition_field():

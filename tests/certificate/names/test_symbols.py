@@ -77,7 +77,7 @@ CLASSES = {
         Congruence(1, 0),
     ),
     "one that may be stepped on by 4": (
-        "ldr r2, [r0]\n cmp r1, #0\n it ne\n strne r1, [r2], #4\n ldr r3, [r2]\n bx lr",
+        "str sp, [sp, #-8]\n ldr r2, [r0]\n cmp r1, #0\n it ne\n strne r1, [r2], #4\n ldr r3, [r2]\n bx lr",
         Congruence(4, 0),
     ),
     "a word of an array on the stack": ("add r4, sp, #4\n ldr r3, [r4, r1, lsl #2]\n bx lr", Congruence(4, 0)),

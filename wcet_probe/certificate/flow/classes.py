@@ -101,7 +101,7 @@ class Classes:
                 now = reduce(joined, here)
                 found = follow(covered, machine, loop.header, now, inside, covered.invariants, stop=loop.header)
                 self._left = most - machine.executed
-            if machine.found_escape > covered.coverage.escapes:
+            if machine.is_refuted:
                 return False
         return self._left >= self._least
 

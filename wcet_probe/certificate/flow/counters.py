@@ -70,7 +70,7 @@ def ends_of_rounds(covered: Covered, loop: LoopRecord, first: Mapping[Place, Val
     }
     start = State({**covered.invariants[loop.header], **first})
     found = follow(covered, machine, loop.header, start, inside, bases, stop=loop.header)
-    if machine.found_escape > covered.coverage.escapes:
+    if machine.is_refuted:
         return None
     return [found[name] for name in loop.back if name in found]
 

@@ -78,7 +78,7 @@ def _entered(covered: Covered, name: str) -> Iterator[State]:
         machine = covered.machine()
         start = State({**covered.invariants[source], place: base_of(place, one)})
         found = [state for edge, state in covered.leave(machine, source, start) if edge and edge.name == name]
-        if found and machine.found_escape <= covered.coverage.escapes:
+        if found and not machine.is_refuted:
             yield reduce(joined, found)
 
 

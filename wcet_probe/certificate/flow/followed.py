@@ -152,7 +152,7 @@ class Followed:
                 else:
                     pending[key] = new
                     heappush(waiting, _order(place, around, *key))
-        return None if machine.found_escape > self._coverage.escapes else found
+        return None if machine.is_refuted else found
 
     def _start(self, first: str) -> State | None:
         """What holds where a loop is entered; None if it never is."""

@@ -149,7 +149,7 @@ class _Pairs:
             if not self._go(_EXECUTION * len(inside)):
                 return None
             found |= follow(self._covered, machine, first, start, inside, self._covered.invariants, stop=header)
-        return None if machine.found_escape > self._covered.coverage.escapes else found
+        return None if machine.is_refuted else found
 
     def _inside(self, others: Collection[str], header: str | None) -> Collection[str]:
         """The nodes from which one of ``others`` may be reached; of a call: those that are not behind them all."""

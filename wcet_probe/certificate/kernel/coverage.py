@@ -28,6 +28,7 @@ from wcet_probe.certificate.kernel.return_addresses import SparingMachine, retur
 from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine, Outcome
 from wcet_probe.certificate.machines.saved_words import Saving
+from wcet_probe.certificate.values.held import HeldWords
 from wcet_probe.certificate.values.numbers import TOP, Value, within
 from wcet_probe.certificate.values.state import Place, State, between_blocks, joined
 from wcet_probe.model.image import Image
@@ -124,7 +125,8 @@ class Coverage:
         gone: edges that are taken by going there, and not only by falling through.
         assumptions: rules that were used and rest on an assumption.
         open: ways out that nobody showed to lead where the graph says, for people.
-        escapes: whether a stack address may stand in memory.
+        escapes: whether a stack address may stand anywhere in memory.
+        on_stack: where on the stack one may stand.
         saving: the instructions that save registers, where these are assumed to stay, see `saved_words`.
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
         excluded: by address, ways there that the certificate leaves out, for people.
@@ -137,6 +139,7 @@ class Coverage:
     assumptions: set[str] = field(default_factory=set)
     open: list[str] = field(default_factory=list)
     escapes: bool = False
+    on_stack: HeldWords = field(default_factory=HeldWords)
     saving: Saving = field(default_factory=dict)
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
     excluded: dict[int, list[str]] = field(default_factory=dict)
@@ -144,7 +147,9 @@ class Coverage:
 
     def machine(self, code: Code) -> Machine:
         """A machine for what is executed once more; what it assumes is assumed as well."""
-        return Machine(code.image, self.escapes, used=self.assumptions, saving=self.saving)
+        return Machine(
+            code.image, self.escapes, on_stack=self.on_stack.again(), used=self.assumptions, saving=self.saving
+        )
 
 
 def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: State) -> Block:
@@ -210,13 +215,13 @@ def cover(
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
     machine = Machine(code.image, is_separate=is_separate, saving=saving)
     found = _covered(code, machine, graph, said, told, ends)
-    if machine.found_escape:
-        machine = Machine(code.image, escapes=True, saving=saving)
+    while machine.is_refuted:
+        machine = machine.again()
         found = _covered(code, machine, graph, said, told, ends)
     for node in (graph.entry, *(edge.target for edge in graph.edges if edge.name in found.gone)):
         demand(not found.instructions[node][0].in_it_block, f"control comes into the IT block at {node} by a branch")
     found.assumptions |= machine.used
-    found.escapes, found.saving, found.arguments = machine.escapes, saving, arguments
+    found.escapes, found.on_stack, found.saving, found.arguments = machine.escapes, machine.on_stack, saving, arguments
     state = code.isa.entry_state()
     state.values |= arguments
     asserted = outside(state, said.invariants[graph.entry])
@@ -228,7 +233,7 @@ def cover(
 
 def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told, ends: str) -> Coverage:
     found, reached, waiting, only = Coverage(), {graph.entry}, [graph.entry], only_edges(graph)
-    while waiting and (machine.escapes or not machine.found_escape):  # then all over again: it may be what is loaded
+    while waiting and not machine.is_refuted:  # then all over again: it may be what is loaded
         node = waiting.pop()
         states = said.states(node)
         if node in only and node not in said.cases:

@@ -13,6 +13,7 @@ from functools import reduce
 from itertools import count
 from typing import NamedTuple
 
+from wcet_probe.certificate.values.held import WHOLE, HeldWords
 from wcet_probe.certificate.values.numbers import (
     ANY,
     TOP,
@@ -38,6 +39,8 @@ from wcet_probe.model.target import Isa
 MOST_TARGETS = 1024
 CONDITIONAL_STORES = frozenset({"store_exclusive", "store_conditional"})
 """Classes of instructions that store only if nothing came between: they may leave memory and caches as they are."""
+_MOST_ROUNDS = 6
+"""So often is code followed anew before it is taken that stack addresses may stand anywhere."""
 _BIT_BANDS, _ALIAS_BYTES = (0x2200_0000, 0x4200_0000), 0x200_0000
 _GENERAL = re.compile("r[0-9]+|lr|ctr")
 
@@ -61,8 +64,9 @@ class Machine:
 
     Attributes:
         image: the binary.
-        escapes: whether a stack address may stand in memory that is not a known word of the stack.
-        found_escape: whether one was stored so.
+        escapes: whether a stack address may stand anywhere in memory.
+        found_escape: whether one was stored outside of the stack.
+        on_stack: where on the stack one may stand, unless that is anywhere.
         is_separate: whether *stack-separation* is assumed, by which no load through a number finds one in the stack,
             and no store through a number goes there.
         used: rules that rest on an assumption.
@@ -74,6 +78,7 @@ class Machine:
     image: Image
     escapes: bool = False
     found_escape: bool = False
+    on_stack: HeldWords = field(default_factory=HeldWords)
     used: set[str] = field(default_factory=set)
     is_separate: bool = True
     constant_store: int | None = None
@@ -84,11 +89,27 @@ class Machine:
     _read_only: list[tuple[int, bytes]] = field(default_factory=list)
     _numbers: count[int] = field(default_factory=count)
     _holds_stack: bool = False
-    _reads_parts: bool = False
     _reads_far: bool = False
+    _rounds: int = 0
 
     def __post_init__(self) -> None:
         self._read_only = [(s.address, s.data) for s in self.image.segments if not s.writable]
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether something was taken for no stack address, or for none that is stored, that may be one."""
+        return not self.escapes and (self.found_escape or self.on_stack.is_refuted)
+
+    def again(self) -> Machine:
+        """A machine that takes nothing for true that this one has refuted."""
+        return Machine(
+            self.image,
+            self.escapes or self.found_escape or self._rounds >= _MOST_ROUNDS,
+            on_stack=self.on_stack.again(),
+            is_separate=self.is_separate,
+            saving=self.saving,
+            _rounds=self._rounds + 1,
+        )
 
     def fresh(self) -> object:
         """A name that no value has."""
@@ -132,8 +153,9 @@ class Machine:
             is_saved = self.saving and address.low not in state.values and SAVED + address.low in state.values
             place = address.low + (SAVED if is_saved else 0)
             self.used |= {"saved-registers"} if is_saved else set()
-            return state.read(place), state.name(place)
-        self._note_copies(is_far=self._is_far(address))
+            is_number = place not in state.values and not self._may_hold(address, 4)
+            return TOP if is_number else state.read(place), state.name(place)
+        self._note_far(is_far=self._is_far(address))
         found = self.table(address, size_bytes)
         if found is not None:
             words: Iterable[Value] = map(constant, found)
@@ -145,7 +167,7 @@ class Machine:
             part = number(0, (1 << 8 * size_bytes) - 1)
             part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
             return self._part(part, address, size_bytes, state), self.fresh()
-        otherwise = ANY if address.may_be_stack or self.escapes else TOP
+        otherwise = ANY if self._may_hold(address, size_bytes) else TOP
         if not self._is_static_word(address, size_bytes):
             return otherwise, self.fresh()
         place = STATIC + address.low
@@ -156,19 +178,31 @@ class Machine:
         ends = address.low & ~3, address.low + size_bytes - 1 & ~3
         if address.base == "stack" and address.is_constant and not any(state.read(end).may_be_stack for end in ends):
             return part
-        self._note_copies(is_part=address.may_be_stack)
-        return part._replace(base="any") if self.escapes else part
+        return part._replace(base="any") if self._may_hold(address, size_bytes) else part
 
-    def _note_copies(self, *, is_stack: bool = False, is_part: bool = False, is_far: bool = False) -> None:
-        """A word of the stack that holds a stack address may be copied, whichever code comes first.
+    def _may_hold(self, address: Value, size_bytes: int) -> bool:
+        """Whether what is loaded, of which nothing else is known, may be an address of the stack or a part of one."""
+        if self.escapes or not address.may_be_stack:
+            return self.escapes
+        return self.on_stack.may_hold(*self._bytes(address, size_bytes))
 
-        In parts, or as a whole by a load that is not known to be from the stack, if nothing is assumed of such loads.
-        """
+    @staticmethod
+    def _bytes(address: Value, size_bytes: int) -> tuple[int, int]:
+        """Where an access of what may be on the stack may go there."""
+        return (address.low, address.high + size_bytes) if address.base == "stack" else WHOLE
+
+    def _note_held(self, address: Value, size_bytes: int, value: Value) -> None:
+        """What may be a stack address, or a part of one, may be stored on the stack."""
+        if address.may_be_stack and value.may_be_stack and not self.escapes:
+            self.on_stack.note(*self._bytes(address, size_bytes))
+            self._note_far(is_stack=True)
+
+    def _note_far(self, *, is_stack: bool = False, is_far: bool = False) -> None:
+        """A load that is not known to be from the stack may find an address there, whichever code comes first."""
         self._holds_stack |= is_stack
-        self._reads_parts |= is_part
         self._reads_far |= is_far
         is_found = self._holds_stack and self._reads_far
-        self.found_escape |= (self._holds_stack and self._reads_parts) or (is_found and not self.is_separate)
+        self.found_escape |= is_found and not self.is_separate
         if is_found and self.is_separate and not self.escapes:
             self.used.add("stack-separation")
 
@@ -195,6 +229,7 @@ class Machine:
     def store(self, address: Value, size_bytes: int, value: Value, name: object, state: State) -> None:
         """A store. One that is not derived from the stack pointer misses the stack: *stack-separation*."""
         self._note_saved(address, size_bytes, value, name, state)
+        self._note_held(address, size_bytes, value)
         if address.base == "stack":
             low, high = address.low, address.high + size_bytes
             behind = high - WORD  # of what goes beyond the last distance, the rest is at the first one
@@ -203,8 +238,6 @@ class Machine:
             exact = address.is_constant and size_bytes == 4 and low % 4 == 0
             if exact:
                 state.write(low, value, name)
-            self._note_copies(is_stack=exact and value.may_be_stack)
-            self.found_escape |= not exact and value.may_be_stack
             known = [place for place in known_words(state) if place >= STATIC]
             for place in known if known and not self._is_in_frame(address, size_bytes, state) else ():
                 state.drop(place)  # an index, or a distance, may lead out of the stack
@@ -299,9 +332,10 @@ class Machine:
                 address = self.address_of(access, state, each)
                 moved |= {access.base} if address.may_be_stack else set()
                 if access.kind != AccessKind.STORE:
-                    self._note_copies(is_far=self._is_far(address))
-                    is_tainted |= address.may_be_stack or self.escapes
-                    self._note_copies(is_part=bool(others) and address.may_be_stack)
+                    self._note_far(is_far=self._is_far(address))
+                    may_hold = self._may_hold(address, access.bytes_each)
+                    is_tainted |= may_hold
+                    self.found_escape |= bool(others) and may_hold
                 if access.kind != AccessKind.LOAD:
                     unknown_word = ANY if is_tainted else TOP
                     self.store(address, access.bytes_each, unknown_word, self.fresh(), state)
@@ -315,8 +349,8 @@ class Machine:
 
     @staticmethod
     def way_of(way: str, target: Value) -> str:
-        """``way``, or ``jump`` of a return to a number that was put where the return address was."""
-        return "jump" if way == "return" and not target.may_be_stack else way
+        """``way``, or ``jump`` of a return to a known number that was put where the return address was."""
+        return "jump" if way == "return" and not target.may_be_stack and target != TOP else way
 
     def targets(self, value: Value, name: object = None) -> tuple[int, ...] | None:
         """The addresses that a jump to ``value``, called ``name``, may go to; None where they are not known."""

@@ -366,14 +366,14 @@ class _Module:
         for node in reached_nodes(graph, coverage.taken):
             own = used.counted.get(node, ()), used.followed.get(node, ())
             machine = ModuleMachine(self._image, self._cells, self._store, *own)
-            machine.stepped = stepped[node]
+            machine.stepped, machine.on_stack = stepped[node], coverage.on_stack.again()
             if self._of_init and role == ROLES[0]:
                 machine.unstored = words_of_image(self._image, self._of_init - stored.before[node])
             for target, state in ways_of(self._code, machine, operation, operation.words.get(node, {}), node, coverage):
                 self._check_way(operation, machine, node, target, state)
             place = self._image.location(machine.unknown[0]) if machine.unknown else ""
             demand(not place, f"where the store at {place} goes is not known")
-            demand(not machine.found_escape or coverage.escapes, f"{role} stores an address of its stack")
+            demand(not machine.is_refuted or coverage.escapes, f"{role} stores an address of its stack")
             self._followed += machine.followed
             for one, residues in machine.aligned.items():
                 self.aligned[one] = self.aligned.get(one, 0) | residues

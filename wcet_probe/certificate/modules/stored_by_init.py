@@ -128,7 +128,7 @@ class _Noting(Machine):
     """A machine that notes which words are surely stored."""
 
     def __init__(self, image: Image, coverage: Coverage) -> None:
-        super().__init__(image, coverage.escapes, used=coverage.assumptions)
+        super().__init__(image, coverage.escapes, on_stack=coverage.on_stack.again(), used=coverage.assumptions)
         self._noted: dict[tuple[int, int], set[int | None]] = {}
         self._next: tuple[int, int] | None = None
 

@@ -205,7 +205,7 @@ def _followed(
 def _effects(
     code: Code, coverage: Coverage, node: str, values: Mapping[Place, Value], registers: frozenset[str]
 ) -> list[_Effect]:
-    machine = Machine(code.image, coverage.escapes, saving=coverage.saving)
+    machine = Machine(code.image, coverage.escapes, on_stack=coverage.on_stack.again(), saving=coverage.saving)
     state, found = State(dict(values)), list[_Effect]()
     for instruction in coverage.instructions[node]:
         words = [

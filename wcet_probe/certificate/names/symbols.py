@@ -157,7 +157,8 @@ class Tracer:
         self._ranges = self.ranges_at(node)
         self._shown = Shown(self.names.homes)
         self._shown.classes |= {f"@{symbol}": one for symbol, one in self.names.shown.get(node, {}).items()}
-        machine = Machine(self._code.image, self._coverage.escapes, saving=self._coverage.saving)
+        cover = self._coverage
+        machine = Machine(self._code.image, cover.escapes, on_stack=cover.on_stack.again(), saving=cover.saving)
         executed, outcomes = [], list[Outcome]()
         block, before, old, known = self._coverage.instructions[node], named, numbers, list[Outcome]()
         is_followed, apart = any(may_be_skipped(one) and one.accesses for one in block), list[State]()

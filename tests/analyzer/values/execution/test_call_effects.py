@@ -23,6 +23,7 @@ from wcet_probe.analyzer.values.execution.call_effects import (
     supposed,
 )
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.held_addresses import Held
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location
 from wcet_probe.analyzer.values.symbolic.terms import Terms
@@ -134,10 +135,10 @@ def test_a_key_names_what_may_be_no_number_and_whether_the_stack_is_aligned():
     state.set_location(REGISTERS[1], state.define((1, 0, 0), 32, base=Base.ANY))
     low = terms.apply("INT_AND", (state.read(REGISTERS[1]), terms.constant(7, 32)), 32)
     state.set_location(REGISTERS[2], low)
-    found = key_of(state, 0x8000, POINTER, [REGISTERS[3]], NONE, escapes=True)
+    found = key_of(state, 0x8000, POINTER, [REGISTERS[3]], NONE, stored=(True, False))
     anything = frozenset(REGISTERS[1:])
-    assert found == CallKey(0x8000, anything, escapes=True, is_aligned=True, below=anything)
-    assert supposed(found) == Effect((), (), escapes=True)
+    assert found == CallKey(0x8000, anything, escapes=True, is_aligned=True, below=anything, holds=False)
+    assert supposed(found) == Effect((), (), escapes=True, held=Held())
 
 
 @pytest.mark.parametrize(
@@ -153,10 +154,10 @@ def test_a_key_names_what_may_be_no_number_and_whether_the_stack_is_aligned():
 )
 def test_a_stack_pointer_is_aligned_where_all_its_values_are(offset, moved, is_aligned):
     _, state = caller(offset, moved)
-    assert key_of(state, 0x8000, POINTER, [], NONE, escapes=False).is_aligned is is_aligned
+    assert key_of(state, 0x8000, POINTER, [], NONE, stored=(False, True)).is_aligned is is_aligned
     assert stack_offset(state, POINTER) == (offset if moved is None else None)
     state.set_location(POINTER, state.define((2, 0, 0), 32, base=Base.ANY))
-    assert not key_of(state, 0x8000, POINTER, [], NONE, escapes=False).is_aligned
+    assert not key_of(state, 0x8000, POINTER, [], NONE, stored=(False, True)).is_aligned
     assert stack_offset(state, POINTER) is None
 
 
