@@ -21,10 +21,10 @@ HEAP_BYTES = 5000
 ROLES = ("init", "malloc", "free")
 PROVED = (
     "kingsley", "first-fit", "tlsf", "djgpp-quarters", "buddy-binary", "best-fit", "buddy-fibonacci", "djgpp-sbrk",
-    "djgpp-carve", "djgpp-tags", "quick-fit", "avl-best-fit", "budgeted:tlsf",
+    "djgpp-carve", "djgpp-tags", "djgpp-cached", "quick-fit", "avl-best-fit", "budgeted:tlsf",
 )  # fmt: skip
 ADDRESSES = {"arena": {Kind.ARENA, Kind.ANY}, "static": {Kind.STATIC, Kind.ANY}}
-NUMBERS = {Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.CONSTANT, Kind.MIXED, Kind.ANY}
+NUMBERS = {Kind.NULL, Kind.NEAR, Kind.NUMBER, Kind.INDEX, Kind.CONSTANT, Kind.MIXED, Kind.ANY}
 
 
 class Caller:
