@@ -101,9 +101,9 @@ def _merged(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def both(one: Held, other: Held) -> Held:
-    """What either leaves."""
+    """What either leaves; where that may stand anywhere, nothing is told of registers besides."""
     ranges, saved = _merged((*one.ranges, *other.ranges)), _merged((*one.saved, *other.saved))
-    return Held(ranges, saved, one.kept | other.kept)
+    return ANYWHERE if WHOLE_STACK in ranges else Held(ranges, saved, one.kept | other.kept)
 
 
 def register_at_entry(state: State, value: Term | None) -> Location | None:
