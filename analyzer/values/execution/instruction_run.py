@@ -338,7 +338,8 @@ class InstructionRun:
         base = state.base(pointer)
         if self._memory.stack_escapes and base is not Base.STACK:
             return True
-        if base is Base.NUMBER or (base is Base.STACK and self._memory.assumes_plain_frames):
+        is_plain = self._memory.assumes_plain_frames and not self._memory.stack_escapes
+        if base is Base.NUMBER or (base is Base.STACK and is_plain):
             return False
         low, high = state.value(pointer).signed_range() if base is Base.STACK else WHOLE_STACK
         return self._memory.held.may_hold(low, high + size_bytes - 1)
