@@ -75,15 +75,22 @@ AROUND = """
 """A number from -24 to 231; without a sign it is at least 44, or less than that."""
 
 
-def around(bound):
+def proved(body):
     target = load_target("cortex-m4")
-    return document_of(guest_of(assembler({"f": AROUND.format(bound=bound)}, target), target))
+    return document_of(guest_of(assembler({"f": body}, target), target))
+
+
+def around(bound):
+    return proved(AROUND.format(bound=bound))
+
+
+def assert_that_pairs_are_shown(document, binary):
+    assert "dual conflict:" in document["bound"]["certificates"][0]
+    assert {one.verdict for one in check_bound(document, binary).findings} == {OK}
 
 
 def test_a_number_that_goes_around_0_is_followed_on_either_side_of_it():
-    document, binary = around(44)
-    assert "dual conflict:" in document["bound"]["certificates"][0]
-    assert {one.verdict for one in check_bound(document, binary).findings} == {OK}
+    assert_that_pairs_are_shown(*around(44))
 
 
 def test_a_pair_of_which_a_number_between_takes_both_is_not_shown():
@@ -135,14 +142,11 @@ ROUNDS = """
 
 
 def rounds(step):
-    target = load_target("cortex-m4")
-    return document_of(guest_of(assembler({"f": ROUNDS.format(step=step)}, target), target))
+    return proved(ROUNDS.format(step=step))
 
 
 def test_what_no_round_changes_is_behind_a_loop_as_it_was_before():
-    document, binary = rounds("adds r3")
-    assert "dual conflict:" in document["bound"]["certificates"][0]
-    assert {one.verdict for one in check_bound(document, binary).findings} == {OK}
+    assert_that_pairs_are_shown(*rounds("adds r3"))
 
 
 def test_what_rounds_change_is_not_as_it_was_before():
