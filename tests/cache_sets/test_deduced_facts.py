@@ -163,7 +163,8 @@ def test_where_half_fits_accesses_go_proves_its_fact(monkeypatch):
         assert [one.is_proved for one in half_fit_facts([*parts[:3], bent], monkeypatch).claims] == [False]
 
 
-@pytest.mark.parametrize("target", ["cortex-m7", pytest.param("arm926ej-s", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cortex-m7", "arm926ej-s"])
 def test_of_a_store_of_two_words_the_access_before_tells_where_it_begins(monkeypatch, target):
     found = half_fit_facts(half_fit_as_executed(target), monkeypatch, target)
     assert [(one.is_proved, one.accesses) for one in found.claims] == [(True, 58)]

@@ -16,6 +16,7 @@ from tests.emu.guests import arguments_in, guest
 from tests.emu.second_engine import assert_agree
 from tests.emu.test_cache import configs
 from tests.emu.test_oracle import CONTENT, KNOWN
+from tests.examples import examples
 from tests.support import TARGETS, Guest, assembler, cache_config, guest_of, guest_on, tlsf_guest
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.emu import native
@@ -249,7 +250,7 @@ def test_native_and_plain_caches_agree_on_random_walks(target, cache, initial, p
 
 @pytest.mark.parametrize("target", TARGETS)
 @given(configs(), st.sampled_from((COLD, DIRTY)), st.booleans(), st.data())
-@settings(max_examples=15)
+@settings(max_examples=examples(6, 60))
 def test_native_and_plain_caches_agree_on_random_operations(target, cache, initial, stack_is_uncached, data):
     built = tlsf_guest(target)
     chosen = unified(built.target, cache)

@@ -19,9 +19,10 @@ def encoded(name, own, base, index):
 
 @pytest.mark.covering(0)
 @pytest.mark.parametrize("name", CODES)
-def test_it_does_what_the_engine_does(name):
+@pytest.mark.parametrize("draws", [6, pytest.param(20, marks=pytest.mark.slow)])
+def test_it_does_what_the_engine_does(name, draws):
     target, choose = load_target("mpc603e"), random.Random(name)
-    places = [(choose.randrange(32), choose.randrange(32), choose.randrange(32)) for _ in range(20)]
+    places = [(choose.randrange(32), choose.randrange(32), choose.randrange(32)) for _ in range(draws)]
     places += [(3, 0, 4), (3, 3, 4), (3, 4, 3), (3, 3, 3), (0, 0, 0)]
     encodings = [encoded(name, *each).to_bytes(4, "big") for each in places]
     engine = Engine(target, encodings)

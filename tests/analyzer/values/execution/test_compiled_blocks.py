@@ -48,6 +48,7 @@ def content(state):
     return state.registers, state.memory, state.pages
 
 
+@pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(3))
 def test_random_blocks_leave_what_is_left_without_it(target, seed):
