@@ -19,7 +19,7 @@ from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, constant, number, within
-from wcet_probe.certificate.values.state import Comparison, State, assume, computed
+from wcet_probe.certificate.values.state import STATIC, Comparison, State, assume, computed
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.target import Isa
@@ -225,6 +225,29 @@ word: .word 1, 2
 def test_a_static_word_is_what_was_stored_unless_a_store_may_be_to_it(store, *, is_known):
     found = after(STATIC_WORD.replace("{store}", store), 5, {})
     assert (found.read("r4") == number(7)) is is_known
+
+
+COMPARED_STATIC = STATIC_WORD.replace("mov r3, #7", "ldr r3, [r2]").replace("str r3, [r2]", "cmp r3, #0")
+
+
+@pytest.mark.parametrize(
+    ("store", "is_known"),
+    [
+        ("nop", True),
+        ("push {r0, lr}", True),
+        ("str r0, [r2, #4]", True),
+        ("str r0, [r1]", False),
+        ("strb r0, [r2, #3]", False),
+    ],
+)
+def test_a_static_word_is_what_its_load_was_compared_with_unless_a_store_may_be_to_it(store, *, is_known):
+    """Also where nothing was told of it before."""
+    state = after(COMPARED_STATIC.replace("{store}", store), 4, {})
+    place = state.name("r3")
+    assert place >= STATIC
+    assert place not in state.values
+    found = assume(between_blocks(state), "nzcv", "==", is_signed=False)
+    assert (found.read(place) == number(0)) is is_known
 
 
 def test_a_store_beyond_the_last_distance_from_the_stack_pointer_is_at_the_first_one():

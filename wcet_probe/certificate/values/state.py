@@ -313,7 +313,7 @@ def _tighten(state: State, name: object, value: Value) -> bool:
         elif isinstance(own, Computed):
             known = narrowed(own, name, value)
             state.values[place] = old if known is None or not within(known, old) else known
-    if isinstance(name, str) and name not in state.names:
+    if isinstance(name, str | int) and name not in state.names:
         state.values[name] = value
     for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
         rest = _known(state, other)
