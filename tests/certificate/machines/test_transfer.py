@@ -187,6 +187,38 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     assert found is None or found.read(4) == number(0, 100)
 
 
+@pytest.mark.parametrize(
+    ("held", "step", "relation", "is_signed", "can_be"),
+    [
+        (number(0, 14), -1, ">=", True, False),
+        (number(0, 14), -1, "==", True, False),
+        (number(0, 14), -1, "<", True, True),
+        (number(0, 14), -1, ">=", False, True),
+        (number(1, 14), -1, ">=", False, False),
+        (number(-WORD // 2, 14), -1, ">", True, True),
+        (number(0, 14), 2, "<=", False, False),
+        (number(0, 14), 2, "<", True, False),
+        (number(0, 14), 2, ">", True, True),
+        (number(0, WORD // 2 - 2), 2, "<", True, True),
+        (number(0, WORD - 2), 2, "<", False, True),
+        (number(0, 14), 0, ">=", True, True),
+        (TOP, 2, "<", False, True),
+        (ANY, -1, ">=", True, True),
+    ],
+)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_sum_with_a_constant_stands_to_its_part_as_the_constant_to_0(  # noqa: PLR0917
+    held, step, relation, is_signed, can_be, is_turned
+):
+    """Where neither may go round, whichever is compared with the other; of a range that overlaps nothing else tells."""
+    name = computed(numbers.add if step > 0 else numbers.subtract, "r1", constant(abs(step)))
+    sides = [(name, numbers.add(held, constant(step))), ("r1", held)]
+    left, right = sides[::-1] if is_turned else sides
+    state = State({"r1": held, "r2": sides[0][1]}, {"r2": name}, {"nzcv": Comparison(*left, *right)})
+    turned = numbers.mirrored(relation) if is_turned else relation
+    assert (assume(state, "nzcv", turned, is_signed=is_signed) is not None) is can_be
+
+
 STATIC_WORD = """
  .syntax unified
  .arm
