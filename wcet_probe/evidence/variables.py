@@ -15,7 +15,8 @@ def variables_of(image: Image, asserted: Asserted) -> tuple[VariableLocation, ..
         ImageError: damaged debug information.
     """
     sums = (dict(fact.content.get("sum", {})) for fact in asserted.of("flow"))
-    if not any(str(term).startswith("then ") for own in sums for term in own):
+    has_conditions = any(str(term).startswith("then ") for own in sums for term in own)
+    if not (has_conditions or _has_pragmas(asserted) or asserted.of("loop")):
         return ()
     return variable_locations(image, [name for name, symbol in image.symbols.items() if symbol.is_function])
 
@@ -26,6 +27,9 @@ def unshared_of(image: Image, asserted: Asserted) -> frozenset[int]:
     Raises:
         ImageError: damaged debug information.
     """
-    has_pragmas = any("loopbound" in text for text in (asserted.sources or {}).values())
-    is_asked = has_pragmas or asserted.of("flow") or asserted.of("infeasible")
+    is_asked = _has_pragmas(asserted) or asserted.of("flow") or asserted.of("infeasible")
     return unshared_functions(image) if is_asked else frozenset()
+
+
+def _has_pragmas(asserted: Asserted) -> bool:
+    return any("loopbound" in text for text in (asserted.sources or {}).values())

@@ -3,6 +3,7 @@
 import json
 import re
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 
@@ -133,6 +134,41 @@ void loads(unsigned n)
         sum ^= words[i & 7];
     o = sum;
 }
+
+void chosen(unsigned n)
+{
+    _Pragma("loopbound min 0 max 3")
+    for (unsigned i = 0; i < n; i++) {
+        switch (words[i & 7]) {
+        case 1:
+            other(i);
+            break;
+        case 2:
+            other(n);
+            break;
+        }
+        _Pragma("loopbound min 0 max 3")
+        for (unsigned j = 0; j != n; j++)
+            if (words[j & 7] == i)
+                break;
+        o = i + 9;
+    }
+}
+
+void chosen_or_left(unsigned n)
+{
+    _Pragma("loopbound min 0 max 3")
+    for (unsigned i = 0; i < n; i++) {
+        switch (words[i & 7]) {
+        case 1:
+            other(i);
+            break;
+        }
+        if (words[i & 7] == n)
+            break;
+        o = i + 10;
+    }
+}
 """
 PRAGMA = 7
 OPEN = {"constraints in instructions", "constraints in cycles"}
@@ -229,6 +265,29 @@ def test_a_store_of_the_body_is_executed_in_each_iteration_and_not_once_more(wor
     assert follows("once", node, 2) is None
 
 
+def test_a_break_of_a_switch_or_a_loop_in_the_body_ends_no_iteration():
+    node = node_on("chosen", "        o = i + 9;")
+    assert follows("chosen", node, 3)
+    assert follows("chosen", node, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("loop", "is_whole"),
+    [
+        ("for (;;) {\n switch (n) { default: break; }\n}", True),
+        ("do {\n do break; while (n);\n} while (n);", True),
+        ("for (;;) {\n switch (n) { default: return; }\n}", False),
+        ("for (;;) {\n switch (n) { default: ; }\n break;\n}", False),
+        ("switch (n) { default: for (;;) {\n break;\n} }", False),
+        ("for (;;) for (;;) {\n break;\n}", False),
+    ],
+)
+def test_whose_break_it_is_the_text_tells_of_loops_that_begin_a_line(loop, is_whole):
+    asserted = read_asserted([], {"guest.c": f"void f(unsigned n)\n{{\n{loop}\n}}\n"})
+    extent = loop_behind(asserted, "guest.c", 3)
+    assert Bodies._is_whole(SimpleNamespace(_asserted=asserted), extent) is is_whole
+
+
 def test_a_loop_next_inside_is_entered_in_each_iteration_and_not_once_more():
     """What enters it is limited; how often it goes round, its own pragma says."""
     inner = rules("inside")[2][1][1]
@@ -245,6 +304,7 @@ FORGED = {
     "it is of a loop inside": ("inside", "            o = j;", 2),
     "it is of a loop inside that the binary has not": ("once_each", "            o = n + 2;", 3),
     "it may be skipped": ("skipped", "            o = i + 3;", 4),
+    "a break behind a switch ends it": ("chosen_or_left", "        o = i + 10;", 3),
     "it loads": ("loads", "        sum ^= words[i & 7];", 4),
 }
 

@@ -135,6 +135,29 @@ def test_a_forged_limit_is_not_taken_for_checked():
     assert open_checks("an inner loop that doubles", lower) >= {"constraints in instructions", "constraints in cycles"}
 
 
+HALVED = """int low = 0, up = 14; while (low <= up) { int middle = (low + up) >> 1; o = middle;
+    if (keys[middle] > x) up = middle - 1; else low = middle + 1; }"""
+"""Two ends of a range that halves: each is known by the other one alone."""
+
+
+def test_ways_are_followed_apart_where_their_join_tells_too_little():
+    text = f"typedef unsigned u; volatile u o; u keys[15];\nvoid f(u x) {{ {HALVED} }}\n"
+    document, binary = document_of(guest_of(text, load_target("cortex-m4"), ".c"))
+    (loop,) = document["bound"]["loops"]
+    assert loop["max"] == 4
+
+    def once_less(problem, derivations, followed):
+        (whole,) = problem.loops
+        less = [replace(one, max_header=3, initial_low=0, initial_high=2) for one in derivations]
+        return replace(problem, loops=(replace(whole, max_back_edges=2),)), less, followed
+
+    forged = {**document, "bound": {**document["bound"], "loops": [{**loop, "max": 3}]}}
+    with patch("wcet_probe.certificate.check.check_shown", lambda *_: ""):
+        assert check_bound(document, binary).is_full
+        found = check_bound(solved_again(forged, once_less), binary).findings
+    assert {one.check for one in found if one.verdict != "ok"} == {"loop bounds"}
+
+
 ON_THE_STACK = """sub sp, #8
  movs r0, #0
  str r0, [sp, #4]

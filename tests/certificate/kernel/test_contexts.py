@@ -196,6 +196,7 @@ def test_returns_have_several_forms(text):
 def test_a_known_number_in_place_of_the_return_address_is_a_jump():
     assert Machine.way_of("return", constant(8)) == "jump"
     assert Machine.way_of("return", TOP) == "return"  # of which nothing is known: it may be the saved one
+    assert Machine.way_of("return", Value("@s1", 0, 0, 0)) == "return"  # so it is if it has a name
     assert Machine.way_of("return", ANY) == "return"
     assert Machine.way_of("call", TOP) == "call"
     assert not LINK.may_be_stack

@@ -19,7 +19,7 @@ from wcet_probe.certificate.machines import arm, powerpc
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values import numbers
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, constant, number, within
-from wcet_probe.certificate.values.state import Comparison, State, assume, computed
+from wcet_probe.certificate.values.state import STATIC, Comparison, State, assume, computed
 from wcet_probe.emu.machine import RETURN_ADDRESS
 from wcet_probe.errors import EmulationError
 from wcet_probe.model.target import Isa
@@ -187,6 +187,38 @@ def test_flags_do_not_speak_of_a_word_that_was_written_since(known):
     assert found is None or found.read(4) == number(0, 100)
 
 
+@pytest.mark.parametrize(
+    ("held", "step", "relation", "is_signed", "can_be"),
+    [
+        (number(0, 14), -1, ">=", True, False),
+        (number(0, 14), -1, "==", True, False),
+        (number(0, 14), -1, "<", True, True),
+        (number(0, 14), -1, ">=", False, True),
+        (number(1, 14), -1, ">=", False, False),
+        (number(-WORD // 2, 14), -1, ">", True, True),
+        (number(0, 14), 2, "<=", False, False),
+        (number(0, 14), 2, "<", True, False),
+        (number(0, 14), 2, ">", True, True),
+        (number(0, WORD // 2 - 2), 2, "<", True, True),
+        (number(0, WORD - 2), 2, "<", False, True),
+        (number(0, 14), 0, ">=", True, True),
+        (TOP, 2, "<", False, True),
+        (ANY, -1, ">=", True, True),
+    ],
+)
+@pytest.mark.parametrize("is_turned", [False, True])
+def test_a_sum_with_a_constant_stands_to_its_part_as_the_constant_to_0(  # noqa: PLR0917
+    held, step, relation, is_signed, can_be, is_turned
+):
+    """Where neither may go round, whichever is compared with the other; of a range that overlaps nothing else tells."""
+    name = computed(numbers.add if step > 0 else numbers.subtract, "r1", constant(abs(step)))
+    sides = [(name, numbers.add(held, constant(step))), ("r1", held)]
+    left, right = sides[::-1] if is_turned else sides
+    state = State({"r1": held, "r2": sides[0][1]}, {"r2": name}, {"nzcv": Comparison(*left, *right)})
+    turned = numbers.mirrored(relation) if is_turned else relation
+    assert (assume(state, "nzcv", turned, is_signed=is_signed) is not None) is can_be
+
+
 STATIC_WORD = """
  .syntax unified
  .arm
@@ -225,6 +257,29 @@ word: .word 1, 2
 def test_a_static_word_is_what_was_stored_unless_a_store_may_be_to_it(store, *, is_known):
     found = after(STATIC_WORD.replace("{store}", store), 5, {})
     assert (found.read("r4") == number(7)) is is_known
+
+
+COMPARED_STATIC = STATIC_WORD.replace("mov r3, #7", "ldr r3, [r2]").replace("str r3, [r2]", "cmp r3, #0")
+
+
+@pytest.mark.parametrize(
+    ("store", "is_known"),
+    [
+        ("nop", True),
+        ("push {r0, lr}", True),
+        ("str r0, [r2, #4]", True),
+        ("str r0, [r1]", False),
+        ("strb r0, [r2, #3]", False),
+    ],
+)
+def test_a_static_word_is_what_its_load_was_compared_with_unless_a_store_may_be_to_it(store, *, is_known):
+    """Also where nothing was told of it before."""
+    state = after(COMPARED_STATIC.replace("{store}", store), 4, {})
+    place = state.name("r3")
+    assert place >= STATIC
+    assert place not in state.values
+    found = assume(between_blocks(state), "nzcv", "==", is_signed=False)
+    assert (found.read(place) == number(0)) is is_known
 
 
 def test_a_store_beyond_the_last_distance_from_the_stack_pointer_is_at_the_first_one():

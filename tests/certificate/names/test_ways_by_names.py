@@ -7,13 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.analyzer.ipet.hand_made import TARGET, covered, graph_of
+from tests.analyzer.ipet.hand_made import TARGET, at_entries, covered, graph_of
 from wcet_probe.analyzer.ipet.annotated import find_caches
 from wcet_probe.analyzer.ipet.numbering import Numbering
 from wcet_probe.certificate.caches.annotations import Annotations
 from wcet_probe.certificate.caches.misses import Needed, caches_of
+from wcet_probe.certificate.kernel.coverage import Said, cover
 from wcet_probe.certificate.names.names import Pointers
 from wcet_probe.certificate.names.symbols import Tracer
+from wcet_probe.certificate.values.numbers import TOP, Value
 from wcet_probe.errors import VerificationError
 
 TEXT = """
@@ -85,3 +87,24 @@ def test_names_that_hold_nowhere_else_are_not_looked_at():
     claims = {**names.claims, "behind": names.claims["equal"]}
     again = caches_of(TARGET, checked[1], checked[-1], Tracer(*checked, replace(names, claims=claims)), lambda _: True)
     assert again.passages.keys() == caches.passages.keys()
+
+
+RETURNING = """
+    push {r4, r5, r6}
+    ldr r5, [r1]
+    cmp r0, #7
+    it eq
+    popeq {r4, r5, pc}
+    ldr r0, [r5]
+    pop {r4, r5, pc}
+"""
+
+
+def test_what_a_conditional_return_would_load_does_not_take_the_names_of_who_goes_on():
+    """Its address has a name, as a number has that was loaded: it was taken for a jump, to where nobody knows."""
+    code, graph = graph_of(RETURNING, {"f": 0, "on": 10}, (("f", "on"),), ["f", "on"])
+    invariants = at_entries(code, graph)
+    invariants["on"] |= {"r13": Value("stack", -12, -12, 0)} | dict.fromkeys((-12, -8, -4), TOP)
+    checked = code, graph, invariants, cover(code, graph, Said(invariants), {})
+    names = Numbering(*checked, Pointers(), with_sums=False).run()
+    assert {"r5", -12, -8, -4} <= names.claims["on"].keys()

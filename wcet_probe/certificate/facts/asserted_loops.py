@@ -18,6 +18,7 @@ from wcet_probe.certificate.facts.asserted import (
     pragma_at,
 )
 from wcet_probe.certificate.facts.bodies import Counted
+from wcet_probe.certificate.facts.iterations import iterations_of_rounds
 from wcet_probe.certificate.facts.sums import Sums
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import Graph, demand, existing
@@ -82,7 +83,8 @@ class AssertedLoops:
         fact = existing(self.asserted.at(str(where)), missing)
         demand(fact.kind == "loop", missing)
         said = {fact.expression("max"), fact.expression("total")} - {None}
-        own = self._undivided(loop, where, said)
+        extent = loop_extent(self.asserted, fact) if fact.content.get("offset") is None else None
+        own = self._undivided(loop, where, said, extent, header)
         demand(own in said, f"the fact at {where} does not say {loop['expression']} of the loop {name}")
         demand(dict(loop["parameters"]) == self.parameters, f"the loop {name} is bounded with other parameters")
         self._check_binding(name, fact, loop, header)
@@ -102,16 +104,18 @@ class AssertedLoops:
                 self.open.append(words.format(name=name, **told.groupdict()))
                 return
         most = pragma_at(self.asserted, str(where))
-        own = self._undivided(loop, where, {most})
-        demand(most is not None and own == most, f"no pragma at {where} bounds the loop {name} so")
         extent = existing(loop_behind(self.asserted, file, int(line)), f"no loop stands behind the pragma at {where}")
+        own = self._undivided(loop, where, {most}, extent, header)
+        demand(most is not None and own == most, f"no pragma at {where} bounds the loop {name} so")
         before = len(self.open)
         self._check_extent(name, f"the pragma at {where}", extent, loop, header)
         if most is not None and len(self.open) == before and extent.has_test and loop["expression"] == most:
             self.counted[header] = Counted(str(where), extent, int(most))
 
-    def _undivided(self, loop: Json, where: object, said: Collection[str | None]) -> str:
-        """The count of the source loop; that a round is several of its iterations is assumed, and not checked."""
+    def _undivided(
+        self, loop: Json, where: object, said: Collection[str | None], extent: Extent | None, header: str
+    ) -> str:
+        """The count of the source loop, of which a round is several iterations: by a variable that counts them."""
         expression = str(loop["expression"])
         found = _DIVIDED.fullmatch(expression)
         if expression in said or found is None:
@@ -119,8 +123,13 @@ class AssertedLoops:
         said_so = f" is {found[3]} iterations of " in self.listed.get(f"rounds {where}", "")
         demand(said_so, f"no assumption says that a round of the loop {loop['loop']} is {found[3]} iterations")
         self.used[f"rounds {where}"] = None
-        # Only the result says so: of a number that its author makes up, each bound would follow.
-        self.open.append(f"that a round of the loop {loop['loop']} is {found[3]} iterations")
+        least = 1
+        if extent is not None and not found[2]:
+            sums, record = self.sums, self.sums.loops[header]
+            least = iterations_of_rounds(sums.covered, record, extent, self.asserted, sums.variables)
+        if least < int(found[3]):
+            # Only the result says so: of a number that its author makes up, each bound would follow.
+            self.open.append(f"that a round of the loop {loop['loop']} is {found[3]} iterations")
         return found[1]
 
     def _check_binding(self, name: str, fact: Fact, loop: Json, header: str) -> None:

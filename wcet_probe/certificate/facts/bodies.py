@@ -22,7 +22,7 @@ from wcet_probe.certificate.facts.asserted import (
     loops_owning,
     macros_with,
 )
-from wcet_probe.certificate.facts.plain_source import blanked, line_at, line_start, matching
+from wcet_probe.certificate.facts.plain_source import blanked, line_at, line_start, matching, statement_end
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.contexts import context_of, keeps_contexts
 from wcet_probe.certificate.kernel.records import LoopRecord, demand
@@ -32,6 +32,8 @@ from wcet_probe.model.instruction import AccessKind, Control, Instruction
 
 _MOST_STEPS = 5_000_000
 _LEAVING = re.compile(r"\b(?:break|goto|return)\b")
+_BREAK = re.compile(r"\bbreak\b")
+_BREAKABLE = re.compile(r"\b(?:for|while|do|switch)\b")
 
 
 class Counted(NamedTuple):
@@ -132,9 +134,18 @@ class Bodies:
         return not reached(behind, lambda node: self._following(node, header)).isdisjoint(nodes)
 
     def _is_whole(self, extent: Extent) -> bool:
-        """Whether an iteration ends at its end only: whether one that a ``break`` ends is counted, no pragma says."""
+        """Whether an iteration ends at its end only: whether one that a ``break`` ends is counted, no pragma says.
+
+        One that ends a ``switch`` in it, or a loop, is none.
+        """
         text = self._asserted.by_line[extent.file]
-        body = "\n".join(blanked(text).split("\n")[extent.first_line - 1 : extent.last_line])
+        plain, start = blanked(text), line_start(text, extent.first_line)
+        body = plain[start : line_start(text, extent.last_line + 1) or len(plain)]
+        within = [*_BREAKABLE.finditer(body)][1:]
+        is_first = len(_BREAKABLE.findall(body.partition("\n")[0])) == 1  # else it is not clear which one is the loop
+        for one in within if is_first else ():
+            end = statement_end(body, one.start(), len(body))
+            body = body[: one.start()] + _BREAK.sub(" " * 5, body[one.start() : end]) + body[end:]
         is_hidden = any(extent.encloses(each) for each in hidden_loops(self._asserted, extent.file))
         used = set(re.findall(r"\w+", body))
         return not (is_hidden or _LEAVING.search(body) or used & macros_with(self._asserted, _LEAVING))

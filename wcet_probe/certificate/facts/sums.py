@@ -61,6 +61,8 @@ class Sums:
     """Constraints that follow from facts, on one graph.
 
     Attributes:
+        covered, variables: what it was made of.
+        loops: by header.
         lines: by header, those of a loop's code that is in no loop in it.
     """
 
@@ -74,12 +76,12 @@ class Sums:
         unshared: frozenset[int] = frozenset(),
     ) -> None:
         """``loops`` are those of the graph; ``variables`` and ``unshared`` as of `Binary`."""
-        self._covered, self._graph, self._code = covered, covered.graph, covered.code
-        self._asserted, self._parameters, self._variables = asserted, parameters, variables
+        self.covered, self._graph, self._code = covered, covered.graph, covered.code
+        self._asserted, self._parameters, self.variables = asserted, parameters, variables
         self._instructions, self._unshared = covered.coverage.instructions, unshared
         self._sources = {edge.name: edge.source for edge in covered.graph.edges}
         back = {loop.header: loop.back for loop in loops}
-        self._loops = {loop.header: loop for loop in loops}
+        self.loops = {loop.header: loop for loop in loops}
         self.lines = {loop.header: self._lines(loop, back) for loop in loops}
         self._contexts_hold: bool | None = None
         self._counted: dict[str, dict[str, Fact]] = {}
@@ -112,11 +114,11 @@ class Sums:
 
     def _lines(self, loop: LoopRecord, back: Mapping[str, Sequence[str]]) -> frozenset[tuple[str, int]]:
         # By edges that nobody takes, code of any loop could be put into any other.
-        header, own = loop.header, natural_loop(loop.header, loop.back, self._covered.taken)
+        header, own = loop.header, natural_loop(loop.header, loop.back, self.covered.taken)
         inner: set[str] = set()
         for other in own:  # the loops of the certificate may be many more
             if other in back and other != header:
-                inner |= natural_loop(other, back[other], self._covered.arriving)
+                inner |= natural_loop(other, back[other], self.covered.arriving)
         nodes = own - inner if header not in inner else own
         lines = (self._line(one) for node in nodes for one in self._instructions[node])
         return frozenset(line for line in lines if line is not None)
@@ -191,7 +193,7 @@ class Sums:
         """Whether one of the nodes leads to another without passing a loop's header."""
 
         def following(node: str) -> list[str]:
-            return [edge.target for edge in self._graph.leading[node] if edge.target not in self._loops]
+            return [edge.target for edge in self._graph.leading[node] if edge.target not in self.loops]
 
         first = [target for node in nodes for target in following(node)]
         return not reached(first, following).isdisjoint(nodes)
@@ -293,7 +295,7 @@ class Sums:
         nodes = list(filter(self._is_of_one_place, nodes))
         if condition is None:
             return []
-        found = edges_where_true(self._graph, self._covered.coverage, nodes, condition, self._variables)
+        found = edges_where_true(self._graph, self.covered.coverage, nodes, condition, self.variables)
         # One behind another may decide again what has been decided.
         return [] if self._follow_each_other(list(found)) else [edge for own in found.values() for edge in own]
 
@@ -305,11 +307,11 @@ class Sums:
                 factors[edge] = factors.get(edge, 0) + weight
         for node, weight in found.nodes.items():
             if inside is None or node in inside:
-                for name in self._covered.into(node):
+                for name in self.covered.into(node):
                     factors[name] = factors.get(name, 0) + weight
         for header, weight in found.entries.items():
             if inside is None or header in inside:
-                for name in self._loops[header].entering:
+                for name in self.loops[header].entering:
                     factors[name] = factors.get(name, 0) + weight
         return factors
 
@@ -333,7 +335,7 @@ class Sums:
                 continue
             factors = self._on_edges(found, inside=inside)
             for first in firsts:
-                for name in self._covered.into(first):
+                for name in self.covered.into(first):
                     factors[name] = factors.get(name, 0) - most
             limits.append((factors, 0))
         return limits
@@ -362,7 +364,7 @@ class Sums:
             found = [self._line(one) for one in code]
             is_own = all(line and line[0] == file and first <= line[1] <= last for line in found)
             if is_own and not _starts_skipped(code) and self._is_of_one_place(node):
-                factors |= dict.fromkeys(self._covered.into(node), 1)
+                factors |= dict.fromkeys(self.covered.into(node), 1)
         return [(factors, 0)]
 
     def _total(self, fact: Fact) -> list[tuple[Factors, int]]:

@@ -350,7 +350,7 @@ class Machine:
     @staticmethod
     def way_of(way: str, target: Value) -> str:
         """``way``, or ``jump`` of a return to a known number that was put where the return address was."""
-        return "jump" if way == "return" and not target.may_be_stack and target != TOP else way
+        return "jump" if way == "return" and target.is_number and target != TOP else way
 
     def targets(self, value: Value, name: object = None) -> tuple[int, ...] | None:
         """The addresses that a jump to ``value``, called ``name``, may go to; None where they are not known."""

@@ -31,6 +31,7 @@ from wcet_probe.certificate.values.numbers import (
     refined,
     shift_left,
     shift_right,
+    signed,
     subtract,
     unsigned,
     with_low_bits,
@@ -254,6 +255,9 @@ def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, 
     is_same = asserted.left == asserted.right and asserted.left is not None
     if (is_one_word or is_same) and relation in {"!=", "<", ">"}:
         return None
+    ways = ((asserted.left, asserted.right, other, relation), (asserted.right, asserted.left, one, mirrored(relation)))
+    if any(_contradicts(*each, is_signed=is_signed) for each in ways):
+        return None
     left = refined(one, relation, other, is_signed=is_signed)
     right = refined(other, mirrored(relation), one, is_signed=is_signed)
     if left is None or right is None:
@@ -270,6 +274,21 @@ def _compared(state: State, flags: str, asserted: Comparison, relation: str, *, 
     holding = asserted.holding | found | {(relation, is_signed)}
     result.flags[flags] = asserted._replace(left_value=left, right_value=right, holding=holding)
     return result
+
+
+def _contradicts(name: object, part: object, value: Value, relation: str, *, is_signed: bool) -> bool:
+    """Whether what is called ``name``, a constant more or less than ``value``, called ``part``, cannot stand so to it.
+
+    *Soundness:* neither goes round in the words that are compared, all of which lie on one side of the other.
+    """
+    if part is None or not isinstance(name, Computed) or name.compute not in {add, subtract} or name.operand != part:
+        return False
+    if not (value.is_number and name.constant.is_number and name.constant.is_constant):
+        return False
+    step = signed(name.constant.low) * (1 if name.compute is add else -1)
+    least, most = (-WORD // 2, WORD // 2 - 1) if is_signed else (0, WORD - 1)
+    is_within = least <= min(value.low, value.low + step) and max(value.high, value.high + step) <= most
+    return is_within and relation in ({"==", ">", ">="} if step < 0 else {"==", "<", "<="} if step else set())
 
 
 def apart(state: State) -> list[State]:
@@ -313,7 +332,7 @@ def _tighten(state: State, name: object, value: Value) -> bool:
         elif isinstance(own, Computed):
             known = narrowed(own, name, value)
             state.values[place] = old if known is None or not within(known, old) else known
-    if isinstance(name, str) and name not in state.names:
+    if isinstance(name, str | int) and name not in state.names:
         state.values[name] = value
     for own, other in ((name.left, name.right), (name.right, name.left)) if isinstance(name, Sum) else ():
         rest = _known(state, other)
