@@ -16,6 +16,7 @@ from wcet_probe.answer.witness.bench import (
     check_claims,
     check_heap,
     check_invariants,
+    check_served,
     check_state,
     claims_of,
     guest_heap,
@@ -266,6 +267,7 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
+        check_served(bench, guest, plan, measurement.result)
         check_invariants(bench, machine, "after the measured operation")
         held = _held(bench, plan, machine, [*set_up, *machine.loop_counts()])
     return _Outcome(plan, initial, checks, measurement, call, loop_maxima, held)
