@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.catalog.test_own_allocator import CELLS, HEAD, ONE, PLAIN, request, steps
 from wcet_probe.answer.witness.probe import observe
 from wcet_probe.catalog.lookup import load_allocator
+from wcet_probe.cli.app import main
 from wcet_probe.errors import ExitCode
 
 WHOLE = """
@@ -101,3 +104,14 @@ def test_an_allocator_that_takes_nothing_back_leaves_free_out(tmp_path):
 def test_what_is_wrong_with_a_call_is_told_as_a_matter_of_the_manifest(tmp_path):
     at = folder(tmp_path, ('"cs_get(size)"', '"cs_got(size)"'))
     assert "correct [call] of the manifest" in steps(at)[-1].found
+
+
+def test_a_free_that_does_nothing_is_an_operation_in_replayed_states(tmp_path, capsys):
+    """A compiler that sees that leaves its calls out, and costs are told of the calls before and behind."""
+    at = folder(tmp_path, ('free = "cs_put(pointer)"\n', ""))
+    (tmp_path / "wcet-probe.toml").write_text('allocators = ["."]\n', "utf-8")
+    assert main(["replay", f"{at}/", "--operations", "300", "--json", "-q"]) == ExitCode.OK
+    found = json.loads(capsys.readouterr().out)["operations"]["instructions"]
+    assert len(found) == 300
+    assert found.count(1) > 50
+    assert found[0] > 1

@@ -34,6 +34,9 @@ _Static_assert(_Generic(&{name}, WP_RETURNS(char): 0, WP_RETURNS(signed char): 0
 _APART = "__attribute__((noinline, used)) "
 """Before a function that is an operation, also where the replay calls it: it begins where the harness is left."""
 
+_CALLED = '    __asm__ volatile("");'
+"""In such a function: a compiler that sees that it does nothing would leave its calls out of the replay."""
+
 _REPLAY = """\
 struct wp_operation {{
     uint32_t kind; /* 0 malloc, 1 free */
@@ -234,10 +237,10 @@ def _adapter(head: str, calls: Calls) -> str:
         if calls.is_out:
             body = ["    void *result = NULL;", f"    (void)({calls.malloc});", "    return result;"]
         made = f"void *wp_malloc(size_t size{', uint32_t cache_set' if calls.takes_cache_set else ''})"
-        lines += [f"{made};", f"{_APART}{made}", "{", *body, "}", ""]
+        lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, *body, "}", ""]
     if entries["free"] == "wp_free":
         made = "void wp_free(void *pointer)"
-        lines += [f"{made};", f"{_APART}{made}", "{", f"    {calls.free or '(void)pointer'};", "}", ""]
+        lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, f"    {calls.free or '(void)pointer'};", "}", ""]
     lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
     cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
     lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set))
