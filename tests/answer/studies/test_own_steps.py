@@ -78,3 +78,17 @@ def test_a_table_of_descriptors_that_is_full_before_the_heap_is_said_by_a_key(tm
     assert "or say most_blocks" in found.found
     found = last(tmp_path, bounded, HEADER.replace("[call]", "most_blocks = 20\n[call]"), 16384)
     assert found.code is ExitCode.OK, found
+
+
+def test_a_bound_by_the_width_of_a_type_is_no_step_that_holds(tmp_path):
+    """The answer's exit code is 4 then, and what to add is told here, too."""
+    counted = BUMP.replace(
+        "list = b; }", "list = b; for (unsigned char i = 0; i < b->bytes % 256; i++) b->bytes += 0; }"
+    )
+    counted = counted.replace("struct block { size_t bytes;", "struct block { volatile size_t bytes;")
+    (tmp_path / "bump.c").write_text(counted, "utf-8")
+    (tmp_path / "manifest.toml").write_text(HEADER, "utf-8")
+    last = steps(tmp_path)[-1]
+    assert last.code is ExitCode.NO_BOUND
+    assert "by the width of a type at " in last.found
+    assert "[[loop]]" in last.found

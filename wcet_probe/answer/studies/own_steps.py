@@ -85,7 +85,9 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
         progress(f"proving a bound of {kind}")
         try:
             bound = prove_operation(program, kind, heap_bytes)
-            yield Step(f"bound of {kind}", f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles")
+            found = f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles"
+            typed = "".join(f"; by the width of a type at {one.location}: {one.remedy}" for one in bound.by_type)
+            yield Step(f"bound of {kind}", found + typed, ExitCode.NO_BOUND if typed else ExitCode.OK)
         except AnalysisError as error:
             yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
         except WcetProbeError as error:
