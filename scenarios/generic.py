@@ -73,7 +73,9 @@ def _count(request: HeapRequest, size: int, spare_share: int = _SPARE_SHARE) -> 
     if room < 8 * block:
         message = f"a heap of {request.heap_bytes} bytes is too small for the generic states; give a larger --heap."
         raise HeapTooSmallError(message)
-    return room // block
+    # Some states put a few blocks beside as many as this.
+    most = allocator.own.most_blocks if allocator.own else 0
+    return min(room // block, most - most // 8) if most else room // block
 
 
 def _sizes(request: HeapRequest) -> tuple[int, ...]:
@@ -166,12 +168,14 @@ def _drained(request: HeapRequest, scenario: str) -> _States:
             builder.malloc(size)
         variant = f"the class of {size} bytes is drained after {count} blocks"
         yield _plan(scenario, variant, builder, _malloc(size), "The class has no block left, and must be filled again.")
-    for size in _fitting(request):
+    for size, order in product(_fitting(request), ("all", "all but the last")):
         builder = TraceBuilder()
         slots = [builder.malloc(size) for _ in range(_count(request, size))]
-        for slot in slots:
+        # The last one keeps blocks before it from being the heap's end, one after the other.
+        for slot in slots if order == "all" else slots[-2::-1]:
             builder.free(slot)
-        variant = f"{len(slots)} blocks of {size} bytes all freed"
+        falling = "" if order == "all" else ", from the end on"
+        variant = f"{len(slots)} blocks of {size} bytes {order} freed{falling}"
         reason = "What was put off at each free is done by the first request that needs it: merging, sorting."
         yield _plan(scenario, variant, builder, _malloc(_served(request, request.heap_bytes // 2)), reason)
 
@@ -232,6 +236,13 @@ def _holes_before_free(request: HeapRequest, scenario: str) -> _States:
                     builder.free(slot)
             variant = f"{len(slots[::2])} holes of {size} bytes, a block {words} between two"
             yield _plan(scenario, variant, builder, _free(slots[at]), "A list of holes is walked to the block's place.")
+        builder = TraceBuilder()
+        larger = builder.malloc(_served(request, _HOLE * size + request.allocator.alignment_bytes * _HOLE))
+        slots = [builder.malloc(size) for _ in range(max(4, count - 2 * _HOLE))]
+        for slot in slots[::2]:
+            builder.free(slot)
+        variant = f"{len(slots[::2])} holes of {size} bytes, a larger block"
+        yield _plan(scenario, variant, builder, _free(larger), "A list of holes by size is walked to its end.")
 
 
 def _prefix_sizes(request: HeapRequest) -> list[int]:

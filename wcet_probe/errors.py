@@ -77,6 +77,10 @@ class StateError(WcetProbeError):
     """A scenario did not reach the state that it predicted, or a heap invariant is broken."""
 
 
+class RefusedBlockError(StateError):
+    """The heap refused the block that a generic state frees: there is no such state of it."""
+
+
 class AnalysisError(WcetProbeError):
     """No bound can be proved: the message names what stands in the way and what to add.
 

@@ -89,8 +89,23 @@ def test_the_compiler_is_part_of_the_image(tmp_path):
 
 def test_a_source_with_an_error_is_named(tmp_path):
     with pytest.raises(BuildError, match=r"^zig failed on tlsf\.c: tlsf\.c:\d+:\d+: error: .*; mend the source"):
-        built(tmp_path, allocator=source_changed("tlsf.c", "int f(void) { return undeclared; }\n"))
+        built(tmp_path, allocator=source_changed("tlsf.c", "int f(void) { return 1 }\n"))
     assert [name for name in kept(tmp_path) if name != "images"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("void *more(size_less bytes);", '"-include", "stdint.h"'),
+        ("int more = not_there;", '"-include", "stdint.h"'),
+        ("char more[1 << 24];", "tell by symbol under [heap]"),
+    ],
+)
+def test_what_a_stranger_can_do_about_an_error_is_told(line, remedy, tmp_path):
+    source = dict(tlsf().sources)["tlsf.c"]
+    with pytest.raises(BuildError) as raised:
+        built(tmp_path, allocator=source_changed("tlsf.c", f"{source}\n{line}\n"))
+    assert remedy in str(raised.value)
 
 
 def test_a_source_that_does_not_link_is_named(tmp_path):

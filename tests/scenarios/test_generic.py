@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support import images_dir
 from wcet_probe.answer.witness.bench import ProbeRequest
 from wcet_probe.answer.witness.probe import measure_in_state
@@ -10,6 +12,62 @@ from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.generic import FAMILY
 
 HEAP_BYTES = 16 << 10
+MANIFEST = """
+name = "listed"
+title = "listed"
+sources = ["listed.c"]
+alignment_bytes = 8
+minimum_heap_bytes = 64
+overhead_bytes = 8
+minimum_block_bytes = 16
+[call]
+declarations = "void set(void *, size_t); void *take(size_t); void give(void *);"
+init = "set(arena, bytes)"
+malloc = "take(size)"
+free = "give(pointer)"
+"""
+# A list of what came back, sorted by size or not; with MERGES a request first merges the
+# first one with what is free behind it.
+LISTED = """
+#include <stddef.h>
+struct chunk { size_t bytes, is_free; struct chunk *other; };
+static unsigned char *next, *end;
+static struct chunk *list;
+void set(void *arena, size_t bytes) { next = arena; end = next + bytes; list = 0; }
+static void drop(struct chunk *c)
+{
+    struct chunk **one = &list;
+    while (*one != c) one = &(*one)->other;
+    *one = c->other;
+    c->is_free = 0;
+}
+void *take(size_t bytes)
+{
+    size_t const whole = bytes < 8 ? 16 : 8 + (bytes + 7) / 8 * 8;
+    struct chunk *c = list;
+    if (c && MERGES)
+        for (struct chunk *n; (unsigned char *)(n = (void *)((char *)c + c->bytes)) < next && n->is_free;) {
+            drop(n);
+            c->bytes += n->bytes;
+        }
+    for (; c; c = c->other)
+        if (c->bytes >= whole) { drop(c); return (char *)c + 8; }
+    if ((size_t)(end - next) < whole) return 0;
+    c = (void *)next;
+    next += whole;
+    c->bytes = whole;
+    c->is_free = 0;
+    return (char *)c + 8;
+}
+void give(void *p)
+{
+    struct chunk *c = (void *)((char *)p - 8), **one = &list;
+    while (SORTED && *one && (*one)->bytes < c->bytes) one = &(*one)->other;
+    c->other = *one;
+    c->is_free = 1;
+    *one = c;
+}
+"""
 
 
 def dearest(name: str, scenario: str, words: str) -> tuple[int, int]:
@@ -28,3 +86,15 @@ def dearest(name: str, scenario: str, words: str) -> tuple[int, int]:
 def test_a_hole_at_the_end_of_a_path_in_a_tree_of_sizes_is_dearer_than_between_two():
     path, others = dearest("btree-best-fit", "worst-free", "share leading bits")
     assert path > 1.5 * others
+
+
+@pytest.mark.parametrize(
+    ("macros", "scenario", "words"),
+    [("MERGES=0 SORTED=1", "worst-free", "a larger block"), ("MERGES=1 SORTED=0", "worst-alloc", "from the end on")],
+)
+def test_a_list_by_size_is_walked_and_what_is_merged_late_is_freed_from_the_end_on(macros, scenario, words, tmp_path):
+    flags = ", ".join(f'"-D{one}"' for one in macros.split())
+    (tmp_path / "manifest.toml").write_text(MANIFEST.replace("[call]", f"flags = [{flags}]\n[call]"), "utf-8")
+    (tmp_path / "listed.c").write_text(LISTED, "utf-8")
+    state, others = dearest(f"{tmp_path}/", scenario, words)
+    assert state > 3 * others

@@ -124,7 +124,15 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
     identity = (
         f"{job.program[0]} as it is linked, called by {toolchain.identity}" if job.program else toolchain.identity
     )
-    return read_image(elf, target.isa, identity, job.flags)
+    image = read_image(elf, target.isa, identity, job.flags)
+    for role in ("malloc", "free"):
+        if (name := allocator.entry_points[role]) not in image.symbols:
+            message = (
+                f"{name} has no symbol, as an inline function of a header has none: write its call in brackets under "
+                f'[call], as in {role} = "({name}({"size" if role == "malloc" else "pointer"}))".'
+            )
+            raise BuildError(message)
+    return image
 
 
 def _job(allocator: Allocator, target: Target, toolchain: Toolchain) -> _Job:
@@ -248,8 +256,30 @@ def _call(command: list[str], here: Path) -> None:
 _UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\s`';]+)")
 
 
-_IN_FOLDER = re.compile(r"(?:'[^']*/[^']*' file not found|error: \S+/\S+: No such file)")
-"""A header that is included by a folder and a name: of folders for headers those are taken in that lie in them."""
+_BEFORE = 'include what declares it, as flags = ["-include", "stdint.h"] does before each file'
+_HEAP_BESIDE = (
+    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which extern array is its heap"
+)
+_REMEDIES = tuple(
+    (re.compile(pattern), remedy)
+    for pattern, remedy in (
+        (
+            "undefined (symbol|reference)",
+            "add the source that has it, or list it under stubs where it may do nothing and return 0",
+        ),
+        # By a folder and a name: of folders for headers those are taken in that lie in them.
+        (
+            r"'[^']*/[^']*' file not found|error: \S+/\S+: No such file",
+            "name it under headers, by its path from the manifest's folder, or leave it out by a -D under flags",
+        ),
+        ("file not found|No such file", "add its folder to include_dirs, or leave the header out by a -D under flags"),
+        ("undeclared function|implicit declaration", f"{_BEFORE}; some headers do with -std=gnu11 under flags only"),
+        (r"wp_adapter\.c", "correct [call] of the manifest: a call, include, or declarations"),
+        ("unknown type name|undeclared|parameter list without types", _BEFORE),
+        (r"region \S* ?overflowed|will not fit in region", _HEAP_BESIDE),
+    )
+)
+"""What to do about what a compiler or linker says: the first that fits."""
 
 
 def _all_undefined(problems: Sequence[str]) -> str:
@@ -264,12 +294,5 @@ def _all_undefined(problems: Sequence[str]) -> str:
 
 def _remedy(problem: str) -> str:
     """What to do about what a compiler or linker says."""
-    if "undefined symbol" in problem or "undefined reference" in problem:
-        return "add the source that has it, or list it under stubs where it may do nothing and return 0"
-    if _IN_FOLDER.search(problem):
-        return "name it under headers, by its path from the manifest's folder, or leave it out by a -D under flags"
-    if "file not found" in problem or "No such file" in problem:
-        return "add its folder to include_dirs, or leave the header out by a -D under flags"
-    if "undeclared function" in problem or "implicit declaration" in problem:
-        return "include what declares it; some headers do with -std=gnu11 under flags only"
-    return "mend the source or choose another --cc"
+    found = (remedy for pattern, remedy in _REMEDIES if pattern.search(problem))
+    return next(found, "mend the source or choose another --cc")

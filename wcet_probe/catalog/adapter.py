@@ -19,8 +19,23 @@ _DIRECT = {
     "malloc": re.compile(r"(\w+)\s*\(\s*size\s*(?:,\s*cache_set\s*)?\)"),
     "free": re.compile(r"(\w+)\s*\(\s*pointer\s*\)"),
 }
+_PLAIN = """\
+/* {name} itself is measured and bounded: a call in C must do no more than to pass its one register. */
+#ifdef {name}
+#error "{name} is a macro: write it in brackets under [call], as in malloc = \"(take(size))\""
+#endif
+#define WP_RETURNS(type) __typeof__({name}({argument})) (*)(type)
+_Static_assert(_Generic(&{name}, WP_RETURNS(char): 0, WP_RETURNS(signed char): 0, WP_RETURNS(unsigned char): 0,
+    WP_RETURNS(short): 0, WP_RETURNS(unsigned short): 0, WP_RETURNS(_Bool): 0, WP_RETURNS(long long): 0,
+    WP_RETURNS(unsigned long long): 0, default: 1),
+    "{name} takes a narrower or wider number: say under [call] what it serves, as in size <= 255 ? take(size) : 0");
+#undef WP_RETURNS
+"""
 _APART = "__attribute__((noinline, used)) "
 """Before a function that is an operation, also where the replay calls it: it begins where the harness is left."""
+
+_CALLED = '    __asm__ volatile("");'
+"""In such a function: a compiler that sees that it does nothing would leave its calls out of the replay."""
 
 _REPLAY = """\
 struct wp_operation {{
@@ -145,7 +160,7 @@ class Calls:
         malloc: expression with ``size``, and with ``cache_set`` if it takes one; its value is the block, unless
             ``is_out``.
         is_out: whether the block is in the variable ``result`` afterwards, and NULL if it was left as it was.
-        free: expression with ``pointer``.
+        free: expression with ``pointer``; empty where nothing is ever given back.
         check: expression that is 0 where the heap's invariants hold; empty if there is none.
         grows: whether the allocator asks for its memory by ``sbrk``, ``_sbrk`` or ``brk``.
     """
@@ -214,15 +229,18 @@ def _adapter(head: str, calls: Calls) -> str:
     lines += ["    wp_break = arena;", "    wp_limit = end;"] if calls.grows else []
     lines += [f"    {calls.init.strip().rstrip(';')};"] if calls.init.strip() else []
     lines += [f"    return !({calls.ready});" if calls.ready else "    return 0;", "}", ""]
+    for role, argument in (("malloc", "(size_t)0"), ("free", "(void *)0")):
+        if not calls.takes_cache_set and entries[role] != f"wp_{role}":
+            lines += _PLAIN.format(name=entries[role], argument=argument).splitlines()
     if entries["malloc"] == "wp_malloc":
         body = [f"    return {calls.malloc};"]
         if calls.is_out:
             body = ["    void *result = NULL;", f"    (void)({calls.malloc});", "    return result;"]
         made = f"void *wp_malloc(size_t size{', uint32_t cache_set' if calls.takes_cache_set else ''})"
-        lines += [f"{made};", f"{_APART}{made}", "{", *body, "}", ""]
+        lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, *body, "}", ""]
     if entries["free"] == "wp_free":
         made = "void wp_free(void *pointer)"
-        lines += [f"{made};", f"{_APART}{made}", "{", f"    {calls.free};", "}", ""]
+        lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, f"    {calls.free or '(void)pointer'};", "}", ""]
     lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
     cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
     lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set))

@@ -40,10 +40,12 @@ overhead_bytes = 8
 minimum_block_bytes = 16
 # The largest size that malloc serves, where that does not depend on the heap, as of a pool of blocks of one size.
 # largest_request_bytes = 64
+# The most blocks that are in use at once, where a table of descriptors says so and not the heap.
+# most_blocks = 256
 
 [heap]
 # size_macro = "TOTAL_HEAP_SIZE"   # a macro that says the heap's size in bytes when the allocator is compiled
-# symbol = "heap_array"            # the (extern) array that is the heap, where init is not told
+# symbol = "heap_array"            # the (extern) array that is the heap, where init is not told; no static one
 # growth = "sbrk"                  # the allocator takes its memory by sbrk, _sbrk or brk
 # Of a linked program: symbol, an array of its own, or else from where to where (symbols or addresses).
 # start = "_end"
@@ -64,7 +66,7 @@ init = "{prefix}_init(arena, bytes)"
 # Of a pool of blocks of one size, which is not told it: "size <= 32 ? pool_take(&handle) : 0".
 malloc = "{prefix}_malloc(size)"
 # result = "out"
-# In free: pointer (void *).
+# In free: pointer (void *). Without free nothing is ever given back, as of an arena.
 free = "{prefix}_free(pointer)"
 # 0 where the heap is sound; without it nothing but the blocks' places is checked.
 # check = "{prefix}_check()"

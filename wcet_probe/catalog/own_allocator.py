@@ -132,6 +132,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_symbol=_symbol(heap, "symbol"),
             overhead_bytes=table.number("overhead_bytes", default=2 * alignment),
             largest_request_bytes=table.number("largest_request_bytes", default=0),
+            most_blocks=table.number("most_blocks", default=0),
             minimum_block_bytes=table.number("minimum_block_bytes", default=4 * alignment),
             is_checked=bool(calls.check),
             calls=MappingProxyType({role: getattr(calls, role) for role in ROLES}),
@@ -303,11 +304,12 @@ def _calls(table: Table, heap: Table) -> Calls:
         ready=call.text("ready", default=""),
         malloc=call.text("malloc"),
         is_out=result == "out",
-        free=call.text("free"),
+        free=call.text("free", default=""),
         check=call.text("check", default=""),
         grows=bool(grows),
     )
-    for role, word in (("malloc", "size"), ("free", "pointer"), *((("malloc", "result"),) if calls.is_out else ())):
+    said = (("malloc", "size"), *((("free", "pointer"),) if calls.free else ()))
+    for role, word in (*said, *((("malloc", "result"),) if calls.is_out else ())):
         if not re.search(rf"\b{word}\b", getattr(calls, role)):
             pool = "; of a pool of blocks of one size: size <= 32 ? take(&pool) : 0" if word == "size" else ""
             raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs{pool}")

@@ -97,6 +97,7 @@ class OwnBuild:
         overhead_bytes: bytes of a block besides what is asked for, at most; scenarios fill heaps by it.
         minimum_block_bytes: bytes that the smallest block takes, with all that belongs to it; scenarios count with it.
         largest_request_bytes: the largest size that malloc serves, as of a pool of blocks of one size; 0: any.
+        most_blocks: how many blocks are in use at most, where a table of the allocator's own says so; 0: any number.
         is_checked: whether there is a function that checks the heap's invariants.
         calls: the C of each call, by role, where there is an adapter.
     """
@@ -113,6 +114,7 @@ class OwnBuild:
     overhead_bytes: int
     minimum_block_bytes: int
     largest_request_bytes: int
+    most_blocks: int
     is_checked: bool
     calls: Mapping[str, str]
     heap_start: str | int = ""

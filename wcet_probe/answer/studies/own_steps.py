@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -22,7 +22,8 @@ _SIZES = (1, 24, 100)
 """Bytes that are asked for, as far as the allocator serves them."""
 
 _MOST_INSTRUCTIONS = 50_000_000
-_FILL_BYTES = 4
+_ROUND_BYTES = 24
+_BLOCKS = 8
 _HEAP_BYTES = 16 << 10
 
 
@@ -84,7 +85,9 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
         progress(f"proving a bound of {kind}")
         try:
             bound = prove_operation(program, kind, heap_bytes)
-            yield Step(f"bound of {kind}", f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles")
+            found = f"at most {bound.instructions:,} instructions, {bound.cycles:,} cycles"
+            typed = "".join(f"; by the width of a type at {one.location}: {one.remedy}" for one in bound.by_type)
+            yield Step(f"bound of {kind}", found + typed, ExitCode.NO_BOUND if typed else ExitCode.OK)
         except AnalysisError as error:
             yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
         except WcetProbeError as error:
@@ -152,7 +155,7 @@ def _malloc(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
         if not block:
             raise _FailedError(
                 f"malloc({size}) is refused on a fresh heap of {heap_bytes} bytes; correct init and malloc under "
-                "[call], and [heap]."
+                "[call], and [heap], or give a larger --heap."
             )
         heap = machine.heap
         if not heap.base_address <= block <= heap.end_address - size:
@@ -209,31 +212,55 @@ def _blocks(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
 
 
 def _free(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
-    """A heap that is emptied serves the same again, and no block's content is touched by other calls."""
+    """No byte of a block in use is touched by other calls, and a heap that is emptied serves the same again."""
+    if allocator.own and not allocator.own.calls["free"]:
+        return "there is none: nothing is given back"
     _set_up(allocator, machine, heap_bytes)
-    builder = TraceBuilder()
-    size = _sizes(allocator)[min(1, len(_sizes(allocator)) - 1)]
-    slots = [builder.malloc(size) for _ in range(8)]
+    builder, sizes = TraceBuilder(), _sizes(allocator)
+    asked = [(builder.malloc(size), size) for size in (sizes * _BLOCKS)[:_BLOCKS]]
     machine.replay(builder.trace())
-    for number, slot in enumerate(slots):
-        machine.memory.write(machine.slot(slot), bytes([number + 1]) * _FILL_BYTES)
-    freed = [Operation(OperationKind.FREE, slot) for slot in slots[::2]]
-    machine.replay(trace_of(freed, builder.slot_count))
+    if not all(machine.slot(slot) for slot, _ in asked):
+        raise _FailedError(f"{len(asked)} blocks of up to {sizes[-1]} bytes are refused; give a larger --heap.")
+    _fill(machine, asked)
+    freed = [Operation(OperationKind.FREE, slot) for slot, _ in asked]
+    machine.replay(trace_of(freed[::2], builder.slot_count))
     _check(allocator, machine, "after free")
-    for number, slot in enumerate(slots):
-        if number % 2 and machine.memory.read(machine.slot(slot), _FILL_BYTES) != bytes([number + 1]) * _FILL_BYTES:
-            raise _FailedError(
-                "free changes the content of blocks in use; correct free under [call]: is pointer right?"
-            )
-    again = [Operation(OperationKind.MALLOC, slot, size) for slot in slots[::2]]
-    rounds = [one for _ in range(heap_bytes // 24) for one in (*again, *freed)]
+    _check_kept(machine, asked[1::2], "free")
+    again = [Operation(OperationKind.MALLOC, slot, size) for slot, size in asked[::2]]
+    machine.replay(trace_of(again, builder.slot_count))
+    _fill(machine, [(slot, size) for slot, size in asked[::2] if machine.slot(slot)])
+    _check_kept(machine, asked[1::2], "malloc")
+    size = sizes[min(1, len(sizes) - 1)]
+    rounds = [Operation(OperationKind.MALLOC, one.slot, size) for one in freed]
+    rounds = [*freed, *(one for _ in range(heap_bytes // _ROUND_BYTES) for one in (*rounds, *freed))]
     refused = machine.replay(trace_of(rounds, builder.slot_count))
     if refused:
+        asked_for = _BLOCKS * (heap_bytes // _ROUND_BYTES)
         raise _FailedError(
-            f"{refused} of {len(rounds) // 2} allocations are refused though all before were freed: free gives nothing "
-            "back; correct free under [call]."
+            f"{refused} of {asked_for} allocations are refused though all before were freed: free gives nothing back; "
+            "correct free under [call], or leave it out where the allocator never takes a block back."
         )
     return "gives blocks back, and leaves the others alone"
+
+
+def _content(slot: int, size: int) -> bytes:
+    return bytes([slot + 1]) * size
+
+
+def _fill(machine: Machine, used: Sequence[tuple[int, int]]) -> None:
+    """All bytes of the blocks in ``used``, by slot and size, are written, as a program that asked for them may."""
+    for slot, size in used:
+        machine.memory.write(machine.slot(slot), _content(slot, size))
+
+
+def _check_kept(machine: Machine, used: Sequence[tuple[int, int]], call: str) -> None:
+    """Blocks in ``used``, by slot and size, hold what was written into them, after calls of ``call``."""
+    for slot, size in used:
+        if machine.memory.read(machine.slot(slot), size) != _content(slot, size):
+            raise _FailedError(
+                f"{call} changes the content of a block of {size} bytes in use, or blocks overlap; correct {call} "
+                "under [call]: is each argument right, and is a block as large as it was asked for?"
+            )
 
 
 def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
@@ -258,11 +285,14 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
         )
     taken = max(size, allocator.own.minimum_block_bytes if allocator.own else 0)
     # Blocks of one cache set lie a way of the cache apart, and what is between them is no sign of a smaller heap.
-    is_full = allocator.takes_cache_set or 2 * served * taken >= heap_bytes - 2 * allocator.minimum_heap_bytes
+    most = allocator.own.most_blocks if allocator.own else 0
+    is_full = 2 * served * taken >= heap_bytes - 2 * allocator.minimum_heap_bytes
+    is_full = is_full or allocator.takes_cache_set or 0 < most <= served
     if not is_full:
         raise _FailedError(
             f"only {served} blocks of {size} bytes are served from {heap_bytes} bytes: the heap is smaller than "
-            "--heap, as where a header sets size_macro anew; correct [heap], or init under [call]."
+            "--heap, as where a header sets size_macro anew; correct [heap], or init under [call], or say most_blocks "
+            "where a table of descriptors is full."
         )
     _check(allocator, machine, "when the heap is full")
     return f"{served} blocks of {size} bytes are served, then malloc refuses"

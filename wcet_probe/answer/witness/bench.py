@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wcet_probe.answer.witness.contradiction import refusal
@@ -178,6 +178,33 @@ def check_state(bench: Bench, guest: GuestHeap, plan: ScenarioPlan) -> tuple[Sta
             )
             raise StateError(message)
     return checks
+
+
+def check_served(bench: Bench, guest: GuestHeap, plan: ScenarioPlan, block: int) -> None:
+    """The ``block`` that the measured call of an allocator of one's own served lies as those of the set-up must.
+
+    Raises:
+        StateError: it is not aligned, outside of the heap, or overlaps another one.
+    """
+    if bench.request.allocator.own is None or plan.measured.kind is not OperationKind.MALLOC or not block:
+        return
+    trace, slot = plan.trace, plan.trace.slot_count
+    served = replace(
+        trace,
+        kinds=(*trace.kinds, 0),
+        slots=(*trace.slots, slot),
+        sizes_bytes=(*trace.sizes_bytes, plan.measured.size_bytes),
+        cache_sets=(*trace.cache_sets, plan.measured.cache_set),
+        slot_count=slot + 1,
+    )
+    here = replace(guest, slot=lambda each: block if each == slot else guest.slot(each))
+    for fact, found in bench.family.state(here, replace(plan, trace=served)).items():
+        if found != plan.prediction.get(fact, found):
+            message = (
+                f"{subject_of(plan)} gave {block:#x}, with which {fact} is {found}, and must be "
+                f"{plan.prediction[fact]}: the allocator is broken, or {_CHECK_OWN}"
+            )
+            raise StateError(message)
 
 
 _CHECK_OWN = "check alignment_bytes, [heap] and [call] of the manifest with wcet-probe new-allocator FOLDER."

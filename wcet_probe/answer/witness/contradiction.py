@@ -194,7 +194,10 @@ _ACCESSED: Mapping[ClaimKind, str] = {
     ClaimKind.SET: "in a set of the cache that is excluded there",
     ClaimKind.FRAME: "in the call's own stack, against the assumption stack-separation",
     ClaimKind.SAVED: "where a function had saved a register, against the assumption saved-registers",
-    ClaimKind.CROSSES: "across a cache line, against the proof or its assumption alignment",
+    ClaimKind.CROSSES: (
+        "across a cache line, against the proof or its assumption alignment (code with such accesses has no bound on a "
+        "core with a data cache)"
+    ),
     ClaimKind.POINT: "against what the proof says of it on this call path",
     ClaimKind.WAY: "to where the value analysis excludes it on this call path",
     ClaimKind.VISIT: (

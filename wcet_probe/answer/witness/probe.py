@@ -16,6 +16,7 @@ from wcet_probe.answer.witness.bench import (
     check_claims,
     check_heap,
     check_invariants,
+    check_served,
     check_state,
     claims_of,
     guest_heap,
@@ -36,7 +37,7 @@ from wcet_probe.answer.witness.victims import (
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, StateError, UnknownOperationError, unknown_name
+from wcet_probe.errors import AnalysisError, RefusedBlockError, StateError, UnknownOperationError, unknown_name
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
@@ -99,7 +100,13 @@ def observe(
     kept: set[int] = set()
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
-        outcomes.append(_run(bench, plan, most_tried=most_tried))
+        try:
+            outcomes.append(_run(bench, plan, most_tried=most_tried))
+        except RefusedBlockError as error:
+            progress(f"left out: {error}")
+            if number == len(plans) and not outcomes:
+                raise
+            continue
         kept = {_extreme(outcomes, extreme, unit) for unit in _UNITS}
         outcomes = [one if index in kept else replace(one, call=None) for index, one in enumerate(outcomes)]
     place = _extreme(outcomes, extreme, "cycles")
@@ -251,7 +258,7 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
                 f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
                 "minimum_block_bytes of the manifest to what its blocks take, or give a larger --heap."
             )
-            raise StateError(message)
+            raise RefusedBlockError(message)
         call = None
         if request.cross_check is not False:
             call = Call(function, machine.entry_registers(arguments), machine.memory.snapshot(), initial)
@@ -266,6 +273,7 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
             what = "served, and was to be refused" if plan.refused else "refused; give a larger --heap"
             message = f"the measured allocation of {plan.scenario} was {what}."
             raise StateError(message)
+        check_served(bench, guest, plan, measurement.result)
         check_invariants(bench, machine, "after the measured operation")
         held = _held(bench, plan, machine, [*set_up, *machine.loop_counts()])
     return _Outcome(plan, initial, checks, measurement, call, loop_maxima, held)
