@@ -105,13 +105,15 @@ def _counts(answer: Answer) -> Iterator[Block]:
 
 
 def _candidates(document: Json, *, full: bool) -> Iterator[Block]:
-    candidates = document["state"].get("candidates") or ()
-    if len(candidates) < 2:
+    candidates, refused = document["state"].get("candidates") or (), document["state"].get("left_out") or ()
+    if len(candidates) + len(refused) < 2:
         return
     shown = candidates if full else candidates[:6]
     rows = tuple((one["variant"], number(one["instructions"]), number(one["cycles"])) for one in shown)
     yield Table("Candidate states that were measured", ("State", "Instructions", "Cycles"), rows, "lrr")
     yield from left_out(candidates, len(shown), "candidate states")
+    if refused:
+        yield Paragraph(f"No states of this heap, which refuses the block that is freed: {'; '.join(refused)}.", "note")
 
 
 def _gap(answer: Answer, *, full: bool) -> Iterator[Block]:

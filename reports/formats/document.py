@@ -64,7 +64,7 @@ def document(report: Report, account: Account | None = None) -> Document:
         "parameters": plain(report.allocator.values),
         "initial_cache": plain(report.initial_cache),
         "measured_operation": plain(report.plan.measured),
-        "state": {**_state(report.plan, report.checks), "candidates": plain(report.candidates)},
+        "state": _state(report.plan, report.checks) | _candidates(report),
         **hardware(report.target),
         "observed": _observed(report.measurement, report.image),
         "witnesses": {unit: _witness(unit, witness) for unit, witness in report.witnesses.items()},
@@ -163,6 +163,12 @@ def _command(report: Report, account: Account | None) -> str:
         "--no-cross-check": question.cross_check is False,
     }
     return shlex.join([*words, *(switch for switch, given in switches.items() if given), "--json"])
+
+
+def _candidates(report: Report) -> Document:
+    """What was measured in each candidate state, and which are none of this heap."""
+    measured = {"candidates": plain(report.candidates)}
+    return measured | ({"left_out": list(report.left_out)} if report.left_out else {})
 
 
 def _state(plan: ScenarioPlan, checks: Sequence[StateCheck]) -> Document:

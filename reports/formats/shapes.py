@@ -146,6 +146,7 @@ class StateShape(TypedDict):
     why: list[str]
     checks: list[StateCheck]
     candidates: list[Candidate]
+    left_out: NotRequired[list[str]]
     driver: str | None
     driver_value: int | None
     found_by: NotRequired[FoundBy]

@@ -121,7 +121,7 @@ def _screen(report: Report, width: int, characters: str) -> Iterator[Line]:
     yield from paragraph("State", plan.state, width)
     for number, reason in enumerate(plan.why):
         yield from paragraph("" if number else "Why", reason, width)
-    if len(report.candidates) > 1:
+    if len(report.candidates) + len(report.left_out) > 1:
         yield from paragraph("Compared", _candidates(report), width)
     yield from paragraph("Proved", _proved(report), width)
     if plan.driver:
@@ -191,7 +191,9 @@ def _cached(target: Target) -> bool:
 def _candidates(report: Report) -> str:
     cycles = [candidate.cycles for candidate in report.candidates]
     spread = f"{min(cycles):,} to {max(cycles):,} cycles"
-    return f"{len(cycles)} candidate states, {spread}; this one is: {report.plan.variant}"
+    refused = f"; in {len(report.left_out)} more the heap refuses the block to be freed" if report.left_out else ""
+    states = f"{len(cycles)} candidate state{'s' * (len(cycles) > 1)}"
+    return f"{states}, {spread}; this one is: {report.plan.variant}{refused}"
 
 
 def _proved(report: Report) -> str:

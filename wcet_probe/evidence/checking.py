@@ -214,6 +214,8 @@ def _check_candidates(document: Json, plans: Sequence[ScenarioPlan]) -> None:
     may = [one.set_up_may_refuse and one.measured.kind is OperationKind.FREE for one in plans]
     of_scenario = [one.variant for one, left in zip(plans, may, strict=True) if not left or one.variant in variants]
     demand(variants == of_scenario, "the candidates are not those of the scenario")
+    left_out = [one.variant for one in plans if one.variant not in variants]
+    demand(document["state"].get("left_out", []) == left_out, "the states that are left out are others")
     observed = document["observed"]
     own = [one for one in found if one["variant"] == document["state"]["variant"]]
     counts = {"instructions": observed["instructions"], "cycles": observed["cycles"]}

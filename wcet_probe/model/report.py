@@ -139,6 +139,7 @@ class Report:
         executions: by the id of an assumption that runs were held against, in how many executions of what it speaks of;
             none of an assumption that no run can check.
         in_instructions: the witness in instructions, where it is another one than in cycles.
+        left_out: candidate states that are none: the heap refuses the block that is freed.
     """
 
     allocator: Allocator
@@ -161,6 +162,7 @@ class Report:
     no_cross_check: str = ""
     executions: Mapping[str, int] = field(default_factory=dict)
     in_instructions: Witness | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def witnesses(self) -> Mapping[str, Witness]:

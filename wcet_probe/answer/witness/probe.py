@@ -97,6 +97,7 @@ def observe(
     bench = Bench(request, chosen, program, bounds, translations=supply)
     extreme, most_tried = extreme_of(request.scenario), tried_of_each(len(plans))
     outcomes: list[_Outcome] = []
+    left_out: list[str] = []
     kept: set[int] = set()
     for number, plan in enumerate(plans, 1):
         progress(f"state {number} of {len(plans)}: {plan.variant}")
@@ -104,6 +105,7 @@ def observe(
             outcomes.append(_run(bench, plan, most_tried=most_tried))
         except RefusedBlockError as error:
             progress(f"left out: {error}")
+            left_out.append(plan.variant)
             if number == len(plans) and not outcomes:
                 raise
             continue
@@ -141,6 +143,7 @@ def observe(
         no_cross_check=_no_cross_check(request, witnesses.values()),
         executions=checked_executions(bound, held, list(witnesses.values())) if bound else {},
         in_instructions=None if other == dearest["cycles"] else witnesses[other],
+        left_out=tuple(left_out),
     )
 
 
