@@ -50,7 +50,8 @@ def test_a_state_is_told_as_numbers_only_where_it_is_asked_for(monkeypatch):
     values, told = replace(found), list[State]()
     monkeypatch.setattr(result, "as_words", lambda state: told.append(state) or as_words(state))
     words = values.as_words
-    assert all(edge in words.edges for edge in values.edges) and all(point in words.states for point in values.states)
+    assert all(edge in words.edges for edge in values.edges)
+    assert all(point in words.states for point in values.states)
     assert words.conditions == {edge: one.conditions for edge, one in values.edges.items()}
     assert words.held_terms == {point: state.locations for point, state in values.states.items()}
     assert not told
