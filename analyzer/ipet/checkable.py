@@ -113,10 +113,8 @@ def checkable(
     saving = saving_stores(image, code.instructions) if keeps_saved else {}
     machine = Machine(image, is_separate=is_separate, saving=saving)
     try:
-        found = _Search(code, graph, machine, apart).run_in_cases(arguments)
-        while machine.is_refuted:
+        while (found := _unrefuted(_Search(code, graph, machine, apart), arguments)) is None:
             machine = machine.again()
-            found = _Search(code, graph, machine, apart).run_in_cases(arguments)
     except VerificationError:
         return Checkable({node: {} for node in graph.nodes}, {})
     if not found.excluded:
@@ -125,6 +123,17 @@ def checkable(
     flags, excluded = decided_flags(execution)
     equal, excluded = equal_places(execution, flags) if excluded else ({}, excluded)
     return replace(found, flags=flags, excluded=excluded, equal=equal)
+
+
+def _unrefuted(search: _Search, arguments: Mapping[Place, Value]) -> Checkable | None:
+    """What ``search`` finds; None where its machine took something for true that it refutes later."""
+    try:
+        found = search.run_in_cases(arguments)
+    except ValueError:  # of the same state it says more then than before, which need not have a fixpoint
+        if not search.machine.is_refuted:
+            raise
+        return None
+    return None if search.machine.is_refuted else found
 
 
 def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:

@@ -99,7 +99,7 @@ def _pairs(values: Values, shape: LoopShape) -> Sequence[Pair]:
     }
     found, compared = dict[Pair, None](), dict[Location, None]()
     for edge in values.within(shape.loop.nodes):
-        for condition, holds in values.edges[edge].conditions:
+        for condition, holds in values.conditions[edge]:
             for relation, _, first, second in relations(terms, condition, holds=holds):
                 if relation in ("<", "<="):
                     sides = [one for side in (first, second) for one in sorted({*_named(values, side)} & own.keys())]

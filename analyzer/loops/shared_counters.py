@@ -202,7 +202,7 @@ class _Web:
         """The points of the loop that hold each gamma node in some place."""
         found: dict[Term, dict[int, None]] = {}
         for point in sorted(self._into):
-            for term in self._values.states[point].locations.values() if point in self._values.states else ():
+            for term in self._values.held_terms.get(point, {}).values():
                 if self._terms[term].opcode == "GAMMA":
                     found.setdefault(term, {})[point] = None
         return found
@@ -216,7 +216,7 @@ class _Web:
             return None
         if any(self._defined_at(symbol) == point for symbol in self._terms.symbols(gamma)):
             return None
-        place = next((at for at, term in self._values.states[point].locations.items() if term == gamma), None)
+        place = next((at for at, term in self._values.held_terms[point].items() if term == gamma), None)
         if place is None:
             return None
         is_brought = any(self._values.edges[edge].state.read(place) == gamma for edge in self._into.get(point, ()))

@@ -124,6 +124,16 @@ class Values:
             yield from (edge for edge in self.arriving.get(target, ()) if edge.source in nodes)
 
     @cached_property
+    def conditions(self) -> Mapping[Edge, tuple[tuple[Term, bool], ...]]:
+        """The conditions of each edge, for who asks nothing of its state, which `as_words` would have to make."""
+        return {edge: found.conditions for edge, found in self.edges.items()}
+
+    @cached_property
+    def held_terms(self) -> Mapping[int, Mapping[Location, Term]]:
+        """What places hold at each point, likewise."""
+        return {point: state.locations for point, state in self.states.items()}
+
+    @cached_property
     def register_names(self) -> Mapping[Location, str]:
         """Of each location of a register its name, the last one where it has several."""
         return {place: name for name, place in self.registers.items()}
@@ -151,7 +161,7 @@ class Values:
             states=_Changed(self.states, as_words),
             edges=_Changed(self.edges, lambda found: replace(found, state=as_words(found.state))),
         )
-        same = ("order", "executed", "leaving", "arriving", "register_names", "killed")
+        same = ("order", "executed", "leaving", "arriving", "register_names", "killed", "conditions", "held_terms")
         vars(words).update({name: getattr(self, name) for name in same}, as_words=words)
         return words
 
@@ -168,6 +178,9 @@ class _Changed(Mapping[_Key, _Content], Generic[_Key, _Content]):
         if found is None:
             found = self._found[key] = self._change(self._before[key])
         return found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._before  # that of `Mapping` asks for the content, which is dear
 
     def __iter__(self) -> Iterator[_Key]:
         return iter(self._before)

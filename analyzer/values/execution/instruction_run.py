@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
@@ -42,6 +43,8 @@ from wcet_probe.errors import AnalysisError
 
 _WORD_BYTES, _DOUBLE_BYTES = 4, 8
 """A double word, of registers of floating point, is held as two words."""
+_MOST_PLACES = 16
+"""Most places of the stack that one load is followed to."""
 
 
 @dataclass(slots=True)
@@ -327,8 +330,9 @@ class InstructionRun:
             if looked_up is not None:
                 state.set_known(looked_up, value)
                 return looked_up
-        base = Base.ANY if self._may_be_address(state, pointer, size_bytes) else Base.NUMBER
-        symbol = state.define(name, bits, value, Base.NUMBER if value is not None else base)
+        value = self._held_value(state, pointer, size_bytes) if value is None else value
+        base = Base.ANY if value is None and self._may_be_address(state, pointer, size_bytes) else Base.NUMBER
+        symbol = state.define(name, bits, value, base)
         if place is not None and not state.overlapping(place):
             state.set_location(place, symbol)
         return symbol
@@ -341,8 +345,25 @@ class InstructionRun:
         is_plain = self._memory.assumes_plain_frames and not self._memory.stack_escapes
         if base is Base.NUMBER or (base is Base.STACK and is_plain):
             return False
+        if places := self._few_places(state, pointer, size_bytes):
+            unknown = (one.offset for one in places if _number_at(state, one) is None)
+            return any(self._memory.held.may_hold(low, low + size_bytes - 1) for low in unknown)
         low, high = state.value(pointer).signed_range() if base is Base.STACK else WHOLE_STACK
         return self._memory.held.may_hold(low, high + size_bytes - 1)
+
+    @staticmethod
+    def _few_places(state: State, pointer: Term, size_bytes: int) -> list[Location]:
+        """The places of the stack that ``pointer`` can mean, where these are few."""
+        offsets = state.value(pointer)
+        if state.base(pointer) is not Base.STACK or offsets.size > _MOST_PLACES:
+            return []
+        return [Location("stack", signed(32, offset), size_bytes) for offset in offsets.values()]
+
+    def _held_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
+        """What a load of one of a few places of the stack gives, where each of them holds a number."""
+        found = [_number_at(state, place) for place in self._few_places(state, pointer, size_bytes)]
+        numbers = [state.value(one) for one in found if one is not None]
+        return reduce(strided.join, numbers) if found and len(numbers) == len(found) else None
 
     def _table_value(self, state: State, pointer: Term, size_bytes: int) -> StridedInterval | None:
         """What a load from a read-only table gives, where its addresses are few."""
@@ -403,3 +424,12 @@ class InstructionRun:
         above = self._memory.above
         pointed = pointed_by(state, pointer) if above else None
         return -(1 << 31) if pointed is None else least_on_stack(pointed, above)
+
+
+def _number_at(state: State, place: Location) -> Term | None:
+    """What ``place`` holds, if that surely is a number.
+
+    *Soundness:* the state speaks of what was stored there last, on all ways: no other word is found there.
+    """
+    held = state.read(place)
+    return None if held is None or state.base(held) is not Base.NUMBER or state.has_low_part(held) else held

@@ -45,6 +45,21 @@ def test_nothing_is_learned_of_a_word_of_which_nothing_is_said(tmp_path, monkeyp
     assert main(["verify", str(tmp_path / "bound.json"), "--image", str(elf)]) == 0, capsys.readouterr().err
 
 
+STORED_LATER = {
+    "f": (
+        "sub sp, #16\n ldr r1, [sp, #12]\n cbz r0, 1f\n nop\n1: ldr r2, [sp, #4]\n cbz r0, 2f\n nop\n"
+        "2: str r2, [sp, #12]\n mov r3, sp\n str r3, [sp, #4]\n cbz r0, 3f\n nop\n3: add sp, #16\n bx lr"
+    ),
+}
+
+
+def test_words_that_turn_out_to_hold_addresses_one_behind_the_other_are_searched_anew():
+    """The search ended with an error of the program: what it was told of the same state had changed twice."""
+    target = load_target("cortex-m4")
+    document, binary = document_of(guest_of(assembler(STORED_LATER, target), target))
+    assert {one.verdict for one in check_bound(document, binary).findings} == {"ok"}
+
+
 BY_FRAME_POINTER = {
     "f": "push {r7, lr}\n mov r7, sp\n bl g\n mov sp, r7\n pop {r7, pc}",
     "g": (

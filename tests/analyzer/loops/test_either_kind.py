@@ -3,10 +3,15 @@
 Tests: analyzer.loops.counting, analyzer.values.result.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.analyzer.loops.one_loop import hold, hold_random, proof_of, refuse
+from wcet_probe.analyzer.values import result
 from wcet_probe.analyzer.values.states.bases import Base
+from wcet_probe.analyzer.values.states.plain_numbers import as_words
+from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.catalog.lookup import load_target
 
 THUMB, POWERPC = "cortex-m4", "mpc603e"
@@ -38,6 +43,21 @@ def test_the_number_may_be_an_address_for_all_that_is_known():
     assert Base.ANY not in map(words.base, words.locations.values())
     assert values.as_words.states[header] is words
     assert values.as_words.killed is values.killed
+
+
+def test_a_state_is_told_as_numbers_only_where_it_is_asked_for(monkeypatch):
+    found = proof_of(THUMB, function(THUMB, "cmp r0, #37\nbhi 2f\n1: adds r0, #1\ncmp r0, #38\nbne 1b")).values
+    values, told = replace(found), list[State]()
+    monkeypatch.setattr(result, "as_words", lambda state: told.append(state) or as_words(state))
+    words = values.as_words
+    assert all(edge in words.edges for edge in values.edges)
+    assert all(point in words.states for point in values.states)
+    assert words.conditions == {edge: one.conditions for edge, one in values.edges.items()}
+    assert words.held_terms == {point: state.locations for point, state in values.states.items()}
+    assert not told
+    assert words.conditions == {edge: one.conditions for edge, one in words.edges.items()}
+    assert words.held_terms == {point: state.locations for point, state in words.states.items()}
+    assert len(told) == len(values.edges) + len(values.states)
 
 
 COUNTED = {

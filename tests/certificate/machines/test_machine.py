@@ -38,6 +38,39 @@ def test_what_is_loaded_is_a_stack_address_where_one_may_be_stored(address, size
     assert not again.is_refuted
 
 
+ONE_OF_TWO = Value("stack", -12, -8, 4)
+HELD_WORDS = {
+    "both hold numbers": (ONE_OF_TWO, {-12: number(5), -8: number(7)}, False),
+    "nothing is known of one": (ONE_OF_TWO, {-12: number(5)}, True),
+    "one holds an address": (ONE_OF_TWO, {-12: number(5), -8: POINTER}, True),
+    "one may hold an address": (ONE_OF_TWO, {-12: ANY, -8: number(7)}, True),
+    "parts of both": (Value("stack", -12, -8, 2), {-12: number(5), -8: number(7)}, True),
+    "parts of both, further apart": (Value("stack", -14, -6, 4), dict.fromkeys((-16, -12, -8, -4), number(5)), True),
+    "nothing is known where no address was": (Value("stack", -24, -8, 4), {-12: number(5), -8: number(7)}, False),
+}
+
+
+@pytest.mark.parametrize("case", HELD_WORDS)
+def test_one_of_a_few_words_of_the_stack_is_a_number_where_each_of_them_is(case):
+    address, words, may_be_stack = HELD_WORDS[case]
+    running = machine()
+    running.store(Value("stack", -12, -8, 4), 4, POINTER, None, State({}))
+    assert running.load(address, 4, State(words))[0].may_be_stack is may_be_stack
+    assert not running.is_refuted
+
+
+def test_one_of_a_few_words_of_the_stack_is_among_what_is_known_of_each():
+    words = {-12: number(5), -8: number(7)}
+    assert machine().load(ONE_OF_TWO, 4, State(words))[0] == number(5, 7, 2)
+    assert machine().load(ONE_OF_TWO, 4, State({-12: number(5)}))[0] == TOP
+    assert machine().load(ONE_OF_TWO._replace(low=-16), 4, State(words))[0] == TOP
+    assert machine().load(Value("stack", -80, -8, 4), 4, State(dict.fromkeys(range(-80, -4, 4), number(5))))[0] == TOP
+
+
+def test_where_addresses_may_be_anywhere_each_word_may_be_one():
+    assert machine(escapes=True).load(ONE_OF_TWO, 4, State({-12: number(5), -8: number(7)}))[0].may_be_stack
+
+
 def test_an_address_that_is_stored_outside_of_the_stack_may_be_anywhere():
     running = machine()
     running.store(TOP, 4, POINTER, None, State({}))

@@ -39,6 +39,8 @@ from wcet_probe.model.target import Isa
 MOST_TARGETS = 1024
 CONDITIONAL_STORES = frozenset({"store_exclusive", "store_conditional"})
 """Classes of instructions that store only if nothing came between: they may leave memory and caches as they are."""
+_MOST_PLACES = 16
+"""Most words of the stack that one load is followed to."""
 _MOST_ROUNDS = 6
 """So often is code followed anew before it is taken that stack addresses may stand anywhere."""
 _BIT_BANDS, _ALIAS_BYTES = (0x2200_0000, 0x4200_0000), 0x200_0000
@@ -167,7 +169,7 @@ class Machine:
             part = number(0, (1 << 8 * size_bytes) - 1)
             part = extended(part, 8 * size_bytes, is_signed=True) if is_signed else part
             return self._part(part, address, size_bytes, state), self.fresh()
-        otherwise = ANY if self._may_hold(address, size_bytes) else TOP
+        otherwise = self._any_of(address, size_bytes, state)
         if not self._is_static_word(address, size_bytes):
             return otherwise, self.fresh()
         place = STATIC + address.low
@@ -185,6 +187,15 @@ class Machine:
         if self.escapes or not address.may_be_stack:
             return self.escapes
         return self.on_stack.may_hold(*self._bytes(address, size_bytes))
+
+    def _any_of(self, address: Value, size_bytes: int, state: State) -> Value:
+        """What a load of a word may find: of a few places of the stack, what is known of each."""
+        is_word = address.base == "stack" and size_bytes == 4 and (address.low | address.stride) % 4 == 0
+        if self.escapes or not is_word or address.size > _MOST_PLACES:
+            return ANY if self._may_hold(address, size_bytes) else TOP
+        if any(self.on_stack.may_hold(one, one + 4) for one in address.words() if one not in state.values):
+            return ANY
+        return reduce(join, (state.values.get(one, TOP) for one in address.words()))
 
     @staticmethod
     def _bytes(address: Value, size_bytes: int) -> tuple[int, int]:
