@@ -12,7 +12,7 @@ from wcet_probe.certificate.names.known import known_places
 from wcet_probe.certificate.names.names import Names, Objects, PointerFact, Pointers
 from wcet_probe.certificate.names.symbols import Tracer, speaking
 from wcet_probe.certificate.values.congruences import Congruence
-from wcet_probe.certificate.values.numbers import number
+from wcet_probe.certificate.values.numbers import constant, number
 from wcet_probe.certificate.values.state import STATIC
 
 CODE = """
@@ -269,3 +269,32 @@ def test_ways_that_meet_in_a_loop_but_where_it_begins_are_known_as_elsewhere(oth
     coverage = cover(code, graph, Said(invariants), {})
     known, address = known_places(code, graph, invariants, coverage, ()), coverage.instructions["end"][0].address
     assert known.is_unknown("end", address, ["r1"], 4096, on_each_way=False) is is_unknown
+
+
+COMPARED = """
+    movw r2, #:lower16:head
+    movt r2, #:upper16:head
+    ldr.w r1, [r2]
+    cmp.w r1, #64
+    bne.w 2f
+    str.w r4, [r5]
+    {reload}
+    ldrh r3, [r1]
+2:  bx lr
+    .data
+head: .word 64
+    .text
+"""
+
+
+@pytest.mark.parametrize(("reload", "is_unknown"), [("ldr.w r1, [r2]", True), ("nop.w", False)])
+def test_a_word_that_was_compared_may_be_stored_to_before_it_is_loaded_again(reload, is_unknown):
+    """A list is empty where its head leads to itself; behind stores to its nodes nobody knows where it leads."""
+    nodes, edges = {"f": 0, "behind": 20, "end": 30}, (("f", "behind"), ("f", "end"), ("behind", "end"))
+    code, graph = graph_of(COMPARED.format(reload=reload), nodes, edges, ["end"])
+    invariants = at_entries(code, graph)
+    invariants["behind"]["r2"] = constant(code.image.symbols["head"].address)
+    coverage = cover(code, graph, Said(invariants), {})
+    known, address = known_places(code, graph, invariants, coverage, ()), coverage.instructions["behind"][-1].address
+    for on_each_way in (False, True):
+        assert known.is_unknown("behind", address, ["r1"], 4096, on_each_way=on_each_way) is is_unknown

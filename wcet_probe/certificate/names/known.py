@@ -4,7 +4,8 @@
 A fact says of addresses what nothing else tells of them, and no run is held against it where values tell more. So that
 a certificate cannot leave out what is known of a register, to have a fact believed of it, the code is followed where
 words come from: known is a constant, and what is computed of constants alone; what is in a range behind an instruction
-or a comparison, or by a fact about an argument or a word; and a copy of what is known, in a register or one word.
+or a comparison, or by a fact about an argument or a word; and a copy of what is known, in a register or one word. Of a
+comparison a register alone keeps that: to the word that it was loaded from stores may go of which nobody says where.
 
 *Soundness:* what is known on each way is what one knows who joins ways: ``surely``. Where a loop begins that is only
 what one instruction has left: ranges of others may grow. As others may keep ways apart, it is told besides what is
@@ -126,7 +127,10 @@ def known_places(
     headers = {target for node in order for target in leading[node] if order[node] <= order[target]}
     told = {STATIC + word: _Origin("told") for word in words} | _narrow(coverage.arguments, "told")
     entry = told | _narrow(code.isa.entry_state().values, "entry")
-    compared = {name: _narrow(state.values, name) for name, state in coverage.taken.items()}
+    compared = {
+        name: {place: origin for place, origin in _narrow(state.values, name).items() if isinstance(place, str)}
+        for name, state in coverage.taken.items()
+    }
 
     def on_each_way(edge: Edge, old: _Places, new: _Places) -> _Places:
         found = dict[Place, _Origin]()
