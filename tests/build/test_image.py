@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -212,6 +214,18 @@ def test_what_pyelftools_stumbles_over_is_refused(monkeypatch):
         monkeypatch.setattr("wcet_probe.build.image.ELFFile", fail)
         with pytest.raises(ImageError, match="no usable ELF"):
             read_image(elf, Isa.POWERPC, "test")
+
+
+def test_of_other_languages_than_c_no_variable_is_told():
+    """A reference of C++ is another name of one, of which a reader of its name knows nothing."""
+    image = image_of("unsigned f(unsigned n) { return n * n + 1; }", load_target("cortex-m4"), ".c")
+    file = ELFFile(io.BytesIO(image.elf))
+    (unit,) = dwarf_of(file).iter_CUs()
+    language = unit.get_top_DIE().attributes["DW_AT_language"]
+    place = file.get_section_by_name(".debug_info")["sh_offset"] + language.offset
+    for code, is_told in ((language.value, True), (0x21, False), (0x1C, False), (0x0C, True)):
+        elf = image.elf[:place] + code.to_bytes(2, "little") + image.elf[place + 2 :]
+        assert bool(variable_locations(read_image(elf, Isa.THUMB, "test"), ["f"])) is is_told
 
 
 def test_debug_information_of_an_image_is_read_once(monkeypatch):

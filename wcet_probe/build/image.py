@@ -105,7 +105,7 @@ def variable_locations(image: Image, functions: Collection[str]) -> tuple[Variab
     """Where variables are in the binary functions ``functions``, inlined ones' too, as the debug information says.
 
     Left out are those in memory, in several pieces, or computed by more than sums and constant factors; of pointers
-    those to what has no size.
+    those to what has no size; and those of other languages than C, where a reference may be another name of one.
 
     Raises:
         ImageError: damaged debug information.
@@ -429,7 +429,9 @@ class _Variables:
     def _add_variable(self, entry: DIE, function: str, scope: int) -> None:
         declared, location = _origin(entry), entry.attributes.get("DW_AT_location")
         line, unit_bytes = declared.attributes.get("DW_AT_decl_line"), _unit_bytes(declared)
-        if location is None or line is None or unit_bytes is None:
+        language = declared.cu.get_top_DIE().attributes.get("DW_AT_language")
+        is_of_c = language is not None and language.value in _LANGUAGES_OF_C
+        if location is None or line is None or unit_bytes is None or not is_of_c:
             return
         parser, base = DWARFExprParser(entry.cu.structs), _base_address(entry)
         found = self._lists.parse_from_attribute(location, entry.cu["version"], entry)
@@ -457,6 +459,8 @@ def _base_address(entry: DIE) -> int:
     return int(low.value) if low is not None else 0
 
 
+_LANGUAGES_OF_C = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C, 0x3E})
+"""C89, C, C99, C11, C17 and C23 (DWARF 5, §7.12, and the codes that were given since)."""
 _QUALIFIERS = frozenset(
     {"DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type", "DW_TAG_atomic_type"}
 )

@@ -169,6 +169,17 @@ void chosen_or_left(unsigned n)
         o = i + 10;
     }
 }
+
+void left_by_else(unsigned n)
+{
+    _Pragma("loopbound min 0 max 3")
+    for (unsigned i = 0; i < n; i++)
+        if (o = n + 11,
+            words[i & 7] != n)
+            o = i;
+        else
+            break;
+}
 """
 PRAGMA = 7
 OPEN = {"constraints in instructions", "constraints in cycles"}
@@ -305,6 +316,7 @@ FORGED = {
     "it is of a loop inside that the binary has not": ("once_each", "            o = n + 2;", 3),
     "it may be skipped": ("skipped", "            o = i + 3;", 4),
     "a break behind a switch ends it": ("chosen_or_left", "        o = i + 10;", 3),
+    "a break behind an else ends it": ("left_by_else", "        if (o = n + 11,", 3),
     "it loads": ("loads", "        sum ^= words[i & 7];", 4),
 }
 

@@ -33,6 +33,7 @@ unsigned f(unsigned n)
 """
 HEAD = "for (i = 3; i * i <= n; i += 2) {"
 BODY = "if (rest(n, i) == 0)"
+BLOCK = SOURCE[SOURCE.index(HEAD) + len(HEAD) - 1 : SOURCE.index("    return n > 1;")].rstrip()
 PRAGMA = 7
 
 
@@ -112,6 +113,20 @@ TEXTS = {
     "it is multiplied": (HEAD, "for (i = 3; i * i <= n; i *= 2) {"),
     "it is changed in parentheses as well": (BODY, "if (rest(n, (i)++) == 0)"),
     "it is changed in a loop inside": (HEAD, "for (i = 3; i * i <= n; ) { while (n) i += 2;"),
+    "it is changed behind an else": (BLOCK, "if (rest(n, i) == 0) n++; else i += 2;"),
+    "it is changed behind an else of what may be an if": (BLOCK, "ROUND n++; else i += 2;"),
+    "it is changed in a block of what may be an if": (BLOCK, "ROUND { n++; i += 2; }"),
+    "it is changed behind an else in a loop inside": (
+        HEAD[:-1] + BLOCK,
+        "for (i = 3; n; ) { while (n) ROUND n--; else i += 2; }",
+    ),
+    "it is changed in a loop behind a pragma": (BLOCK, '_Pragma("x") for (; n; n--) i += 2;'),
+    "it is changed in a loop behind a name": (BLOCK, "at: for (; n; n--) i += 2;"),
+    "it is changed in the test of a do without braces": (HEAD[:-1] + BLOCK, "do i += 2; while ((i += 2) <= n);"),
+    "a function inside changes it": (
+        "    unsigned i;",
+        "    unsigned i; unsigned rest(unsigned a, unsigned b) { return a % (b + i++); }",
+    ),
     "its address is taken": ("    return n > 1;", "    return g(&i);"),
     "another one has its name": (BODY, "{ unsigned i; } if (rest(n, i) == 0)"),
     "it is of the whole program": ("    unsigned i;", "    static unsigned i;"),

@@ -22,7 +22,14 @@ from wcet_probe.certificate.facts.asserted import (
     loops_owning,
     macros_with,
 )
-from wcet_probe.certificate.facts.plain_source import blanked, line_at, line_start, matching, statement_end
+from wcet_probe.certificate.facts.plain_source import (
+    blanked,
+    line_at,
+    line_start,
+    matching,
+    may_go_on,
+    statement_end,
+)
 from wcet_probe.certificate.flow.walk import Covered
 from wcet_probe.certificate.kernel.contexts import context_of, keeps_contexts
 from wcet_probe.certificate.kernel.records import LoopRecord, demand
@@ -141,12 +148,14 @@ class Bodies:
         text = self._asserted.by_line[extent.file]
         plain, start = blanked(text), line_start(text, extent.first_line)
         body = plain[start : line_start(text, extent.last_line + 1) or len(plain)]
-        within = [*_BREAKABLE.finditer(body)][1:]
+        loop, *within = _BREAKABLE.finditer(body)
         is_first = len(_BREAKABLE.findall(body.partition("\n")[0])) == 1  # else it is not clear which one is the loop
         for one in within if is_first else ():
             end = statement_end(body, one.start(), len(body))
             body = body[: one.start()] + _BREAK.sub(" " * 5, body[one.start() : end]) + body[end:]
         is_hidden = any(extent.encloses(each) for each in hidden_loops(self._asserted, extent.file))
+        first = start + loop.start()
+        is_hidden |= may_go_on(plain, first, statement_end(plain, first, len(plain)))
         used = set(re.findall(r"\w+", body))
         return not (is_hidden or _LEAVING.search(body) or used & macros_with(self._asserted, _LEAVING))
 

@@ -20,6 +20,7 @@ from wcet_probe.certificate.facts.plain_source import (
     line_at,
     line_start,
     matching,
+    may_go_on,
     statement_end,
 )
 from wcet_probe.certificate.flow.counters import base_of, ends_of_rounds
@@ -107,7 +108,8 @@ def _step(asserted: Asserted, extent: Extent, one: VariableLocation) -> int:
     start, end = keyword.start(), statement_end(plain, keyword.start(), body[1]) + 1
     whole, loop = plain[slice(*body)], plain[start:end]
     is_plain = not _STRANGE.search(whole) and _calls_functions(asserted, loop, name)
-    if not is_plain or not _is_one_variable(whole, plain, one, name):
+    is_nested = any(definitions(whole[whole.index("{") :], each) for each in {*_CALL.findall(loop)} - _HEADS)
+    if not is_plain or is_nested or may_go_on(plain, start, end - 1) or not _is_one_variable(whole, plain, one, name):
         return 0
     rest, tested = _iterated(loop)
     changes = list(_changes(rest, name))
@@ -115,7 +117,8 @@ def _step(asserted: Asserted, extent: Extent, one: VariableLocation) -> int:
         return 0
     at, step = changes[0]
     inner = [found.start() for found in _LOOP.finditer(rest) if found.start() and found.start() not in tested]
-    is_inside = any(each <= at <= statement_end(rest, each, len(rest)) for each in inner)
+    ends = [(each, statement_end(rest, each, len(rest))) for each in inner]
+    is_inside = any(each <= at <= last or may_go_on(rest, each, last) for each, last in ends)
     return 0 if is_inside or at in tested else step * one.unit_bytes
 
 

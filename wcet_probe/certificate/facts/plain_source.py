@@ -14,6 +14,8 @@ _LINKAGE = re.compile(
     r"(\s*(?:extern\s*\{|\})\s*)(?=#[ \t]*endif)",
     re.MULTILINE,
 )
+_HEAD = re.compile(r"(for|while|if|switch|do|else)\b")
+_MARK = re.compile(r"[][(){};]|\b(?:for|while|if|switch|do)\b")
 _LEXEMES = re.compile(
     r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)""", re.DOTALL
 )
@@ -121,18 +123,42 @@ def matching(text: str, start: int, opening: str, closing: str) -> int:
 
 
 def statement_end(plain: str, start: int, end: int) -> int:
-    """Where the statement that begins at ``start`` ends: braces and parentheses are followed, else a semicolon."""
-    offset = start
-    if re.compile(r"(for|while|if|switch)\b").match(plain, start):
-        offset = matching(plain, plain.index("(", start), "(", ")") + 1
-    elif plain.startswith("do", start):
-        offset = start + 2
+    """Where the statement that begins at ``start`` ends, with the ``else`` of an ``if``, or the test of a ``do``."""
+    found = _HEAD.match(plain, start)
+    offset = found.end() if found else start
+    if found and found[1] not in {"do", "else"}:
+        opened = plain.find("(", start)
+        offset = matching(plain, opened, "(", ")") + 1 if opened >= 0 else end
     while offset < end and plain[offset].isspace():
         offset += 1
     if offset < end and plain[offset] == "{":
-        close = matching(plain, offset, "{", "}")
-        return plain.find(";", close) if plain.startswith("do", start) else close
-    if re.compile(r"(for|while|if|switch|do)\b").match(plain, offset):
-        return statement_end(plain, offset, end)
-    semicolon = plain.find(";", offset)
-    return end if semicolon < 0 else semicolon
+        last = matching(plain, offset, "{", "}")
+    elif _HEAD.match(plain, offset):
+        last = statement_end(plain, offset, end)
+    else:
+        last = _end_behind_prefix(plain, offset, end)
+    if found and found[1] == "do":
+        last = plain.find(";", last + 1)
+        return end if last < 0 else last
+    behind = re.compile(r"\s*(?=else\b)").match(plain, last + 1)
+    return statement_end(plain, behind.end(), end) if found and found[1] == "if" and behind else last
+
+
+def _end_behind_prefix(plain: str, start: int, end: int) -> int:
+    """Where a statement ends that begins with no keyword: one may stand behind a label, an attribute or a pragma."""
+    depth = 0
+    for found in _MARK.finditer(plain, start, end):
+        depth += (found[0] in "([") - (found[0] in ")]")
+        if found[0] in "{};" and depth <= 0:
+            semicolon = plain.find(";", found.start())
+            return end if semicolon < 0 else semicolon
+        if found[0].isalpha() and depth <= 0:
+            return statement_end(plain, found.start(), end)
+    return end
+
+
+def may_go_on(plain: str, start: int, last: int) -> bool:
+    """Whether the statement from ``start`` to ``last`` may go on: by a block behind a macro, or the ``else`` of one."""
+    own = plain[start : last + 1]
+    is_cut = own.count("{") != own.count("}")
+    return is_cut or re.compile(r"(?:\s|#[^\n]*\n)*+else\b").match(plain, last + 1) is not None
