@@ -12,6 +12,7 @@ from tests.support import image_of, images_dir
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.facts.asserted import loop_behind, read_asserted
 from wcet_probe.certificate.facts.iterations import iterations_of_rounds
+from wcet_probe.certificate.facts.plain_source import statement_end
 from wcet_probe.cli import main
 from wcet_probe.errors import VerificationError
 from wcet_probe.evidence.checking import check_file_result
@@ -205,3 +206,8 @@ def test_the_assumption_is_listed_and_says_how_many(says):
         document["bound"]["assumptions"].remove(own)
     with pytest.raises(VerificationError, match="no assumption says that a round"):
         checked(sealed(document))
+
+
+def test_a_choice_of_thousands_is_read_to_its_end():
+    text = "if (a) x; " + "else if (b) { y; } " * 3000 + "else z;"
+    assert statement_end(f"{text} w;", 0, len(text) + 3) == len(text) - 1

@@ -124,7 +124,17 @@ def matching(text: str, start: int, opening: str, closing: str) -> int:
 
 def statement_end(plain: str, start: int, end: int) -> int:
     """Where the statement that begins at ``start`` ends, with the ``else`` of an ``if``, or the test of a ``do``."""
-    found = _HEAD.match(plain, start)
+    while True:
+        found = _HEAD.match(plain, start)
+        last = _end_without_else(plain, start, end, found)
+        behind = re.compile(r"\s*else\b\s*").match(plain, last + 1) if found and found[1] == "if" else None
+        if behind is None:
+            return last
+        start = behind.end()
+
+
+def _end_without_else(plain: str, start: int, end: int, found: re.Match[str] | None) -> int:
+    """Where a statement ends that begins with ``found``; an ``if`` before its ``else``."""
     offset = found.end() if found else start
     if found and found[1] not in {"do", "else"}:
         opened = plain.find("(", start)
@@ -140,8 +150,7 @@ def statement_end(plain: str, start: int, end: int) -> int:
     if found and found[1] == "do":
         last = plain.find(";", last + 1)
         return end if last < 0 else last
-    behind = re.compile(r"\s*(?=else\b)").match(plain, last + 1)
-    return statement_end(plain, behind.end(), end) if found and found[1] == "if" and behind else last
+    return last
 
 
 def _end_behind_prefix(plain: str, start: int, end: int) -> int:
