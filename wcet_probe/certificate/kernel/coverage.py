@@ -21,7 +21,15 @@ from typing import NamedTuple
 
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
 from wcet_probe.certificate.kernel.dead_ends import never_returns
-from wcet_probe.certificate.kernel.equalities import Cases, Equalities, beginning, cases_of, differing, equalities_of
+from wcet_probe.certificate.kernel.equalities import (
+    Cases,
+    Equalities,
+    beginning,
+    cases_of,
+    differing,
+    equalities_of,
+    told_of_both,
+)
 from wcet_probe.certificate.kernel.flags import Flags, both, flags_of, lacking
 from wcet_probe.certificate.kernel.records import Edge, Graph, Records, demand, existing, invariants_of
 from wcet_probe.certificate.kernel.return_addresses import SparingMachine, returning_to_caller
@@ -237,7 +245,8 @@ def _covered(code: Code, machine: Machine, graph: Graph, said: Said, told: Told,
         node = waiting.pop()
         states = said.states(node)
         if node in only and node not in said.cases:
-            known = between_blocks(found.taken[only[node]], said.equal.get(node, {}))
+            equal = said.equal.get(node, {})
+            known = told_of_both(between_blocks(found.taken[only[node]], equal), equal)
             known.flags |= {name: both(known.flags.get(name), one) for name, one in states[0].flags.items()}
             states = [known]
         blocks = [run_block(code, machine, graph, node, state) for state in states]

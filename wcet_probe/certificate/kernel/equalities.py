@@ -73,7 +73,11 @@ def cases_of(records: Records) -> Cases:
 
 def beginning(values: Mapping[Place, Value], flags: Mapping[str, Comparison], equal: Mapping[Place, Place]) -> State:
     """What holds where a node begins: of places that are equal both have one name, and what is known of one of them."""
-    state = State(dict(values), dict(equal), dict(flags))
+    return told_of_both(State(dict(values), dict(equal), dict(flags)), equal)
+
+
+def told_of_both(state: State, equal: Mapping[Place, Place]) -> State:
+    """``state``, where what is known of one of two places that are ``equal`` is known of the other from now on."""
     for place, other in equal.items():
         own, known = state.read(place), state.read(other)
         both = own if within(own, known) else known
