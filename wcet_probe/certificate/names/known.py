@@ -127,7 +127,7 @@ def known_places(
     headers = {target for node in order for target in leading[node] if order[node] <= order[target]}
     told = {STATIC + word: _Origin("told") for word in words} | _narrow(coverage.arguments, "told")
     entry = told | _narrow(code.isa.entry_state().values, "entry")
-    compared = {
+    compared: dict[str, _Places] = {
         name: {place: origin for place, origin in _narrow(state.values, name).items() if isinstance(place, str)}
         for name, state in coverage.taken.items()
     }
