@@ -1,4 +1,4 @@
-"""A count that is divided by the iterations of a round is an assumption of its own: listed, and not checked."""
+"""A count that is divided by the iterations of a round is an assumption of its own, which the checker finds, too."""
 
 import json
 
@@ -40,8 +40,8 @@ def test_a_divided_count_is_packed_and_its_assumption_cannot_be_left_out(folder,
     (listed,) = [one for one in document["bound"]["assumptions"] if one["id"] == "rounds guest.c:5"]
     assert " is 4 iterations of " in listed["statement"]
     assert packed(folder, document, capsys) == (0, "")
-    assert main(["verify", "find.json", "--image", "firmware.elf"]) == 6
-    assert "that a round of the loop find+" in capsys.readouterr().out
+    assert main(["verify", "find.json", "--image", "firmware.elf"]) == 0
+    capsys.readouterr()
     for other in (listed["statement"].replace(" is 4 ", " is 5 "), "it is so"):
         listed["statement"] = other
         code, error = packed(folder, document, capsys)
