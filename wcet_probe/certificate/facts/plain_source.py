@@ -14,7 +14,7 @@ _LINKAGE = re.compile(
     r"(\s*(?:extern\s*\{|\})\s*)(?=#[ \t]*endif)",
     re.MULTILINE,
 )
-_HEAD = re.compile(r"(for|while|if|switch|do|else)\b")
+_HEAD = re.compile(r"(for|while|if|switch|do)\b")
 _MARK = re.compile(r"[][(){};]|\b(?:for|while|if|switch|do)\b")
 _LEXEMES = re.compile(
     r"""/\*.*?\*/|//(?:\\\r?\n|[^\n])*|"(?:\\.|[^"\\\n])*(?:"|(?=\n)|\Z)|'(?:\\.|[^'\\\n])*(?:'|(?=\n)|\Z)""", re.DOTALL
@@ -136,7 +136,7 @@ def statement_end(plain: str, start: int, end: int) -> int:
 def _end_without_else(plain: str, start: int, end: int, found: re.Match[str] | None) -> int:
     """Where a statement ends that begins with ``found``; an ``if`` before its ``else``."""
     offset = found.end() if found else start
-    if found and found[1] not in {"do", "else"}:
+    if found and found[1] != "do":
         opened = plain.find("(", start)
         offset = matching(plain, opened, "(", ")") + 1 if opened >= 0 else end
     while offset < end and plain[offset].isspace():
@@ -148,8 +148,8 @@ def _end_without_else(plain: str, start: int, end: int, found: re.Match[str] | N
     else:
         last = _end_behind_prefix(plain, offset, end)
     if found and found[1] == "do":
-        last = plain.find(";", last + 1)
-        return end if last < 0 else last
+        tested = plain.find(";", last + 1)
+        return end if tested < 0 else tested
     return last
 
 
