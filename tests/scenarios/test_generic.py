@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.answer.studies.test_own_steps import HEADER
 from tests.support import images_dir
 from wcet_probe.answer.witness.bench import ProbeRequest
 from wcet_probe.answer.witness.probe import measure_in_state
@@ -12,20 +13,7 @@ from wcet_probe.scenarios.families import HeapRequest
 from wcet_probe.scenarios.generic import FAMILY
 
 HEAP_BYTES = 16 << 10
-MANIFEST = """
-name = "listed"
-title = "listed"
-sources = ["listed.c"]
-alignment_bytes = 8
-minimum_heap_bytes = 64
-overhead_bytes = 8
-minimum_block_bytes = 16
-[call]
-declarations = "void set(void *, size_t); void *take(size_t); void give(void *);"
-init = "set(arena, bytes)"
-malloc = "take(size)"
-free = "give(pointer)"
-"""
+MANIFEST = HEADER.replace("bump", "listed")
 # A list of what came back, sorted by size or not; with MERGES a request first merges the
 # first one with what is free behind it.
 LISTED = """
