@@ -43,7 +43,7 @@ def test_misses_do_not_grow_with_the_calls_where_all_lines_are_kept():
     assert small.cycles > 2 * proved.cycles
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru", "random", "round-robin"])
 @pytest.mark.parametrize("geometry", [LARGE, (16, 2), TINY])
 @pytest.mark.usefixtures("summarised")

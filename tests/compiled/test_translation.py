@@ -91,6 +91,7 @@ def random_registers(draw: random.Random, machine: Machine) -> dict[str, int]:
     return {name: draw.getrandbits(bits[name[:2]]) if name[:2] in bits else word() for name in names}
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("codes", [50, pytest.param(4000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s", "cortex-r5", "mpc603e"])
 def test_translated_code_does_what_the_engine_does_with_an_instruction(core, codes):

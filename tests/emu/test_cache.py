@@ -72,7 +72,7 @@ def traces(draw: st.DrawFn) -> tuple[CacheConfig, list[tuple[int, bool]]]:
 
 
 @given(traces(), st.sampled_from((InitialCache.COLD, InitialCache.DIRTY)))
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 def test_native_and_plain_simulation_agree_hit_for_hit(trace, initial):
     config, accesses = trace
     assert native_replay(config, initial, accesses) == plain_replay(config, initial, accesses)

@@ -347,6 +347,7 @@ def one_of_each_isa() -> list[object]:
     ]
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", one_of_each_isa())
 def test_all_instructions_of_an_allocator_are_translated(target):
     program = load_program(load_allocator("tlsf"), load_target(target), "zig", images_dir())

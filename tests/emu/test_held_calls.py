@@ -49,6 +49,7 @@ def machine_of(target: str, *, held: bool) -> Machine:
     return machine
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
 def test_costs_of_held_calls_are_those_of_the_operations(target):
     trace = workload()

@@ -122,6 +122,7 @@ def call_in_both(
     return second.path, second.result
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("target", "function"), CASES)
 @pytest.mark.parametrize("mode", MODES)
 def test_counts_worked_by_hand(target, function, mode):

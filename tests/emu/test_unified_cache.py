@@ -213,6 +213,7 @@ def test_the_native_core_closes_what_was_not_opened():
     native.load().wp_observer_close(None)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", UNIFIED)
 @pytest.mark.parametrize(("target", "case"), [pair for pair, _ in KNOWN], ids=[name for _, name in KNOWN])
 def test_hand_written_functions(target, case, name):

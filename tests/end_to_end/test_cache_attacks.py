@@ -128,6 +128,7 @@ ATTACKS = (
 )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name.replace(" ", "-"))
 def test_no_attack_succeeds(attack, policy):

@@ -192,6 +192,7 @@ def stores_campaign(seed: str, programs: int, runs: int) -> Counter[str]:
     return counts
 
 
+@pytest.mark.slow
 def test_no_run_refutes_what_is_said_of_stores_to_where_they_were():
     counts = stores_campaign("d", 80, 20)
     assert counts["filled"] > 10

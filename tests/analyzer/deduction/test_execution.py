@@ -185,7 +185,7 @@ def holds_after(condition, one, other, *, adds):
 EDGES = st.sampled_from([0, 1, 5, (1 << 31) - 1, 1 << 31, (1 << 31) + 1, SPAN - 1])
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(EDGES, EDGES, st.integers(0, 13), st.booleans(), st.sampled_from([Isa.ARM, Isa.THUMB]))
 def test_conditions_of_arm_are_those_of_the_machine(one, other, condition, adds, isa):
     compare = {Isa.ARM: (0xE1500001, 0xE1700001), Isa.THUMB: (0x4288, 0x42C8)}[isa][adds]
@@ -194,7 +194,7 @@ def test_conditions_of_arm_are_those_of_the_machine(one, other, condition, adds,
     assert [(end.reason, end.registers("r2")) for end in ends] == [("", expected)]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(st.integers(0, SPAN - 1), st.sampled_from([0, 1, 3, 12]))
 def test_rbit_reverses_the_bits(number, register):
     """``rbit r2, rN; bx lr``, of a number and of a word over bits."""

@@ -114,6 +114,7 @@ def test_a_bound_that_was_shown_in_a_scope_is_not_known_behind_it():
 BOUNDS = (4, 9, 12)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("low", [0, 3, 4, 5, 9, 12])
 @pytest.mark.parametrize("high", [0, 3, 4, 8, 9, 11, 12, 200])
 def test_the_bits_know_the_bounds_that_the_integers_show(low, high):

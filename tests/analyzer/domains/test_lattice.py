@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from tests.analyzer.dcache.test_younger_sets import _known as scopes
 from tests.analyzer.dcache.test_younger_sets import _states as cache_states
+from tests.examples import examples
 from tests.support import cache_config
 from wcet_probe import analyzer
 from wcet_probe.analyzer.dcache import allocated_before as allocated_lines
@@ -240,7 +241,7 @@ def test_joins_are_above_both_and_where_claimed_the_least(case, data):
 
 
 @ALL
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(data=st.data())
 def test_widening_is_above_both_and_ends(case, data):
     elements = data.draw(st.lists(case.elements, min_size=2, max_size=12))

@@ -52,7 +52,7 @@ def evaluated(terms, known, term):
     return lookup.contents(State(terms, big_endian=False), term)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(computations(), intervals(), intervals(), st.data())
 def test_what_is_computed_is_among_the_contents(tree, one, other, data):
     words = [(part.low + part.stride * data.draw(st.integers(0, part.steps))) & FULL for part in (one, other)]

@@ -122,7 +122,7 @@ def test_each_operation_is_one_of_integers_and_none_is_missing():
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @given(data=st.data())
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_an_operation_has_the_result_of_its_twin(execution, name, data):
     sizes, out = sizes_of(data.draw, name)
     sizes = sizes[:1] if name in UNARY else sizes

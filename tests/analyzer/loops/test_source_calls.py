@@ -90,6 +90,7 @@ def test_code_without_a_source_that_calls_the_function_is_asked_for():
     assert prepared._calls_of(functions, told=True) == {("f", add)}
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("source", ["", "add(6);"], ids=["nowhere", "once"])
 def test_a_division_that_the_source_defines_is_called_more_often_than_it_says(source):
     """One call bounded four rounds, and with none no path was left."""

@@ -254,7 +254,7 @@ def agrees_with_unicorn(target, name, a, b, data):
 
 
 @pytest.mark.parametrize(("target", "name"), FUNCTIONS)
-@settings(max_examples=10)
+@settings(max_examples=examples(5))
 @given(a=words, b=words, data=st.binary(min_size=DATA_BYTES, max_size=DATA_BYTES))
 def test_interpreter_agrees_with_unicorn(target, name, a, b, data):
     agrees_with_unicorn(target, name, a, b, data)

@@ -168,6 +168,7 @@ def test_what_is_told_wrongly_of_proofs_is_refused(name, document, binary):
         check_bound(sealed(forged), binary)
 
 
+@pytest.mark.slow
 def test_a_fact_is_proved_by_the_module_certificate_alone_where_the_analysis_loses_a_store():
     """On arm926ej-s the analysis does not know where tlsf's init stores; on cortex-m4 it tries no fact."""
     for target in ("arm926ej-s", "cortex-m4"):
@@ -199,6 +200,7 @@ def alone(united):
     return claiming(confirmed=lambda *_: True)(united, "malloc", HEAP_BYTES)
 
 
+@pytest.mark.slow
 def test_what_a_module_certificate_tells_of_numbers_alone_is_not_taken_for_what_a_bound_charges(
     united, alone, monkeypatch
 ):

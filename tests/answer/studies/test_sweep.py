@@ -71,7 +71,8 @@ def test_list_walkers_are_exactly_linear_in_the_nodes_visited(name, per_node):
     assert [s.driver_value for s in found.samples] == [(s.heap_bytes - 16) // 32 for s in found.samples]
 
 
-@pytest.mark.parametrize("first", [256 * KIB, pytest.param(512 * KIB, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [256 * KIB, 512 * KIB])
 def test_claims_of_dlmalloc27_do_not_hold(first):
     malloc = grow(request_for("dlmalloc27"), [first // 2, first, 2 * first])
     free = grow(request_for("dlmalloc27", scenario="worst-free"), [first, 2 * first, 4 * first])

@@ -140,6 +140,7 @@ def test_no_second_line_is_paid_for_where_one_must_be_there():
     assert not is_resident(residents, must, Bound("s2", 4, said.spent))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("replacement", Replacement)
 @pytest.mark.parametrize("seed", range(4))
 def test_lines_that_are_modified_are_written_back(replacement, seed):

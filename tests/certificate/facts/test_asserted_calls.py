@@ -132,6 +132,7 @@ AGAIN = {
 }
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("core", ["cortex-m0plus", "cortex-m4"])
 def test_what_is_told_of_a_jump_by_what_may_be_a_stack_address_is_followed_wherever_rounds_are(core):
     """It looks like a return, which leads to no edge of its own function: no second round of the loop was seen."""

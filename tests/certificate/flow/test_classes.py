@@ -61,6 +61,7 @@ def covered_of(text, core):
     return Covered(code, graph, said.invariants, cover(code, graph, said, {})), loops_of(records), document
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "two words")) for name in SHOWN]
 )

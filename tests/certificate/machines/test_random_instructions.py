@@ -246,6 +246,7 @@ class World:
         return arm._assumed(state, condition, holds=is_met)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("codes", [75, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s", "cortex-r5", "mpc603e"])
 def test_what_the_engine_does_lies_in_the_checkers_step(core, codes):

@@ -117,6 +117,7 @@ def test_steps_of_kernels_lie_in_the_abstract_steps(kernel, target):
     assert check_chains(on, steps_of(on, kernel.name, memory, registers), draw) > 10
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
 def test_steps_of_random_programs_lie_in_the_abstract_steps(seed, target):
@@ -437,6 +438,7 @@ CARRIED = """
 """Carries that a shift leaves, that another instruction takes away, or that something comes between."""
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
 def test_carries_and_equality_lie_in_the_abstract_steps(target):
     thumb = target == "cortex-m4"

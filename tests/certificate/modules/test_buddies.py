@@ -298,6 +298,7 @@ def stored(name, change=None, target="mpc603e"):
     return stored_by_init(code, operation, cover(code, operation.graph, operation.said, {}))
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("target", "first"), [("mpc603e", 0x400000), ("cortex-m4", 0x20000000)])
 def test_a_word_that_init_does_not_always_store_is_not_told(target, first):
     """On Cortex-M4 refusals join before the node that returns."""

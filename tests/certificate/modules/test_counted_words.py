@@ -115,6 +115,7 @@ def test_who_does_not_see_that_a_word_is_followed_is_refused(name, monkeypatch):
         check_module(module.module_certificate(given, HEAP_BYTES), allocator_binary(given, HEAP_BYTES))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

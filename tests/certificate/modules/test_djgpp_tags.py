@@ -169,6 +169,7 @@ def test_who_says_that_init_stores_more_than_it_does_is_refused(given, true):
     refused(given, {**true, "stored_by_init": []}, "the image holds at")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [one if one in ORDINARY else pytest.param(one, marks=pytest.mark.slow) for one in BROKEN]
 )

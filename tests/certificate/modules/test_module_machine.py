@@ -290,6 +290,7 @@ def check_stores(world, data, stored, registers, told):
         assert is_told, (told, hex(address), hex(value), [text_of(one) for one in parts])
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("codes", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("core", ["cortex-m4", "arm926ej-s", "mpc603e"])
 def test_what_is_told_of_an_instruction_covers_what_the_engine_does(core, codes):

@@ -264,6 +264,7 @@ def check_block(on, steps, index, draw):
     return checked
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s", "mpc603e"])
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 9))])
 def test_names_and_classes_of_addresses_are_those_of_runs(seed, target):

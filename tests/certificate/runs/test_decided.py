@@ -71,7 +71,7 @@ def test_a_true_bound_of_a_followed_run_is_checked_in_full(target):
     )
 
 
-@pytest.mark.covering(1)
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_true_bound_of_random_recursion_is_refused(target, seed):

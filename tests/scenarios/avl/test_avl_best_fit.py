@@ -69,7 +69,7 @@ def test_the_driver_is_the_height_of_the_guests_tree(scenario: str, heap_bytes: 
     assert {check.found for check in found.checks if check.fact == "tree height"} == {height}
 
 
-@pytest.mark.covering
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(
     ("target", "scenario", "heap_bytes", "factor"),
     [

@@ -87,6 +87,7 @@ def test_a_heap_without_room_is_refused():
         report(NAME, "worst-free", "cortex-m4", 1536)
 
 
+@pytest.mark.slow
 def test_what_the_facts_say_of_sets_holds_in_a_cache_of_another_geometry():
     """The core has 256 sets, and the default build reserves some of 128."""
     found = observe(

@@ -108,6 +108,7 @@ def test_a_free_in_constant_time_misses_most_where_its_chunks_share_a_set() -> N
     assert report.measurement.cycles > 1.09 * max(one.cycles for one in others)
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize(("target", "factor"), [("mpc603e", 1.6), ("arm926ej-s", 1.2)])
 def test_free_misses_most_where_pages_merge_in_turn(target: str, factor: float) -> None:
     report = observed("worst-free", target, 256 * KIB)

@@ -47,6 +47,7 @@ def test_the_depth_is_the_closed_form(heap_bytes):
     assert alloc.driver_value == sum(alloc.prediction[fact] for fact in walks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target_name", [TARGETS[1], pytest.param(TARGETS[2], marks=pytest.mark.slow)])
 @pytest.mark.parametrize("heap_bytes", [100_000, pytest.param(4 << 20, marks=pytest.mark.slow)])
 def test_large_heaps_with_a_cache(target_name, heap_bytes):

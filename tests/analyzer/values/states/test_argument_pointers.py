@@ -115,6 +115,7 @@ def _all_summarised(monkeypatch):
     return of
 
 
+@pytest.mark.covering(0)
 @pytest.mark.parametrize("programs", [10, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("target", CORES)
 def test_no_run_takes_longer_than_what_is_known_of_slots_behind_calls(target, programs, summarised):
