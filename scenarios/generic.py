@@ -289,6 +289,15 @@ def _prefixes(request: HeapRequest, scenario: str) -> _States:
         yield _plan(scenario, variant, builder, _free(parts[len(parts) // 2]), reason)
 
 
+def _large_free(request: HeapRequest, scenario: str) -> _States:
+    """What free does to each byte or unit of a block it does most often to a large one."""
+    for size in dict.fromkeys(_served(request, request.heap_bytes // share) for share in (2, 3, 8)):
+        builder = TraceBuilder()
+        slot = builder.malloc(size)
+        variant = f"a block of {size} bytes, the only one"
+        yield _plan(scenario, variant, builder, _free(slot), "Free may clear a block, or mark each of its units.")
+
+
 def _first_and_last_free(request: HeapRequest, scenario: str) -> _States:
     size = _fitting(request)[0]
     count = _count(request, size)
@@ -332,7 +341,7 @@ def _again(request: HeapRequest, scenario: str) -> _States:
 
 _Part = Callable[[HeapRequest, str], _States]
 _OF_MALLOC: tuple[_Part, ...] = (_size_sweep, _checkerboard, _ladder, _drained)
-_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _prefixes, _first_and_last_free)
+_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _prefixes, _large_free, _first_and_last_free)
 _PARTS: Mapping[str, tuple[_Part, ...]] = MappingProxyType(
     {
         "worst-alloc": _OF_MALLOC,

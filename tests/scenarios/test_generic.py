@@ -53,6 +53,9 @@ void give(void *p)
     while (SORTED && *one && (*one)->bytes < c->bytes) one = &(*one)->other;
     c->other = *one;
     c->is_free = 1;
+#ifdef CLEARS
+    for (size_t i = 8; i < c->bytes; i++) *((volatile char *)c + i) = 0;
+#endif
     *one = c;
 }
 """
@@ -78,9 +81,13 @@ def test_a_hole_at_the_end_of_a_path_in_a_tree_of_sizes_is_dearer_than_between_t
 
 @pytest.mark.parametrize(
     ("macros", "scenario", "words"),
-    [("MERGES=0 SORTED=1", "worst-free", "a larger block"), ("MERGES=1 SORTED=0", "worst-alloc", "from the end on")],
+    [
+        ("MERGES=0 SORTED=1", "worst-free", "a larger block"),
+        ("MERGES=1 SORTED=0", "worst-alloc", "from the end on"),
+        ("MERGES=0 SORTED=0 CLEARS", "worst-free", "the only one"),
+    ],
 )
-def test_a_list_by_size_is_walked_and_what_is_merged_late_is_freed_from_the_end_on(macros, scenario, words, tmp_path):
+def test_lists_by_size_late_merges_and_blocks_that_are_cleared_have_their_states(macros, scenario, words, tmp_path):
     flags = ", ".join(f'"-D{one}"' for one in macros.split())
     (tmp_path / "manifest.toml").write_text(MANIFEST.replace("[call]", f"flags = [{flags}]\n[call]"), "utf-8")
     (tmp_path / "listed.c").write_text(LISTED, "utf-8")

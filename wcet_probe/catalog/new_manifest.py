@@ -66,7 +66,8 @@ init = "{prefix}_init(arena, bytes)"
 # Of a pool of blocks of one size, which is not told it: "size <= 32 ? pool_take(&handle) : 0".
 malloc = "{prefix}_malloc(size)"
 # result = "out"
-# In free: pointer (void *). Without free nothing is ever given back, as of an arena.
+# In free: pointer (void *), and size (size_t) where it is told what malloc was asked for, as "my_free(pointer, size)".
+# Without free nothing is ever given back, as of an arena.
 free = "{prefix}_free(pointer)"
 # 0 where the heap is sound; without it nothing but the blocks' places is checked.
 # check = "{prefix}_check()"

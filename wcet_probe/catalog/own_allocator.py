@@ -14,7 +14,7 @@ from typing import Any
 from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification
+from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification, says
 
 MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
@@ -310,7 +310,7 @@ def _calls(table: Table, heap: Table) -> Calls:
     )
     said = (("malloc", "size"), *((("free", "pointer"),) if calls.free else ()))
     for role, word in (*said, *((("malloc", "result"),) if calls.is_out else ())):
-        if not re.search(rf"\b{word}\b", getattr(calls, role)):
+        if not says(getattr(calls, role), word):
             pool = "; of a pool of blocks of one size: size <= 32 ? take(&pool) : 0" if word == "size" else ""
             raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs{pool}")
     call.finish()

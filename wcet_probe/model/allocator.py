@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -74,6 +75,11 @@ class SetSpecification:
 
 def _number(parameter: str | int, values: Mapping[str, int]) -> int:
     return parameter if isinstance(parameter, int) else values[parameter]
+
+
+def says(call: str, word: str) -> bool:
+    """Whether ``word`` stands in the C of ``call``."""
+    return bool(re.search(rf"\b{word}\b", call))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,11 @@ class Allocator:
     promise: SetSpecification | None = None
     own: OwnBuild | None = None
     found: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def free_takes_size(self) -> bool:
+        """Whether free takes, as a second argument, the bytes that malloc was asked for."""
+        return self.own is not None and says(self.own.calls["free"], "size")
 
     @property
     def cache(self) -> tuple[int, int]:
