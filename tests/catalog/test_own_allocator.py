@@ -341,7 +341,7 @@ MISTAKES = {
     "header in a folder": (
         'declarations = """',
         'declarations = """\n#include <lists/ring.h>',
-        "name it under headers, by its path from the manifest's folder",
+        "add the folder where that path begins to include_dirs",
     ),
     "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
     "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "of a pool of blocks of one size: size <= 32 ?"),

@@ -161,9 +161,10 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         for file, text in job.texts
         if file != "replay.c" and (path := own.paths.get(file, file)) not in own.object_sources
     )
-    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in lazy)
+    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in {*lazy, *own.included})
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
-    folders = dict.fromkeys((".", *own.include_dirs, *(str(PurePosixPath(path).parent) for path in own.paths.values())))
+    named = (PurePosixPath(path) for path in own.paths.values() if path not in own.included)
+    folders = dict.fromkeys((".", *own.include_dirs, *(str(path.parent) for path in named)))
     flags = (
         *job.flags,
         "-ffunction-sections",
@@ -267,10 +268,10 @@ _REMEDIES = tuple(
             "undefined (symbol|reference)",
             "add the source that has it, or list it under stubs where it may do nothing and return 0",
         ),
-        # By a folder and a name: of folders for headers those are taken in that lie in them.
+        # By a folder and a name: its own folder would not help.
         (
             r"'[^']*/[^']*' file not found|error: \S+/\S+: No such file",
-            "name it under headers, by its path from the manifest's folder, or leave it out by a -D under flags",
+            "add the folder where that path begins to include_dirs, or leave the header out by a -D under flags",
         ),
         ("file not found|No such file", "add its folder to include_dirs, or leave the header out by a -D under flags"),
         ("undeclared function|implicit declaration", f"{_BEFORE}; some headers do with -std=gnu11 under flags only"),

@@ -136,6 +136,7 @@ WP_COPIES(8)
 
 
 _LIBRARY = """
+#include <stddef.h>
 /* How a C library ends a program, by the names of musl and newlib: nothing comes back, and no bound counts it. What the
  * allocator brings of these names is taken instead. */
 #define WP_END __attribute__((weak, noreturn)) void
@@ -153,6 +154,23 @@ static int wp_errno;
 WP_ERRNO __errno_location(void) { return &wp_errno; }
 WP_ERRNO __errno(void) { return &wp_errno; }
 WP_ERRNO __aeabi_errno_addr(void) { return &wp_errno; }
+
+/* What compilers call as they call memcpy, and asserts and checks of heaps by name. */
+__attribute__((weak)) int memcmp(const void *one, const void *other, size_t bytes)
+{
+    const unsigned char *a = one, *b = other;
+    for (; bytes; a++, b++, bytes--)
+        if (*a != *b)
+            return *a < *b ? -1 : 1;
+    return 0;
+}
+__attribute__((weak)) size_t strlen(const char *text)
+{
+    const char *end = text;
+    while (*end)
+        end++;
+    return (size_t)(end - text);
+}
 """
 
 

@@ -16,7 +16,8 @@ name = "{name}"
 title = "{name}"
 summary = ""
 
-# C files and headers, in this folder or below it. Of include_dirs all headers are taken in.
+# C files, in this folder or below it. What they include is found beside them, here, and by include_dirs, of which
+# all headers are taken in; headers has what only a macro names.
 sources = {sources}
 headers = {headers}
 include_dirs = []

@@ -87,8 +87,10 @@ class OwnBuild:
     """What an allocator that is not of the package needs besides its C, as its manifest says.
 
     Attributes:
-        paths: where each source lies in the folder of the manifest, by file name.
+        paths: where each source lies in the folder of the manifest, by file name, or ``./`` and the path where two
+            headers have that name.
         include_dirs: folders of headers, from the folder of the manifest.
+        included: paths of what is read only because other files include it: its folder is searched for nothing else.
         flags: of the compiler, behind the tool's own.
         objects: compiled files that are linked as well, as ``(path, content)``: relocatable objects and archives.
         object_sources: C files that the objects were compiled from, which facts and lines are read in, as their paths.
@@ -110,6 +112,7 @@ class OwnBuild:
 
     paths: Mapping[str, str]
     include_dirs: tuple[str, ...]
+    included: tuple[str, ...]
     flags: tuple[str, ...]
     objects: tuple[tuple[str, bytes], ...]
     object_sources: tuple[str, ...]
