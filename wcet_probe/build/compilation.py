@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from wcet_probe.build.heap_array import check_heap_array, heap_array_lines
 from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import Beside, beside, check_heap_bytes, with_calls
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
@@ -105,13 +106,16 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
 
     Raises:
         BuildError: the compiler is missing or fails, or the cache cannot be written.
+        UsageError: the heap has another place or size.
     """
     toolchain = find_toolchain(compiler, target)
     if heap_bytes:
         check_heap_bytes(allocator, heap_bytes)
     job = _own_job(_job(allocator, target, toolchain), allocator, target, toolchain, heap_bytes)
     place = job.place or target.memory_map
+    region, section = heap_array_lines(allocator, target)
     script = _LINKER_SCRIPT.format(code=place.code, data=place.data)
+    script = script.replace("}\nPHDRS", f"{region}}}\nPHDRS").replace("  .text :", f"{section}  .text :")
     kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(job, toolchain, script)}.elf"
     try:
         elf = _kept(kept) or _keep(kept, job, toolchain, script)
@@ -121,6 +125,7 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
             "or name a writable folder in WCET_PROBE_CACHE_DIR."
         )
         raise BuildError(message) from error
+    check_heap_array(elf, allocator, target, heap_bytes)
     identity = (
         f"{job.program[0]} as it is linked, called by {toolchain.identity}" if job.program else toolchain.identity
     )
@@ -163,6 +168,8 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
     )
     units = tuple(file for file, _ in texts if file.endswith(".c") and file not in {*lazy, *own.included})
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
+    # Clang makes one variable of several static ones, and the array would be part of it.
+    apart = ("-mllvm", "-enable-global-merge=false") if own.heap_symbol and toolchain.family == "clang" else ()
     named = (PurePosixPath(path) for path in own.paths.values() if path not in own.included)
     folders = dict.fromkeys((".", *own.include_dirs, *(str(path.parent) for path in named)))
     flags = (
@@ -170,6 +177,7 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         "-ffunction-sections",
         "-fdata-sections",
         *(f"-I{path}" for path in folders),
+        *apart,
         *size,
         *own.flags,
     )
@@ -259,7 +267,7 @@ _UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\
 
 _BEFORE = 'include what declares it, as flags = ["-include", "stdint.h"] does before each file'
 _HEAP_BESIDE = (
-    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which extern array is its heap"
+    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which array is its heap"
 )
 _REMEDIES = tuple(
     (re.compile(pattern), remedy)

@@ -46,7 +46,7 @@ minimum_block_bytes = 16
 
 [heap]
 # size_macro = "TOTAL_HEAP_SIZE"   # a macro that says the heap's size in bytes when the allocator is compiled
-# symbol = "heap_array"            # the (extern) array that is the heap, where init is not told; no static one
+# symbol = "heap_array"            # the array that is the heap, static or not, where init is not told
 # growth = "sbrk"                  # the allocator takes its memory by sbrk, _sbrk or brk
 # Of a linked program: symbol, an array of its own, or else from where to where (symbols or addresses).
 # start = "_end"
