@@ -178,6 +178,12 @@ def _files(folder: Traversable) -> OwnFiles:
     )
     if files.elf and (files.sources or files.objects):
         raise table.error("elf", "names a program that is linked already; leave sources and objects out")
+    if other := next((path for path in files.sources if not path.endswith(".c")), None):
+        raise table.error(
+            "sources",
+            f"has {other}, which is no C file (*.c); compile it, name the result under objects and it under "
+            "object_sources, and headers under headers",
+        )
     if files.object_sources and not files.objects and not files.elf:
         raise table.error("object_sources", "speaks of objects; name these under objects, or the C files under sources")
     if not files.sources and not files.objects and not files.elf:
