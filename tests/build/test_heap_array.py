@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.catalog.test_own_allocator import CELLS, HEAD, ONE, PLAIN, request, steps
 from wcet_probe.answer.witness.probe import observe
+from wcet_probe.build.toolchain import find_toolchain, packaged_program
+from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import ExitCode
 from wcet_probe.model.report import Verdict
 
@@ -63,3 +67,17 @@ def test_an_array_that_is_elsewhere_or_not_alone_is_refused(source, more, tmp_pa
     source = source.replace("{\n    if", "{\n    extern int *other(int);\n    if (n == 77) return other(n);\n    if", 1)
     at = folder(tmp_path, source, more=more or "int *other(int i) { return (int *)(long)i; }")
     assert "is not one array without content of the sources" in steps(at, 1024)[-1].found
+
+
+def test_the_size_of_an_array_of_objects_is_held_against_the_heap(tmp_path):
+    at = folder(tmp_path, SOURCE.replace("static unsigned char room[CS_BYTES]", "unsigned char room[1024]"))
+    target = load_target("cortex-m4")
+    compiler = [*find_toolchain("zig", target).compile, *target.compiler_flags["clang"], "-O2", "-ffreestanding"]
+    for name in ("more", "cells"):
+        subprocess.run([*compiler, "-c", f"{name}.c", "-o", f"{name}.o"], cwd=at, check=True)
+    subprocess.run([packaged_program(), "ar", "rcs", "libcells.a", "more.o", "cells.o"], cwd=at, check=True)
+    for name in ("cells.o", "libcells.a"):
+        head = HEAD.replace('sources = ["cells.c"]', f'objects = ["{name}"]')
+        (at / "manifest.toml").write_text(f'{head}[call]\n{PLAIN}symbol = "room"\n', "utf-8")
+        assert "has 1024 bytes, not 2048; give --heap 1024" in steps(at, 2048)[-1].found
+    assert all(step.code is ExitCode.OK for step in steps(at, 1024))
