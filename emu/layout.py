@@ -11,7 +11,7 @@ from wcet_probe.model.image import HEAP_SYMBOL, STACK_SYMBOL, Image
 from wcet_probe.model.target import MemoryRange, Target
 
 HARNESS_ADDRESS = 0xA0000000
-"""Where the operation table and the block slots of a replay live, apart from every target's memory."""
+"""Where the operation table, the block slots of a replay and their sizes live, apart from every target's memory."""
 
 RETURN_ADDRESS = 0x9F000100
 """What a call returns to; nothing runs there, and no heap reaches it.
@@ -30,7 +30,9 @@ The stack pointer is at 8 in a cache line: then small frames lie in two lines, t
 """
 _MOST_SEGMENTS = 200
 """The native core counts regions in a byte."""
-MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 4
+MOST_SLOTS = (HARNESS_BYTES - OPERATION_BYTES * OPERATIONS_AT_ONCE) // 8
+SIZES_ADDRESS = SLOTS_ADDRESS + 4 * MOST_SLOTS
+"""Of the bytes that each slot's block was asked for, as a free that is told them needs."""
 
 
 def guest_regions(image: Image, target: Target, heap_bytes: int) -> tuple[Region, ...]:

@@ -19,6 +19,7 @@ from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
     OPERATIONS_AT_ONCE,
     RETURN_ADDRESS,
+    SIZES_ADDRESS,
     SLOTS_ADDRESS,
     first_stack_pointer,
     guest_regions,
@@ -146,6 +147,10 @@ class Machine:
     def slot(self, index: int) -> int:
         """Address of the block that a replay put into slot ``index``."""
         return self.memory.read_word(SLOTS_ADDRESS + _SLOT_BYTES * index)
+
+    def slot_bytes(self, index: int) -> int:
+        """Bytes that the block in slot ``index`` was asked for; kept only where the allocator's free is told them."""
+        return self.memory.read_word(SIZES_ADDRESS + _SLOT_BYTES * index)
 
     def call(self, function: str, *arguments: int) -> int:
         """Run ``function`` unobserved; its result.
@@ -414,7 +419,7 @@ class Machine:
 
     def _replay_part(self, part: Trace) -> int:
         write_operations(part, self.memory)
-        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), SLOTS_ADDRESS), operations=len(part))
+        return self._run("wp_replay", (HARNESS_ADDRESS, len(part), SLOTS_ADDRESS, SIZES_ADDRESS), operations=len(part))
 
     def _translation(self, operations: int) -> TranslatedCode | None:
         """The translated code for a run of so many operations; of a call only where it is there already."""

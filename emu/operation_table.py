@@ -29,7 +29,7 @@ def parts(trace: Trace) -> Iterable[Trace]:
     """
     kinds, slots, sizes, cache_sets = map(_words, (trace.kinds, trace.slots, trace.sizes_bytes, trace.cache_sets))
     if native.load().wp_largest(_start(slots), len(trace)) >= MOST_SLOTS:
-        message = "the trace names too many blocks; use at most 12 million slots."
+        message = "the trace names too many blocks; use at most 6 million slots."
         raise UsageError(message)
     for start in range(0, len(trace), OPERATIONS_AT_ONCE):
         piece = slice(start, start + OPERATIONS_AT_ONCE)

@@ -136,6 +136,18 @@ def _checkerboard(request: HeapRequest, scenario: str) -> _States:
             yield _plan(scenario, variant, builder, _malloc(hole), "A search of a list of holes passes all of them.")
 
 
+def _near_misses(request: HeapRequest, scenario: str) -> _States:
+    """Holes that are a little too small: lists of classes of sizes have them where the request is looked for."""
+    for size in _fitting(request):
+        builder = TraceBuilder()
+        slots = [builder.malloc(size) for _ in range(max(4, _count(request, size, request.heap_bytes) - 2 * _HOLE))]
+        for slot in slots[::2]:
+            builder.free(slot)
+        near = _served(request, size + request.allocator.alignment_bytes)
+        variant = f"{len(slots[::2])} holes of {size} bytes, each a little too small"
+        yield _plan(scenario, variant, builder, _malloc(near), "The holes of a class are looked at in vain.")
+
+
 def _ladder(request: HeapRequest, scenario: str) -> _States:
     """Holes of as many different sizes as the heap holds, so that what is sorted by size is as deep as can be."""
     step = request.allocator.alignment_bytes
@@ -236,13 +248,16 @@ def _holes_before_free(request: HeapRequest, scenario: str) -> _States:
                     builder.free(slot)
             variant = f"{len(slots[::2])} holes of {size} bytes, a block {words} between two"
             yield _plan(scenario, variant, builder, _free(slots[at]), "A list of holes is walked to the block's place.")
-        builder = TraceBuilder()
-        larger = builder.malloc(_served(request, _HOLE * size + request.allocator.alignment_bytes * _HOLE))
-        slots = [builder.malloc(size) for _ in range(max(4, count - 2 * _HOLE))]
-        for slot in slots[::2]:
-            builder.free(slot)
-        variant = f"{len(slots[::2])} holes of {size} bytes, a larger block"
-        yield _plan(scenario, variant, builder, _free(larger), "A list of holes by size is walked to its end.")
+        grain = request.allocator.alignment_bytes
+        for more, words in (((_HOLE - 1) * size + grain * _HOLE, "a larger block"), (grain, "a slightly larger block")):
+            builder = TraceBuilder()
+            larger = builder.malloc(_served(request, size + more))
+            slots = [builder.malloc(size) for _ in range(max(4, count - 2 * _HOLE))]
+            # The first one stays in use, as a hole beside it would be merged with it, and another list be walked.
+            for slot in slots[1::2]:
+                builder.free(slot)
+            variant = f"{len(slots[1::2])} holes of {size} bytes, {words}"
+            yield _plan(scenario, variant, builder, _free(larger), "A list of holes by size is walked to its end.")
 
 
 def _prefix_sizes(request: HeapRequest) -> list[int]:
@@ -289,6 +304,15 @@ def _prefixes(request: HeapRequest, scenario: str) -> _States:
         yield _plan(scenario, variant, builder, _free(parts[len(parts) // 2]), reason)
 
 
+def _large_free(request: HeapRequest, scenario: str) -> _States:
+    """What free does to each byte or unit of a block it does most often to a large one."""
+    for size in dict.fromkeys(_served(request, request.heap_bytes // share) for share in (2, 3, 8)):
+        builder = TraceBuilder()
+        slot = builder.malloc(size)
+        variant = f"a block of {size} bytes, the only one"
+        yield _plan(scenario, variant, builder, _free(slot), "Free may clear a block, or mark each of its units.")
+
+
 def _first_and_last_free(request: HeapRequest, scenario: str) -> _States:
     size = _fitting(request)[0]
     count = _count(request, size)
@@ -331,8 +355,8 @@ def _again(request: HeapRequest, scenario: str) -> _States:
 # ---------------------------------------------------------------------------------------------------------- the family
 
 _Part = Callable[[HeapRequest, str], _States]
-_OF_MALLOC: tuple[_Part, ...] = (_size_sweep, _checkerboard, _ladder, _drained)
-_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _prefixes, _first_and_last_free)
+_OF_MALLOC: tuple[_Part, ...] = (_size_sweep, _checkerboard, _near_misses, _ladder, _drained)
+_OF_FREE: tuple[_Part, ...] = (_neighbours, _holes_before_free, _prefixes, _large_free, _first_and_last_free)
 _PARTS: Mapping[str, tuple[_Part, ...]] = MappingProxyType(
     {
         "worst-alloc": _OF_MALLOC,
@@ -342,7 +366,7 @@ _PARTS: Mapping[str, tuple[_Part, ...]] = MappingProxyType(
         "worst-failing-alloc": (_exhaustion,),
         "random": (_random,),
         "size-sweep": (_size_sweep,),
-        "checkerboard": (_checkerboard, _ladder),
+        "checkerboard": (_checkerboard, _near_misses, _ladder),
         "drained-classes": (_drained,),
         "exhaustion": (_exhaustion,),
         "neighbours-free": (_neighbours,),

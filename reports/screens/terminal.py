@@ -208,7 +208,11 @@ def _proved(report: Report) -> str:
 def _call(report: Report) -> str:
     operation = report.plan.measured
     if operation.kind is OperationKind.FREE:
-        return f"free(block {operation.slot})"
+        if not report.allocator.free_takes_size:
+            return f"free(block {operation.slot})"
+        trace = report.plan.trace
+        taken = max(at for at, slot in enumerate(trace.slots) if slot == operation.slot)
+        return f"free(block {operation.slot}, {trace.sizes_bytes[taken]} bytes)"
     cache_set = f", set {operation.cache_set}" if report.allocator.takes_cache_set else ""
     return f"malloc({operation.size_bytes}{cache_set}) = {report.measurement.result:#010x}"
 

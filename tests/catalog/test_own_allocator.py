@@ -341,10 +341,11 @@ MISTAKES = {
     "header in a folder": (
         'declarations = """',
         'declarations = """\n#include <lists/ring.h>',
-        "name it under headers, by its path from the manifest's folder",
+        "add the folder where that path begins to include_dirs",
     ),
     "unknown key": ("overhead_bytes", "overhed_bytes", "did you mean 'overhead_bytes'?"),
     "no size": ("cs_get(&handle, size)", "cs_get(&handle, 8)", "of a pool of blocks of one size: size <= 32 ?"),
+    "C++": ('["cells.c"]', '["cells.cpp"]', "no C file (*.c); compile it, name the result under objects"),
     "missing file": ('["cells.c"]', '["cell.c"]', "names cell.c, which is not there"),
     "file elsewhere": ('["cells.c"]', '["../cells.c"]', "put the manifest into a folder above"),
     "no toml": ("name =", "name", "is no TOML"),

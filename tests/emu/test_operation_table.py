@@ -39,5 +39,5 @@ def test_the_guest_reads_the_columns_row_by_row_in_its_order_of_bytes(machine, a
 
 def test_more_slots_than_there_are_is_an_error_before_anything_runs():
     columns = (array("I", [0, 0]), array("I", [0, MOST_SLOTS]), array("I", [8, 8]), array("I", [0, 0]))
-    with pytest.raises(UsageError, match="at most 12 million slots"):
+    with pytest.raises(UsageError, match="at most 6 million slots"):
         next(iter(parts(Trace(*columns, MOST_SLOTS + 1))))

@@ -14,17 +14,31 @@ from wcet_probe.scenarios.generic import FAMILY
 
 HEAP_BYTES = 16 << 10
 MANIFEST = HEADER.replace("bump", "listed")
-# A list of what came back, sorted by size or not; with MERGES a request first merges the
+# A list of what came back, or one for each power of two, sorted by size or not; with MERGES a request first merges the
 # first one with what is free behind it.
 LISTED = """
 #include <stddef.h>
 struct chunk { size_t bytes, is_free; struct chunk *other; };
 static unsigned char *next, *end;
-static struct chunk *list;
-void set(void *arena, size_t bytes) { next = arena; end = next + bytes; list = 0; }
+static struct chunk *lists[32];
+static struct chunk **list_of(size_t bytes)
+{
+#ifdef CLASSES
+    return &lists[__builtin_clz((unsigned)bytes)];
+#else
+    (void)bytes;
+    return lists;
+#endif
+}
+void set(void *arena, size_t bytes)
+{
+    next = arena;
+    end = next + bytes;
+    for (int i = 0; i < 32; i++) lists[i] = 0;
+}
 static void drop(struct chunk *c)
 {
-    struct chunk **one = &list;
+    struct chunk **one = list_of(c->bytes);
     while (*one != c) one = &(*one)->other;
     *one = c->other;
     c->is_free = 0;
@@ -32,7 +46,7 @@ static void drop(struct chunk *c)
 void *take(size_t bytes)
 {
     size_t const whole = bytes < 8 ? 16 : 8 + (bytes + 7) / 8 * 8;
-    struct chunk *c = list;
+    struct chunk *c = *list_of(whole);
     if (c && MERGES)
         for (struct chunk *n; (unsigned char *)(n = (void *)((char *)c + c->bytes)) < next && n->is_free;) {
             drop(n);
@@ -49,10 +63,13 @@ void *take(size_t bytes)
 }
 void give(void *p)
 {
-    struct chunk *c = (void *)((char *)p - 8), **one = &list;
+    struct chunk *c = (void *)((char *)p - 8), **one = list_of(c->bytes);
     while (SORTED && *one && (*one)->bytes < c->bytes) one = &(*one)->other;
     c->other = *one;
     c->is_free = 1;
+#ifdef CLEARS
+    for (size_t i = 8; i < c->bytes; i++) *((volatile char *)c + i) = 0;
+#endif
     *one = c;
 }
 """
@@ -78,9 +95,15 @@ def test_a_hole_at_the_end_of_a_path_in_a_tree_of_sizes_is_dearer_than_between_t
 
 @pytest.mark.parametrize(
     ("macros", "scenario", "words"),
-    [("MERGES=0 SORTED=1", "worst-free", "a larger block"), ("MERGES=1 SORTED=0", "worst-alloc", "from the end on")],
+    [
+        ("MERGES=0 SORTED=1", "worst-free", "larger block"),
+        ("MERGES=1 SORTED=0", "worst-alloc", "from the end on"),
+        ("MERGES=0 SORTED=0 CLEARS", "worst-free", "the only one"),
+        ("MERGES=0 SORTED=0 CLASSES", "worst-alloc", "a little too small"),
+        ("MERGES=0 SORTED=1 CLASSES", "worst-free", "a slightly larger block"),
+    ],
 )
-def test_a_list_by_size_is_walked_and_what_is_merged_late_is_freed_from_the_end_on(macros, scenario, words, tmp_path):
+def test_lists_by_size_late_merges_and_blocks_that_are_cleared_have_their_states(macros, scenario, words, tmp_path):
     flags = ", ".join(f'"-D{one}"' for one in macros.split())
     (tmp_path / "manifest.toml").write_text(MANIFEST.replace("[call]", f"flags = [{flags}]\n[call]"), "utf-8")
     (tmp_path / "listed.c").write_text(LISTED, "utf-8")

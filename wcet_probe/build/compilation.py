@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from wcet_probe.build.heap_array import check_heap_array, heap_array_lines
 from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import Beside, beside, check_heap_bytes, with_calls
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
@@ -105,13 +106,16 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
 
     Raises:
         BuildError: the compiler is missing or fails, or the cache cannot be written.
+        UsageError: the heap has another place or size.
     """
     toolchain = find_toolchain(compiler, target)
     if heap_bytes:
         check_heap_bytes(allocator, heap_bytes)
     job = _own_job(_job(allocator, target, toolchain), allocator, target, toolchain, heap_bytes)
     place = job.place or target.memory_map
+    region, section = heap_array_lines(allocator, target)
     script = _LINKER_SCRIPT.format(code=place.code, data=place.data)
+    script = script.replace("}\nPHDRS", f"{region}}}\nPHDRS").replace("  .text :", f"{section}  .text :")
     kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(job, toolchain, script)}.elf"
     try:
         elf = _kept(kept) or _keep(kept, job, toolchain, script)
@@ -121,6 +125,7 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
             "or name a writable folder in WCET_PROBE_CACHE_DIR."
         )
         raise BuildError(message) from error
+    check_heap_array(elf, allocator, target, heap_bytes)
     identity = (
         f"{job.program[0]} as it is linked, called by {toolchain.identity}" if job.program else toolchain.identity
     )
@@ -161,14 +166,18 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         for file, text in job.texts
         if file != "replay.c" and (path := own.paths.get(file, file)) not in own.object_sources
     )
-    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in lazy)
+    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in {*lazy, *own.included})
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
-    folders = dict.fromkeys((".", *own.include_dirs, *(str(PurePosixPath(path).parent) for path in own.paths.values())))
+    # Clang makes one variable of several static ones, and the array would be part of it.
+    apart = ("-mllvm", "-enable-global-merge=false") if own.heap_symbol and toolchain.family == "clang" else ()
+    named = (PurePosixPath(path) for path in own.paths.values() if path not in own.included)
+    folders = dict.fromkeys((".", *own.include_dirs, *(str(path.parent) for path in named)))
     flags = (
         *job.flags,
         "-ffunction-sections",
         "-fdata-sections",
         *(f"-I{path}" for path in folders),
+        *apart,
         *size,
         *own.flags,
     )
@@ -258,7 +267,7 @@ _UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\
 
 _BEFORE = 'include what declares it, as flags = ["-include", "stdint.h"] does before each file'
 _HEAP_BESIDE = (
-    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which extern array is its heap"
+    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which array is its heap"
 )
 _REMEDIES = tuple(
     (re.compile(pattern), remedy)
@@ -267,10 +276,10 @@ _REMEDIES = tuple(
             "undefined (symbol|reference)",
             "add the source that has it, or list it under stubs where it may do nothing and return 0",
         ),
-        # By a folder and a name: of folders for headers those are taken in that lie in them.
+        # By a folder and a name: its own folder would not help.
         (
             r"'[^']*/[^']*' file not found|error: \S+/\S+: No such file",
-            "name it under headers, by its path from the manifest's folder, or leave it out by a -D under flags",
+            "add the folder where that path begins to include_dirs, or leave the header out by a -D under flags",
         ),
         ("file not found|No such file", "add its folder to include_dirs, or leave the header out by a -D under flags"),
         ("undeclared function|implicit declaration", f"{_BEFORE}; some headers do with -std=gnu11 under flags only"),

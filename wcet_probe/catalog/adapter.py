@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wcet_probe.model.allocator import says
+
 ADAPTER, SUPPORT, LIBRARY, STUBS = "wp_adapter.c", "wp_support.c", "wp_library.c", "wp_stubs.c"
 """Names of the files that are made: the calls; what compilers call on their own, and sbrk; ends and errors of a C
 library; what does nothing."""
@@ -54,16 +56,16 @@ __attribute__((noinline, used)) void wp_nothing(void)
 
 /* The set-up of a state. */
 __attribute__((section(".wp_harness"), used, noinline)) uint32_t
-wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
+wp_replay(const struct wp_operation *operation, uint32_t count, void **slots{sizes})
 {{
     uint32_t refused = 0;
     for (uint32_t i = 0; i < count; i++, operation++) {{
         if (operation->kind == 0) {{
             void *const block = {malloc}(operation->size_bytes{cache_set});
-            slots[operation->slot] = block;
+            slots[operation->slot] = block;{kept}
             refused += block == NULL;
         }} else if (slots[operation->slot] != NULL) {{
-            {free}(slots[operation->slot]);
+            {free}(slots[operation->slot]{size});
             slots[operation->slot] = NULL;
         }} else {{
             wp_nothing();
@@ -72,6 +74,13 @@ wp_replay(const struct wp_operation *operation, uint32_t count, void **slots)
     return refused;
 }}
 """
+
+_TOLD = {
+    "sizes": ", uint32_t *sizes",
+    "kept": "\n            sizes[operation->slot] = operation->size_bytes;",
+    "size": ", sizes[operation->slot]",
+}
+"""What a replay keeps and passes where free is told the size of its block."""
 
 _SBRK = """
 /* The heap grows upwards from its start, as a process's data does. */
@@ -127,6 +136,7 @@ WP_COPIES(8)
 
 
 _LIBRARY = """
+#include <stddef.h>
 /* How a C library ends a program, by the names of musl and newlib: nothing comes back, and no bound counts it. What the
  * allocator brings of these names is taken instead. */
 #define WP_END __attribute__((weak, noreturn)) void
@@ -144,6 +154,23 @@ static int wp_errno;
 WP_ERRNO __errno_location(void) { return &wp_errno; }
 WP_ERRNO __errno(void) { return &wp_errno; }
 WP_ERRNO __aeabi_errno_addr(void) { return &wp_errno; }
+
+/* What compilers call as they call memcpy, and asserts and checks of heaps by name. */
+__attribute__((weak)) int memcmp(const void *one, const void *other, size_t bytes)
+{
+    const unsigned char *a = one, *b = other;
+    for (; bytes; a++, b++, bytes--)
+        if (*a != *b)
+            return *a < *b ? -1 : 1;
+    return 0;
+}
+__attribute__((weak)) size_t strlen(const char *text)
+{
+    const char *end = text;
+    while (*end)
+        end++;
+    return (size_t)(end - text);
+}
 """
 
 
@@ -160,7 +187,8 @@ class Calls:
         malloc: expression with ``size``, and with ``cache_set`` if it takes one; its value is the block, unless
             ``is_out``.
         is_out: whether the block is in the variable ``result`` afterwards, and NULL if it was left as it was.
-        free: expression with ``pointer``; empty where nothing is ever given back.
+        free: expression with ``pointer``, and with ``size`` if it takes what malloc was asked for; empty where
+            nothing is ever given back.
         check: expression that is 0 where the heap's invariants hold; empty if there is none.
         grows: whether the allocator asks for its memory by ``sbrk``, ``_sbrk`` or ``brk``.
     """
@@ -179,7 +207,12 @@ class Calls:
     @property
     def takes_cache_set(self) -> bool:
         """Whether malloc is told the cache set of the block."""
-        return bool(re.search(r"\bcache_set\b", self.malloc))
+        return says(self.malloc, "cache_set")
+
+    @property
+    def free_takes_size(self) -> bool:
+        """Whether free is told the bytes that the block was asked for."""
+        return says(self.free, "size")
 
 
 def entry_points(calls: Calls) -> dict[str, str]:
@@ -239,9 +272,10 @@ def _adapter(head: str, calls: Calls) -> str:
         made = f"void *wp_malloc(size_t size{', uint32_t cache_set' if calls.takes_cache_set else ''})"
         lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, *body, "}", ""]
     if entries["free"] == "wp_free":
-        made = "void wp_free(void *pointer)"
+        made = f"void wp_free(void *pointer{', size_t size' if calls.free_takes_size else ''})"
         lines += [f"{made};", f"{_APART}{made}", "{", _CALLED, f"    {calls.free or '(void)pointer'};", "}", ""]
     lines += ["int wp_check(void)", "{", f"    return {calls.check or '0'};", "}", ""]
     cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
-    lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set))
+    told = _TOLD if calls.free_takes_size else dict.fromkeys(_TOLD, "")
+    lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set, **told))
     return "\n".join(lines)

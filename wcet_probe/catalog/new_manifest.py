@@ -16,7 +16,8 @@ name = "{name}"
 title = "{name}"
 summary = ""
 
-# C files and headers, in this folder or below it. Of include_dirs all headers are taken in.
+# C files, in this folder or below it. What they include is found beside them, here, and by include_dirs, of which
+# all headers are taken in; headers has what only a macro names.
 sources = {sources}
 headers = {headers}
 include_dirs = []
@@ -45,7 +46,7 @@ minimum_block_bytes = 16
 
 [heap]
 # size_macro = "TOTAL_HEAP_SIZE"   # a macro that says the heap's size in bytes when the allocator is compiled
-# symbol = "heap_array"            # the (extern) array that is the heap, where init is not told; no static one
+# symbol = "heap_array"            # the array that is the heap, static or not, where init is not told
 # growth = "sbrk"                  # the allocator takes its memory by sbrk, _sbrk or brk
 # Of a linked program: symbol, an array of its own, or else from where to where (symbols or addresses).
 # start = "_end"
@@ -66,7 +67,8 @@ init = "{prefix}_init(arena, bytes)"
 # Of a pool of blocks of one size, which is not told it: "size <= 32 ? pool_take(&handle) : 0".
 malloc = "{prefix}_malloc(size)"
 # result = "out"
-# In free: pointer (void *). Without free nothing is ever given back, as of an arena.
+# In free: pointer (void *), and size (size_t) where it is told what malloc was asked for, as "my_free(pointer, size)".
+# Without free nothing is ever given back, as of an arena.
 free = "{prefix}_free(pointer)"
 # 0 where the heap is sound; without it nothing but the blocks' places is checked.
 # check = "{prefix}_check()"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import Any
 
-from wcet_probe.catalog.adapter import LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
+from wcet_probe.catalog.adapter import ADAPTER, LIBRARY, SUPPORT, Calls, adapter_sources, entry_points
+from wcet_probe.catalog.included import included
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification
+from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification, says
 
 MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
@@ -68,7 +70,8 @@ def own_files(folder: Traversable) -> tuple[str, ...]:
         UsageError: there is no manifest, or a file that it names is missing.
     """
     files = _files(folder)
-    found = {MANIFEST, *files.compiled, *_headers(folder, files), *files.objects, *([files.elf] if files.elf else [])}
+    read = (*files.compiled, *_headers(folder, files), *_included(folder, files))
+    found = {MANIFEST, *read, *files.objects, *([files.elf] if files.elf else [])}
     kept = {f"{FOUND}/{file}" for file, _ in found_states(folder)}
     return tuple(sorted(found | kept | ({FACTS} if (folder / FACTS).is_file() else set())))
 
@@ -100,10 +103,11 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
         _check_linked(table, heap, calls)
     elif start or end:
         raise heap.error("start", 'tells where a linked program has its heap; name it by elf = "firmware.elf"')
-    headers = _headers(folder, files)
-    own_texts = tuple((PurePosixPath(path).name, _text(folder, path)) for path in (*headers, *files.compiled))
     made = adapter_sources(name, calls, stubs)
-    _check_distinct([*headers, *files.compiled, *(file for file, _ in made)])
+    found = _included(folder, files)
+    _named((), (*files.compiled, *(file for file, _ in made)))
+    paths = _named((*_headers(folder, files), *found), files.compiled)
+    own_texts = tuple((file, _text(folder, path)) for file, path in paths.items())
     alignment = table.power_of_two("alignment_bytes")
     allocator = Allocator(
         name=name,
@@ -121,7 +125,8 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
         literature=table.optional_texts("literature"),
         facts=((f"{name}/{FACTS}", _text(folder, FACTS)),) if (folder / FACTS).is_file() else (),
         own=OwnBuild(
-            paths=MappingProxyType({PurePosixPath(path).name: path for path in (*headers, *files.compiled)}),
+            paths=MappingProxyType(paths),
+            included=found,
             include_dirs=files.include_dirs,
             flags=flags,
             objects=tuple((path, _object(folder, path)) for path in files.objects),
@@ -173,6 +178,12 @@ def _files(folder: Traversable) -> OwnFiles:
     )
     if files.elf and (files.sources or files.objects):
         raise table.error("elf", "names a program that is linked already; leave sources and objects out")
+    if other := next((path for path in files.sources if not path.endswith(".c")), None):
+        raise table.error(
+            "sources",
+            f"has {other}, which is no C file (*.c); compile it, name the result under objects and it under "
+            "object_sources, and headers under headers",
+        )
     if files.object_sources and not files.objects and not files.elf:
         raise table.error("object_sources", "speaks of objects; name these under objects, or the C files under sources")
     if not files.sources and not files.objects and not files.elf:
@@ -216,15 +227,41 @@ def _headers(folder: Traversable, files: OwnFiles) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _check_distinct(paths: list[str]) -> None:
-    seen: dict[str, str] = {}
-    for path in paths:
-        other = seen.setdefault(PurePosixPath(path).name, path)
-        if other != path:
+def _included(folder: Traversable, files: OwnFiles) -> tuple[str, ...]:
+    """What sources, headers and calls include besides, one through the other."""
+    call = files.table.table("call") if "call" in files.table else Table(MANIFEST, "call.", {})
+    flags = files.table.optional_texts("flags")
+    first = [after for flag, after in pairwise(flags) if flag == "-include"]
+    lines = [f'#include "{name}"' for name in (*first, *call.optional_texts("include"))]
+    texts = {ADAPTER: "\n".join((*lines, call.text("declarations", default="")))}
+
+    def read(path: str) -> str | None:
+        if path not in texts and _at(folder, path).is_file():
+            texts[path] = _text(folder, path)
+        return texts.get(path)
+
+    known = (*_headers(folder, files), *files.compiled)
+    places = (".", *files.include_dirs, *(str(PurePosixPath(path).parent) for path in known))
+    return included(read, (*known, ADAPTER), tuple(dict.fromkeys(places)))
+
+
+def _named(headers: Iterable[str], compiled: Iterable[str]) -> dict[str, str]:
+    """Paths by the file names that line tables tell; with ``./`` before the path where a name could mean two headers.
+
+    Raises:
+        UsageError: it could mean two files, of which one is compiled.
+    """
+    found = {path: PurePosixPath(path).name for path in headers}
+    found |= {path: f"./{path}" for path, name in found.items() if [*found.values()].count(name) > 1}
+    names = {name: path for path, name in found.items()}
+    for path in compiled:
+        name = PurePosixPath(path).name
+        if (other := names.setdefault(name, path)) != path:
             message = (
                 f"{other} and {path} have one file name, and the line table tells files by it; rename one of them."
             )
             raise UsageError(message)
+    return names
 
 
 def _at(folder: Traversable, path: str) -> Traversable:
@@ -310,7 +347,7 @@ def _calls(table: Table, heap: Table) -> Calls:
     )
     said = (("malloc", "size"), *((("free", "pointer"),) if calls.free else ()))
     for role, word in (*said, *((("malloc", "result"),) if calls.is_out else ())):
-        if not re.search(rf"\b{word}\b", getattr(calls, role)):
+        if not says(getattr(calls, role), word):
             pool = "; of a pool of blocks of one size: size <= 32 ? take(&pool) : 0" if word == "size" else ""
             raise call.error(role, f"does not say {word}; write the call in C, with {word} where it belongs{pool}")
     call.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -76,13 +77,20 @@ def _number(parameter: str | int, values: Mapping[str, int]) -> int:
     return parameter if isinstance(parameter, int) else values[parameter]
 
 
+def says(call: str, word: str) -> bool:
+    """Whether ``word`` stands in the C of ``call``."""
+    return bool(re.search(rf"\b{word}\b", call))
+
+
 @dataclass(frozen=True, slots=True)
 class OwnBuild:
     """What an allocator that is not of the package needs besides its C, as its manifest says.
 
     Attributes:
-        paths: where each source lies in the folder of the manifest, by file name.
+        paths: where each source lies in the folder of the manifest, by file name, or ``./`` and the path where two
+            headers have that name.
         include_dirs: folders of headers, from the folder of the manifest.
+        included: paths of what is read only because other files include it: its folder is searched for nothing else.
         flags: of the compiler, behind the tool's own.
         objects: compiled files that are linked as well, as ``(path, content)``: relocatable objects and archives.
         object_sources: C files that the objects were compiled from, which facts and lines are read in, as their paths.
@@ -104,6 +112,7 @@ class OwnBuild:
 
     paths: Mapping[str, str]
     include_dirs: tuple[str, ...]
+    included: tuple[str, ...]
     flags: tuple[str, ...]
     objects: tuple[tuple[str, bytes], ...]
     object_sources: tuple[str, ...]
@@ -162,6 +171,11 @@ class Allocator:
     promise: SetSpecification | None = None
     own: OwnBuild | None = None
     found: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def free_takes_size(self) -> bool:
+        """Whether free takes, as a second argument, the bytes that malloc was asked for."""
+        return self.own is not None and says(self.own.calls["free"], "size")
 
     @property
     def cache(self) -> tuple[int, int]:

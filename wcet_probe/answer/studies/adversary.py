@@ -19,6 +19,7 @@ from enum import StrEnum
 
 from wcet_probe.answer.bounds.proving import prove_operation
 from wcet_probe.answer.studies.search import SCENARIO, SearchRequest, SearchResult, repaired
+from wcet_probe.answer.witness.bench import arguments_of
 from wcet_probe.answer.witness.contradiction import check_counts, check_flows, check_loops, refusal
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
@@ -134,7 +135,7 @@ class _Arena:
             message = f"{self.program.allocator.name} refused a heap of {self.heap_bytes} bytes; choose another --heap."
             raise UsageError(message)
         refusals = self.machine.replay(_trace(state))
-        arguments = self._arguments(state.measured)
+        arguments = arguments_of(self.program.allocator, state.measured, self.machine)
         if self.kind is OperationKind.FREE and not arguments[0]:
             return None
         self.machine.restart_loop_counts()
@@ -143,12 +144,6 @@ class _Arena:
         self._hold(measurement, subject)
         cost = measurement.instructions if self.unit is Unit.INSTRUCTIONS else measurement.cycles
         return _Seen(cost, refusals, self.kind is OperationKind.MALLOC and not measurement.result)
-
-    def _arguments(self, measured: Operation) -> tuple[int, ...]:
-        if measured.kind is OperationKind.FREE:
-            return (self.machine.slot(measured.slot),)
-        takes_set = self.program.allocator.takes_cache_set
-        return (measured.size_bytes, measured.cache_set) if takes_set else (measured.size_bytes,)
 
     def _hold(self, measurement: Measurement, subject: str) -> None:
         if self.bound is None:

@@ -89,7 +89,11 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
             typed = "".join(f"; by the width of a type at {one.location}: {one.remedy}" for one in bound.by_type)
             yield Step(f"bound of {kind}", found + typed, ExitCode.NO_BOUND if typed else ExitCode.OK)
         except AnalysisError as error:
-            yield Step(f"bound of {kind}", f"{error} Put facts into facts.toml beside the manifest.", error.exit_code)
+            asked = (
+                f"wcet-probe facts {request.folder}/ --entry {kind} --target {request.target.name} --heap {heap_bytes}"
+            )
+            remedy = f"{error} Put facts into facts.toml beside the manifest; {asked} writes what is asked for."
+            yield Step(f"bound of {kind}", remedy, error.exit_code)
         except WcetProbeError as error:
             yield Step(f"bound of {kind}", str(error), error.exit_code)
 

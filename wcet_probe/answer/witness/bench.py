@@ -15,7 +15,7 @@ from wcet_probe.errors import StateError, UsageError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.proof import Bound, LoopClaim
 from wcet_probe.model.report import StateCheck
-from wcet_probe.model.scenario import InitialCache, OperationKind, ScenarioPlan
+from wcet_probe.model.scenario import InitialCache, Operation, OperationKind, ScenarioPlan
 from wcet_probe.model.target import Target
 from wcet_probe.scenarios.families import Family, GuestHeap
 
@@ -227,8 +227,9 @@ def check_invariants(bench: Bench, machine: Machine, when: str) -> None:
         raise StateError(message)
 
 
-def arguments_of(plan: ScenarioPlan, machine: Machine) -> tuple[int, ...]:
+def arguments_of(allocator: Allocator, measured: Operation, machine: Machine) -> tuple[int, ...]:
     """Of the measured call."""
-    if plan.measured.kind is OperationKind.MALLOC:
-        return (plan.measured.size_bytes, plan.measured.cache_set)
-    return (machine.slot(plan.measured.slot),)
+    if measured.kind is OperationKind.MALLOC:
+        return (measured.size_bytes, measured.cache_set)
+    size = (machine.slot_bytes(measured.slot),) if allocator.free_takes_size else ()
+    return (machine.slot(measured.slot), *size)

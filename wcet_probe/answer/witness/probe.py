@@ -255,7 +255,7 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
         checks = check_state(bench, guest, plan)
         check_invariants(bench, machine, "before the measured operation")
         function = request.allocator.entry_points[plan.measured.kind]
-        arguments = arguments_of(plan, machine)
+        arguments = arguments_of(request.allocator, plan.measured, machine)
         if plan.set_up_may_refuse and plan.measured.kind is OperationKind.FREE and not arguments[0]:
             message = (
                 f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
@@ -382,7 +382,7 @@ def measure_in_state(request: ProbeRequest, plan: ScenarioPlan) -> tuple[Measure
     initial = request.initial_cache or plan.initial_cache
     with machine_of(bench) as machine:
         refused = set_up_state(bench, machine, plan, initial)
-        arguments = arguments_of(plan, machine)
+        arguments = arguments_of(request.allocator, plan.measured, machine)
         if plan.measured.kind is OperationKind.FREE and not arguments[0]:
             return None, refused, "the block to be freed was refused"
         function = request.allocator.entry_points[plan.measured.kind]

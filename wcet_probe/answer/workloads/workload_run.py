@@ -38,7 +38,7 @@ from wcet_probe.traces.operations import HeapOperation
 
 Placement = Literal["first", "consecutive", "in-turn"]
 PERCENTS = (50, 90, 99)
-_MOST_SLOTS = 12_000_000
+_MOST_SLOTS = 6_000_000
 _MOST_BYTES = (1 << 32) - 1
 
 
