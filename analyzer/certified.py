@@ -142,7 +142,7 @@ def _followed(
         coverage = cover(code, graph, said, arguments, is_separate=is_separate, saving=saving, escapes=escapes)
     except VerificationError:
         followed = (f"unchecked {node.name}" for node in cycles.problem.nodes if is_traced)
-    if coverage is not None and is_of_run(stage):
+    if coverage is not None and (is_of_run(stage) or (escapes and (request.target.icache or request.target.dcache))):
         followed = (f"unchecked {node.name}" for node in cycles.problem.nodes)
     elif coverage is not None:
         pairs = FollowedPairs(code, graph, found.invariants, coverage)
