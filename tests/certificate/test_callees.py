@@ -76,7 +76,9 @@ def test_a_bound_whose_callees_are_not_expanded_is_checked_in_full(name):
     assert found["callee h"].startswith("at most 14 instructions")
 
 
-@pytest.mark.parametrize(("name", "missing"), [("cortex-m4", set()), ("mpc603e", {"callee h", "callee g", "costs in cycles"})])
+@pytest.mark.parametrize(
+    ("name", "missing"), [("cortex-m4", set()), ("mpc603e", {"callee h", "callee g", "costs in cycles"})]
+)
 def test_where_caches_are_nobody_checks_what_a_callee_leaves_of_them(name, missing):
     document, binary = proved(guest_of(C, load_target(name), ".c"))
     checked = check_bound(document, binary)
