@@ -119,6 +119,9 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
     loop_claims = merged_claims(claimed)
     untold = {claim.loop.name for claim in claimed} - {claim.loop.name for claim in loop_claims}
     flow_claims = (*stage.loops.flow_claims, *stage.asserted.claims)
+    assumed = all_assumptions(stage, callees)
+    ids = {one.id for one in assumed}
+    texts = cache(lambda: certificates(request, charged, instructions, cycles, ids))
     used = used_words(request.facts, has_cache=request.target.dcache is not None)
     return Bound(
         entry=request.entry,
@@ -127,14 +130,15 @@ def prove_prepared(prepared: Prepared, progress: Callable[[str], None] = lambda 
         cycles=cycles.solution.certified,
         blocks=len(points),
         loops=merged_loops((*(loop for callee in callees for loop in callee.loops), *stage.loops.loops)),
-        assumptions=all_assumptions(stage, callees),
+        assumptions=assumed,
         worst_path=tuple(stage.worst_path(instructions)),
         points=tuple((point.block.address, point.context) for point in points),
         accesses=accesses,
         registers=tuple(register_ranges(values, request.target.isa)),
         loop_claims=loop_claims,
         flow_claims=tuple(claim for claim in flow_claims if untold.isdisjoint(claim.loops)),
-        certify=cache(lambda: certificates(request, charged, instructions, cycles)),
+        certify=lambda: texts().own,
+        certify_callees=lambda: texts().callees,
         worst_path_cycles=tuple(stage.worst_path(cycles)),
         unattributed_cycles=cycles.auxiliary_cost,
         graph=stage.graph(instructions),

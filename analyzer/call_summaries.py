@@ -17,6 +17,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from wcet_probe.analyzer.callee_table import CalledFor, CertifiedCallee
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.symbolic_blocks import SymbolicBlocks
 from wcet_probe.analyzer.facts.binding import Analysed
@@ -33,6 +34,7 @@ from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect, U
 from wcet_probe.analyzer.values.properties.entry_registers import RegisterBytes, register_bytes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbolic.stack_alignment import STACK_ALIGNMENT_BYTES
+from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.errors import AnalysisError
 from wcet_probe.model.image import Image, Symbol
 from wcet_probe.model.proof import Assumption, LoopBound, LoopClaim
@@ -59,6 +61,7 @@ class CallSummary:
         trees: of a function that calls itself, what its calls cost in each unit; ``most`` is then of a call from
             outside, beside what each execution costs. Else empty.
         footprint: the lines that it fetches and accesses; None where nothing is known of them.
+        certify: makes certificates of it, where the checker knows its own callees; None where nothing can.
         keeping: what it costs in cycles beside the misses on lines that are kept; None where nothing better is known
             than ``most``.
     """
@@ -76,6 +79,7 @@ class CallSummary:
     trees: Mapping[Unit, TreeCost] = field(default_factory=dict)
     footprint: Footprint | None = None
     keeping: Callable[[Kept], CallCost] | None = field(default=None, compare=False, repr=False)
+    certify: Callable[[Code, CalledFor], CertifiedCallee] | None = field(default=None, compare=False, repr=False)
 
     def cost(self, unit: Unit, kept: Kept | None) -> CallCost:
         """What a call costs where lines are ``kept``, their misses apart."""

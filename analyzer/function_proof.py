@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from wcet_probe.analyzer.assumptions import assumed_data, assumptions, stack_place
 from wcet_probe.analyzer.call_summaries import (
@@ -21,6 +21,7 @@ from wcet_probe.analyzer.call_summaries import (
     every_fetch_misses,
     has_summaries,
 )
+from wcet_probe.analyzer.certified import certified_callee
 from wcet_probe.analyzer.dcache.footprints import KeptLines, Strays
 from wcet_probe.analyzer.dcache.misses import DataMisses, data_misses
 from wcet_probe.analyzer.dcache.string_transfers import refuse_string_transfers
@@ -148,6 +149,7 @@ def callee_summary(work: ProofWork, key: CallKey, progress: Callable[[str], None
         analysed=prepared.analysed,
         footprint=stage.prepared.footprint if stage else None,
         keeping=_keeping(stage, solved["cycles"].solution.certified) if stage else None,
+        certify=partial(certified_callee, stage, solved) if stage else None,
     )
 
 

@@ -12,7 +12,7 @@ Words: certificate, abstract state, fixpoint (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from wcet_probe.analyzer.ipet.equal_places import equal_places
 from wcet_probe.analyzer.ipet.flow_system import FlowProblem
 from wcet_probe.analyzer.ipet.node_flow import NodeFlow, Way
 from wcet_probe.analyzer.ipet.record_lines import case_lines, equality_lines, flag_lines, invariant_lines
+from wcet_probe.certificate.kernel.called import Callee
 from wcet_probe.certificate.kernel.coverage import (
     Code,
     edges_of,
@@ -60,7 +61,8 @@ _ALWAYS = (0, WORD // 2, WORD - 1)
 class Checkable:
     """Invariants by node, and ways out of nodes that the checker cannot exclude and the graph does not have.
 
-    What flags tell and which places are equal is said where it excludes some.
+    What flags tell and which places are equal is said where it excludes some. ``unmet`` are registers that may hold,
+    where a callee is called, what it was not certified for, by its address.
     """
 
     invariants: Mapping[str, Values]
@@ -68,6 +70,7 @@ class Checkable:
     flags: Flags = field(default_factory=dict)
     equal: Equalities = field(default_factory=dict)
     cases: Cases = field(default_factory=dict)
+    unmet: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     @property
     def besides(self) -> tuple[Flags, Equalities, Cases]:
@@ -93,6 +96,8 @@ def checkable(
     *,
     keeps_saved: bool = False,
     is_separate: bool = True,
+    callees: Mapping[int, Callee] = MappingProxyType({}),
+    escapes: bool = False,
     apart: Mapping[str, Values] = MappingProxyType({}),
 ) -> Checkable:
     """What the checker can follow of ``problem``.
@@ -104,14 +109,16 @@ def checkable(
         arguments: what facts say of registers at entry.
         keeps_saved: whether registers are assumed to stay where they are saved.
         is_separate: whether *stack-separation* is among the assumptions of the bound, which the checker then takes.
+        callees: that are not expanded, by address.
+        escapes: whether stack addresses may stand anywhere in memory.
         apart: of copies of nodes what each is there for: what leads to several goes where it lies in that.
 
     *Soundness:* none is claimed.
     """
-    code = Code(image, {one.address: one for one in instructions})
+    code = Code(image, {one.address: one for one in instructions}, callees)
     graph = flow_graph(problem)
     saving = saving_stores(image, code.instructions) if keeps_saved else {}
-    machine = Machine(image, is_separate=is_separate, saving=saving)
+    machine = Machine(image, escapes, is_separate=is_separate, saving=saving)
     try:
         while (found := _unrefuted(_Search(code, graph, machine, apart), arguments)) is None:
             machine = machine.again()
@@ -133,7 +140,7 @@ def _unrefuted(search: _Search, arguments: Mapping[Place, Value]) -> Checkable |
         if not search.machine.is_refuted:
             raise
         return None
-    return None if search.machine.is_refuted else found
+    return None if search.machine.is_refuted else replace(found, unmet=search.unmet)
 
 
 def flow_graph(problem: FlowProblem, excluded: Mapping[str, Iterable[int | None]] = MappingProxyType({})) -> Graph:
@@ -163,6 +170,7 @@ class _Search:
         self._excluded: dict[str, dict[int | None, None]] = {}
         self._cases: Cases = {}
         self._only = only_edges(graph)
+        self.unmet: dict[int, set[str]] = {}
         self._entering: dict[str, State] = {}
         """What holds on the only edge into a node, as it was found last."""
 
@@ -250,6 +258,8 @@ class _Search:
     def _out(self, node: str, values: Values) -> list[tuple[str, State]]:
         found = []
         for outcome in self._outcomes(node, values):
+            if outcome.over is not None and outcome.unmet:
+                self.unmet.setdefault(outcome.over, set()).update(outcome.unmet)
             if outcome.is_assumed:
                 found += [(edge.target, outcome.state) for edge in edges_taken(self._graph, node, outcome)]
             elif outcome.address is None:

@@ -83,6 +83,8 @@ def bound_section(bound: Bound, seen: Observations | None = None) -> Document:
         section["by_type"] = [asdict(one) for one in bound.by_type]
     if bound.summarised:
         section["summarised"] = list(bound.summarised)
+    if bound.callee_certificates:
+        section["callees"] = [list(texts) for texts in bound.callee_certificates]
     if bound.pointer_facts:
         section["pointer_facts"] = [plain(one) for one in bound.pointer_facts]
     if bound.module is not None:

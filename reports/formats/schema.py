@@ -120,7 +120,7 @@ def _shortened(message: str) -> str:
 _MOST_SHOWN = 300
 _LONGEST_TEXT = 20_000
 """Characters of a text other than a certificate: lines are broken in time that grows with the square."""
-_CERTIFICATES = re.compile(r"bound\.certificates$|operations\[[0-9]+\]\.certificate$")
+_CERTIFICATES = re.compile(r"bound\.(?:certificates|callees)$|operations\[[0-9]+\]\.certificate$")
 """Of a bound, and of each operation of a module certificate."""
 
 

@@ -123,6 +123,7 @@ class BoundShape(TypedDict):
     certificates: list[str]
     by_type: NotRequired[list[TypeBoundShape]]
     summarised: NotRequired[list[str]]
+    callees: NotRequired[list[list[str]]]
     pointer_facts: NotRequired[list[PointerVerdict]]
     module: NotRequired[ModuleShape]
     digest: Sha256

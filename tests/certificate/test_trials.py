@@ -13,6 +13,7 @@ from tests.support import TARGETS, guest_of
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate import check
 from wcet_probe.certificate.check import check_bound
+from wcet_probe.certificate.kernel.coverage import code_of
 from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.certificate.machines.arm import _is_met
 from wcet_probe.certificate.trials import TrialMachine, _LostError
@@ -86,7 +87,7 @@ def test_a_way_that_is_said_not_to_be_taken_refutes_a_certificate_where_a_run_ta
 @pytest.mark.parametrize("name", CODE)
 def test_no_run_refutes_a_true_certificate(name, target):
     document, binary = document_of(guest_of(CODE[name], load_target(target), ".c"))
-    found = check._Check(document["bound"], binary, verify_result(document))
+    found = check._Check(document["bound"], binary, verify_result(document), code_of(binary.image, binary.instructions))
     assert list(found.findings())
     found.try_runs()
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wcet_probe.certificate.caches.cached import Cached, check_caches, pointers
+from wcet_probe.certificate.caches.charged import check_charges
 from wcet_probe.certificate.facts.asserted import parameters_of
 from wcet_probe.certificate.facts.asserted_arguments import told_at_entry
 from wcet_probe.certificate.facts.asserted_calls import told_destinations
@@ -26,8 +27,10 @@ from wcet_probe.certificate.flow.followed import Followed
 from wcet_probe.certificate.flow.pairs import Pair, PairReader, excluded_pairs
 from wcet_probe.certificate.flow.rounds import counts, ranges_in_rounds
 from wcet_probe.certificate.flow.walk import Covered
-from wcet_probe.certificate.kernel.charge import edge_cost, node_cost, not_charged
-from wcet_probe.certificate.kernel.coverage import Coverage, code_of, cover, decoded, said_of
+from wcet_probe.certificate.kernel.called import Callee
+from wcet_probe.certificate.kernel.charge import not_charged
+from wcet_probe.certificate.kernel.coverage import Code, Coverage, code_of, cover, decoded, said_of
+from wcet_probe.certificate.kernel.left_behind import callee_of, registers_unknown
 from wcet_probe.certificate.kernel.loops import Json
 from wcet_probe.certificate.kernel.records import (
     Graph,
@@ -38,10 +41,12 @@ from wcet_probe.certificate.kernel.records import (
     graph_of,
     loops_of,
     read_records,
+    used_constraints,
     well_formed,
 )
 from wcet_probe.certificate.kernel.shapes import reached_nodes
-from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
+from wcet_probe.certificate.kernel.unfollowed import not_followed, shortened
+from wcet_probe.certificate.kernel.verify import CheckedBound, callees_of, verify_result
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.results.shown import check_shown, executions_of
@@ -51,14 +56,12 @@ from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place, is_saved
 from wcet_probe.errors import VerificationError
-from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Instruction
 
 _KINDS_OF_CONSTRAINTS = re.compile(
     r"(conflict:[0-9]+|fact:[0-9]+|flow:[0-9]+\.[0-9]+|infeasible:[0-9]+|restriction:[0-9]+|rounds:[0-9]+"
     r"|total:.+|never:.+|executed:[0-9]+|body:[0-9]+)"
 )
-_PLACE = re.compile(r"(?:(function_at_)|(\w+)\+)0x([0-9a-f]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,33 +101,41 @@ def check_bound(document: Json, binary: Binary) -> Checked:
 
 
 def _checked(document: Json, binary: Binary, bounds: tuple[CheckedBound, ...]) -> Checked:
-    check = _Check(document["bound"], binary, bounds)
+    section, code = document["bound"], code_of(binary.image, binary.instructions)
+    callees: list[_Check] = []
+    for texts, own in zip(section.get("callees", ()), callees_of(section, bounds), strict=True):
+        callees.append(_Check({**section, "certificates": texts}, binary, own, _with(code, callees)))
+        callees[-1].check_as_callee(callees[:-1])
+    check = _Check(section, binary, bounds, _with(code, callees), callees)
     findings = tuple(check.findings())
     if any(finding.verdict == OPEN for finding in findings):
         check.try_runs()
     return Checked(bounds, findings, check.graphs, check.code_of_nodes)
 
 
+def _with(code: Code, callees: Sequence[_Check]) -> Code:
+    """``code``, of which those ``callees`` are known whose paths are."""
+    return replace(code, callees={one.callee.address: one.callee for one in callees if one.callee is not None})
+
+
 class _Check:
     """One bound under check; the certificates of all units share graph and invariants."""
 
-    def __init__(self, section: Json, binary: Binary, bounds: Sequence[CheckedBound]) -> None:
-        self._section, self._binary, self._bounds = section, binary, bounds
-        self._records = [read_records(text) for text in section["certificates"]]
-        self._graphs = [graph_of(records) for records in self._records]
+    def __init__(
+        self, section: Json, binary: Binary, bounds: Sequence[CheckedBound], code: Code, callees: Sequence[_Check] = ()
+    ) -> None:
+        self._section, self._binary, self._bounds, self._callees = section, binary, bounds, callees
+        self.records = [read_records(text) for text in section["certificates"]]
+        self._graphs = [graph_of(records) for records in self.records]
         graph = self._graphs[0]
         demand(all(one.shape() == graph.shape() for one in self._graphs), "the certificates have different graphs")
-        is_twice = any(
-            records[kind]
-            for kind in ("invariant", "flags", "equal", "case", "case-equal")
-            for records in self._records[1:]
-        )
+        kinds = ("invariant", "flags", "equal", "case", "case-equal")
+        is_twice = any(records[kind] for kind in kinds for records in self.records[1:])
         demand(not is_twice, "invariants stand in two certificates")
-        self._graph = graph
-        self._code = code_of(binary.image, binary.instructions)
+        self._graph, self._code, self.of = graph, code, graph.entry_function
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self._used: dict[str, None] = dict.fromkeys(ALWAYS)
-        self._said = said_of(self._records[0])
+        self._said = said_of(self.records[0])
         self._invariants = self._said.invariants
         self._parameters: Mapping[str, int] = {}
         self._coverage = Coverage()
@@ -132,13 +143,19 @@ class _Check:
         self._open_constraints: list[str] = []
         self._cached: Cached | None = None
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
-        self._unfollowed = not_followed(section, binary.image)
+        names = [one.of for one in callees] if all(one.callee for one in callees) else ()
+        self._unfollowed = not_followed(section, binary.image, names, {one.kind for one in binary.asserted.facts})
         self._ran: Ran | None = None
+        self.is_callee = False
+        self.callee: Callee | None = None
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
         yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
         yield self._checked_parameters()
+        for callee in self._callees:
+            yield callee.found
+            self._used |= callee.used
         if INITIAL_DATA in self._listed:
             self._follow_run()
         if self._ran is not None:
@@ -150,16 +167,38 @@ class _Check:
         else:
             yield self._covered()
         if self._ran is None:
-            for graph, records, bound in zip(self._graphs, self._records, self._bounds, strict=True):
-                yield self._charged(graph, records, bound.unit)
+            yield from self._charges()
         if not self._unfollowed:
             yield from self._limited()
         if self._binary.asserted.facts:
             yield self._hashed()
         yield self._assumed()
         yield from self._proved()
-        shown = check_shown(self._section, self._graphs, self._records, self._coverage.instructions)
+        shown = check_shown(self._section, self._graphs, self.records, self._coverage.instructions)
         yield Finding("what is shown", OK, shown)
+
+    def check_as_callee(self, others: Sequence[_Check]) -> None:
+        """Check the bound for every call of the function, and what it leaves behind: `callee`, `used`, a line `found`.
+
+        It may call ``others``, which were checked before.
+
+        Raises:
+            VerificationError: something does not hold.
+        """
+        what, self.is_callee, self._unfollowed = f"callee {self.of}", True, ""
+        if not all(one.callee for one in others):
+            self.found, self.used = Finding(what, OPEN, "calls that are not expanded"), {}
+            return
+        self._checked_parameters()
+        findings = [self._covered(), *self._charges(), *self._limited()]
+        bounds = {one.unit: one.bound for one in self._bounds}
+        if not self._coverage.open:
+            self.callee = callee_of(self._code, self._graph, self._invariants, self._coverage, bounds)
+        self.used = {**self._used, **dict.fromkeys(sorted(self._coverage.assumptions))}
+        words = ", ".join(f"{bound} {unit}" for unit, bound in bounds.items())
+        missing = [f"{one.check}: {one.found}" for one in findings if one.verdict == OPEN]
+        whole = f"at most {words}, whoever calls it"
+        self.found = Finding(what, OPEN, shortened(missing)) if missing else Finding(what, OK, whole)
 
     @property
     def graphs(self) -> Mapping[str, Graph]:
@@ -178,9 +217,9 @@ class _Check:
             VerificationError: one contradicts the certificate.
         """
         proved = {one.unit: one.bound for one in self._bounds}
-        if self._unfollowed or "instructions" not in proved:
+        if self._unfollowed or self._callees or "instructions" not in proved:
             return
-        limits = {name: limit for records in self._records for name, limit in path_limits(records)}
+        limits = {name: limit for records in self.records for name, limit in path_limits(records)}
         claimed = Claimed(self._graph, self._coverage.instructions, proved["instructions"], limits)
         found = refutation(self._code, claimed, self._binary.target.memory_map.data, self._listed)
         demand(found is None, str(found))
@@ -222,7 +261,7 @@ class _Check:
                 continue
             demand(bound.bound >= takes, f"the run takes {takes} {bound.unit}, and the bound is {bound.bound}")
             yield Finding(f"run in {bound.unit}", OK, f"takes {takes} at most, from what is known at entry to its end")
-        counts = executions_of(self._records[0], self._graph, self._coverage.instructions)
+        counts = executions_of(self.records[0], self._graph, self._coverage.instructions)
         words = f"of {len(counts)} instructions as often as the run does"
         is_same = counts == ran.executions
         yield Finding("graph", OK, f"executes each {words}") if is_same else Finding("graph", OPEN, f"not each {words}")
@@ -238,7 +277,14 @@ class _Check:
         known, ends = (self._said, self._arguments()), self._listed.get("call-returns", "")
         try:
             self._coverage = cover(
-                self._code, self._graph, *known, is_separate=is_separate, saving=saving, told=goes, ends=ends
+                self._code,
+                self._graph,
+                *known,
+                is_separate=is_separate,
+                saving=saving,
+                told=goes,
+                ends=ends,
+                escapes=self.is_callee,
             )
         except VerificationError as error:
             reason = str(error).removeprefix("not verified: ").removesuffix(".")
@@ -250,13 +296,15 @@ class _Check:
             self._coverage.assumptions.discard("return-address")
             returning = self._coverage.returning.values()
             self._coverage.open += [text for outcomes in returning for _, text in outcomes]
-        count = f"{len(self._graph.nodes)} nodes, {len(self._records[0]['invariant'])} invariants"
+        count = f"{len(self._graph.nodes)} nodes, {len(self.records[0]['invariant'])} invariants"
         if self._coverage.open:
-            return Finding("graph", OPEN, _shortened(self._coverage.open))
+            return Finding("graph", OPEN, shortened(self._coverage.open))
         return Finding("graph", OK, f"covers the code of the image, by inductive invariants: {count}")
 
     def _arguments(self) -> dict[Place, Value]:
-        """What facts say of registers and words at entry."""
+        """What facts say of registers and words at entry; of a callee, which registers may hold anything."""
+        if self.is_callee:
+            return registers_unknown(self._invariants[self._graph.entry])
         found: dict[Place, Value] = {}
         binary = self._binary
         for where, place, value in told_at_entry(
@@ -268,37 +316,28 @@ class _Check:
 
     # ----------------------------------------------------------------------------------------------------------- costs
 
+    def _charges(self) -> Iterator[Finding]:
+        for graph, records, bound in zip(self._graphs, self.records, self._bounds, strict=True):
+            yield self._charged(graph, records, bound.unit)
+
     def _charged(self, graph: Graph, records: Records, unit: str) -> Finding:
         target = self._binary.target
         has_caches = unit == "cycles" and bool(target.icache or target.dcache)
-        is_traced = has_caches or (unit == "cycles" and bool(target.unaligned))
+        is_traced = (has_caches and not self._code.callees) or (unit == "cycles" and bool(target.unaligned))
         cached = self._check_caches(graph, records) if is_traced and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
-        for node, (_, cost) in graph.nodes.items():
-            least = node_cost(self._coverage.instructions[node], self._costs, target, unit)
-            demand(cost >= least, f"{node} costs at least {least} {unit}, not {cost}")
-            if cached is not None and node not in skipped:
-                least += cached.needed[node].cycles
-                what = "misses" if has_caches else "unaligned accesses"
-                demand(cost >= least, f"{node} costs at least {least} {unit} with its {what}, not {cost}")
-        for edge in graph.edges:
-            if edge.name in self._coverage.taken:
-                is_left = edge.source not in skipped and edge.name in self._coverage.gone
-                waiting = cached.needed[edge.source].leaving_cycles if cached is not None and is_left else 0
-                waiting += cached.paid.get(edge.name, 0) if cached is not None else 0
-                self._charge_edge(edge.name, edge.source, graph.nodes[edge.target][0], edge.cost - waiting, unit)
-        for node, cost in graph.exits.items():
-            waiting = cached.needed[node].leaving_cycles if cached is not None and node not in skipped else 0
-            self._charge_edge(f"leaving {node}", node, None, cost - waiting, unit)
+        check_charges(self._code, graph, self._coverage, (self._costs, target, unit), cached)
         missing = not_charged(target, unit)
         if self._unfollowed:
             longer = ("unaligned accesses",) if unit == "cycles" and target.unaligned else ()
             missing = (*missing, *(("misses",) if has_caches else ()), *longer, "edges")
+        elif self._code.callees and has_caches:
+            missing = (*missing, "misses", "calls")
         if missing:
             return Finding(f"costs in {unit}", OPEN, f"instructions are charged; not checked: {' and '.join(missing)}")
         if skipped:
             what = "misses" if has_caches else "unaligned accesses"
-            words = f"instructions are charged; not checked: {what} of {_shortened(sorted(skipped))}"
+            words = f"instructions are charged; not checked: {what} of {shortened(sorted(skipped))}"
             return Finding(f"costs in {unit}", OPEN, words)
         return Finding(f"costs in {unit}", OK, "each node and edge charges what the target's table asks for")
 
@@ -313,16 +352,11 @@ class _Check:
         self._used |= dict.fromkeys(sorted(self._cached.assumptions))
         return self._cached
 
-    def _charge_edge(self, name: str, source: str, target: int | None, cost: int, unit: str) -> None:
-        last, is_gone = self._coverage.instructions[source][-1], name in self._coverage.gone
-        least = edge_cost(last, target, self._costs, unit, is_gone=is_gone)
-        demand(cost >= least, f"{name} costs at least {least} {unit}, not {cost}")
-
     # ---------------------------------------------------------------------------------------------- loops, constraints
 
     def _limited(self) -> Iterator[Finding]:
         shown, asserted, open_loops = 0, 0, list[LoopRecord]()
-        loops, own, covered = loops_of(self._records[0]), self._binary, self._covered_graph
+        loops, own, covered = loops_of(self.records[0]), self._binary, self._covered_graph
         # Loops are told by their headers: a second one of the same, entered otherwise, would lend the first its bound.
         demand(len({loop.header for loop in loops}) == len(loops), "two loops of the certificate have one header")
         self._sums = Sums(covered, loops, own.asserted, self._parameters, own.variables, own.unshared)
@@ -348,21 +382,21 @@ class _Check:
         self._bodies = Bodies(covered, loops, own.asserted, told.counted, lines=lines, unshared=own.unshared)
         self._used |= told.used
         self._open_constraints += told.open
-        for records in self._records[1:]:
-            demand(records["loop"] == self._records[0]["loop"], "the certificates bound their loops differently")
+        for records in self.records[1:]:
+            demand(records["loop"] == self.records[0]["loop"], "the certificates bound their loops differently")
         classes = Classes(covered)
         others = [loop.name for loop in open_loops if not (self._followed.ends(loop) or classes.limit(loop))]
         followed = len(open_loops) - len(others)
         rounds = f", {followed} followed round by round" if followed else ""
         if others:
-            words = f"that {len(others)} of {shown + len(open_loops)} counted loops end so soon: {_shortened(others)}"
+            words = f"that {len(others)} of {shown + len(open_loops)} counted loops end so soon: {shortened(others)}"
             yield Finding("loop bounds", OPEN, words)
         elif shown or followed:
             yield Finding("loop bounds", OK, f"{shown} by counters that the invariants bound{rounds}")
         if asserted:
             yield Finding("asserted loop bounds", OK, f"{asserted} as their facts say, which are assumptions")
         self._excluded = self._excluded_pairs()
-        for records, bound in zip(self._records, self._bounds, strict=True):
+        for records, bound in zip(self.records, self._bounds, strict=True):
             yield from self._constrained(records, bound.unit)
 
     def _constrained(self, records: Records, unit: str) -> Iterator[Finding]:
@@ -386,7 +420,7 @@ class _Check:
                     asserted += 1
                     self._used |= dict.fromkeys(told)
         if others:
-            words = f"{len(others)} constraints that limit paths: {_shortened(others)}"
+            words = f"{len(others)} constraints that limit paths: {shortened(others)}"
             yield Finding(f"constraints in {unit}", OPEN, words)
         elif shown or asserted or followed:
             words = f"{shown} pairs of edges exclude each other, {asserted} follow from facts, which are assumptions"
@@ -411,10 +445,10 @@ class _Check:
         if kind == "fact":
             is_told = self._binary.asserted.of("loop") or any(one.startswith("pragma ") for one in self._listed)
             demand(is_told, f"no fact makes the constraint {name}, which limits paths")
-        if kind == "body" and constant >= 0:
+        if kind == "body" and constant >= 0 and not (self._code.callees or self.is_callee):
             return self._bodies.follows(factors, self._listed)
-        if kind not in {"fact", "flow", "infeasible"}:
-            return None
+        if kind not in {"fact", "flow", "infeasible"} or self._code.callees or self.is_callee:
+            return None  # it may speak of what is executed in a callee, or by its callers
         return self._sums.follows(kind, int(number_of.partition(".")[0]), factors, constant)
 
     @property
@@ -426,7 +460,7 @@ class _Check:
         """The pairs of edges in constraints that a bound rests on which are shown to exclude each other."""
         rows = {
             (terms, int(constant))
-            for records in self._records
+            for records in self.records
             for used in (used_constraints(records),)
             for name, _, constant, terms in records["constraint"]
             if name in used
@@ -441,7 +475,7 @@ class _Check:
         """The functions that facts were written for are those of the sources, or of the image."""
         held, missing = check_hashes(self._binary.asserted, self._binary.image)
         if missing:
-            return Finding("hashes of facts", OPEN, f"no source of the functions of {_shortened(missing)}")
+            return Finding("hashes of facts", OPEN, f"no source of the functions of {shortened(missing)}")
         return Finding("hashes of facts", OK, f"{held} functions are those that facts were written for")
 
     def _proved(self) -> Iterator[Finding]:
@@ -453,48 +487,11 @@ class _Check:
             yield found
 
     def _assumed(self) -> Finding:
-        constraints = [name for records in self._records for name, *_ in records["constraint"]]
+        every = [records for one in (self, *self._callees) for records in one.records]
+        constraints = [name for records in every for name, *_ in records["constraint"]]
         self._used |= dict.fromkeys(sorted(self._coverage.assumptions))
         used = check_assumptions(self._used, self._listed, self._binary.asserted, self._binary.target, constraints)
         if self._unfollowed and self._ran is None:
             return Finding("assumptions", OPEN, f"{len(self._listed)} are listed; that these are all")
         words = f"the {len(used)} that the rules used are among the {len(self._listed)} listed"
         return Finding("assumptions", OK, words)
-
-
-def used_constraints(records: Records) -> set[str]:
-    """The names of the constraints that the bound rests on: those with a multiplier."""
-    return {name for name, _ in records["dual"]}
-
-
-def not_followed(section: Json, image: Image) -> str:
-    """Why the paths of a bound are not followed, for people; empty where they are.
-
-    Raises:
-        VerificationError: it is said of what is no function.
-    """
-    names = list(map(str, section.get("summarised", ())))
-    for name in names:
-        demand(_is_code(image, name), f"the image has no function {name}")
-    if names:
-        return f"calls that are not expanded: {_shortened(names)}"
-    if any(one["id"] == "initial-data" for one in section["assumptions"]):
-        return "what memory is assumed to hold at entry"
-    return ""
-
-
-def _is_code(image: Image, name: str) -> bool:
-    """Whether ``name`` is that of a function, or of a place of code that no symbol of a function names."""
-    if name in image.symbols:
-        address = image.symbols[name].address
-    elif (told := _PLACE.fullmatch(name)) and (told[1] or told[2]) in {*image.symbols, "function_at_"}:
-        address = int(told[3], 16) + (image.symbols[told[2]].address if told[2] else 0)
-    else:
-        return False
-    return any(one.executable and 0 <= address - one.address < len(one.data) for one in image.segments)
-
-
-def _shortened(names: Sequence[str], shown: int = 3) -> str:
-    unique = list(dict.fromkeys(names))
-    more = len(unique) - shown
-    return ", ".join(unique[:shown]) + (f" and {more} more" if more > 0 else "")

@@ -331,7 +331,8 @@ class Bound:
             is the first.
         accesses, registers: invariants of the data accesses, and of the registers at the entry of blocks.
         loop_claims, flow_claims: what every emulated run is held against, calls of a set-up included.
-        certify: makes ``certificates``; many a question never reads them, and they cost as much as the proof.
+        certify, certify_callees: make ``certificates`` and ``callee_certificates``; many a question never reads them,
+            and they cost as much as the proof.
         worst_path_cycles: as ``worst_path``, of the worst path in cycles; leaving a block is in its cost.
         unattributed_cycles: of the worst path in cycles, misses, single writes and write-backs that are limited over
             several blocks, so in no block's cost; None where there is no worst path.
@@ -378,6 +379,12 @@ class Bound:
     module: Mapping[str, Any] | None = field(default=None, repr=False)
     saving_stores: tuple[SavingStore, ...] = field(default=(), repr=False)
     stack_pointer: int | None = field(default=None, repr=False)
+    certify_callees: Callable[[], tuple[tuple[str, ...], ...]] = field(default=tuple, repr=False, compare=False)
+
+    @property
+    def callee_certificates(self) -> tuple[tuple[str, ...], ...]:
+        """Such texts of each of the callees that are not expanded, those of inner ones first, if there are any."""
+        return self.certify_callees()
 
     @property
     def certificates(self) -> tuple[str, ...]:

@@ -28,13 +28,21 @@ def context_of(node: str) -> str:
     return node[: node.rfind("/") + 1]
 
 
-def keeps_contexts(graph: Graph, code: Mapping[str, Sequence[Instruction]], image: Image) -> bool:
+def keeps_contexts(
+    graph: Graph, code: Mapping[str, Sequence[Instruction]], image: Image, over: Collection[str] = ()
+) -> bool:
     """Whether a context is entered to the start of a function, and left by no jump but one to where its caller waits.
 
-    Else code of a function could be called that of its caller, and its return that of the caller.
+    Else code of a function could be called that of its caller, and its return that of the caller. Edges ``over`` a call
+    are taken where the callee has returned.
     """
     behind = {f"{one.address:#x}": one.address + one.size_bytes for own in code.values() for one in own}
-    return all(_keeps_context(edge, graph, code, image, behind) for edge in graph.edges)
+    return all(
+        context_of(edge.source) == context_of(edge.target)
+        if over and edge.name in over
+        else _keeps_context(edge, graph, code, image, behind)
+        for edge in graph.edges
+    )
 
 
 def _keeps_context(
@@ -63,6 +71,7 @@ class Returns:
         invariants: what holds where nodes begin.
         image: the binary.
         stack_pointer: the register.
+        over: edges over calls that are not expanded.
     """
 
     def __init__(
@@ -72,9 +81,11 @@ class Returns:
         invariants: Mapping[str, Mapping[Place, Value]],
         image: Image,
         stack_pointer: str,
+        *,
+        over: Collection[str] = (),
     ) -> None:
         self._graph, self._code = graph, code
-        self._holds, self._first = keeps_contexts(graph, code, image), context_of(graph.entry)
+        self._holds, self._first = keeps_contexts(graph, code, image, over), context_of(graph.entry)
         self._instructions = {one.address: one for own in code.values() for one in own}
         starts = {symbol.address for symbol in image.symbols.values() if symbol.is_function}
         self._entered: dict[str, set[Value | None]] = {context_of(graph.entry): set()}

@@ -19,6 +19,7 @@ from functools import reduce
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
+from wcet_probe.certificate.kernel.called import Callee
 from wcet_probe.certificate.kernel.contexts import Returns, context_of
 from wcet_probe.certificate.kernel.dead_ends import never_returns
 from wcet_probe.certificate.kernel.equalities import (
@@ -53,10 +54,11 @@ MOST_STATES = 4
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """An image and its instructions by address, decoded again."""
+    """An image and its instructions by address, decoded again, and the callees that were checked by themselves."""
 
     image: Image
     instructions: Mapping[int, Instruction]
+    callees: Mapping[int, Callee] = field(default_factory=dict)
 
     @property
     def isa(self) -> ModuleType:
@@ -139,6 +141,7 @@ class Coverage:
         returning: by node, ways out to addresses that are not followed, and what is open if nothing else tells them.
         excluded: by address, ways there that the certificate leaves out, for people.
         arguments: what facts tell of places at the entry.
+        over: by edge, the callees that are called and have returned where it is taken.
     """
 
     instructions: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
@@ -152,6 +155,7 @@ class Coverage:
     returning: dict[str, list[tuple[Outcome, str]]] = field(default_factory=dict)
     excluded: dict[int, list[str]] = field(default_factory=dict)
     arguments: Mapping[Place, Value] = field(default_factory=dict)
+    over: dict[str, set[int]] = field(default_factory=dict)
 
     def machine(self, code: Code) -> Machine:
         """A machine for what is executed once more; what it assumes is assumed as well."""
@@ -178,10 +182,22 @@ def run_block(code: Code, machine: Machine, graph: Graph, node: str, state: Stat
         following = address + instruction.size_bytes
         goes_on = _falls(instruction, following) and following not in ends
         if not goes_on or {outcome.address for outcome in outcomes} != {following}:
-            return Block(tuple(instructions), tuple(outcomes))
+            return Block(
+                tuple(instructions), tuple(over(code, machine, graph, node, one, following) for one in outcomes)
+            )
         states, address = [outcome.state for outcome in outcomes], following
         if len(states) > MOST_STATES:
             states = _fewer(states)
+
+
+def over(code: Code, machine: Machine, graph: Graph, node: str, outcome: Outcome, following: int) -> Outcome:
+    """``outcome`` of a ``node``, or where it calls a callee that has no node behind it, what holds at ``following``."""
+    callee = code.callees.get(outcome.address) if outcome.address is not None and outcome.way == "call" else None
+    if callee is None or any(graph.nodes[edge.target][0] == callee.address for edge in graph.leading[node]):
+        return outcome
+    unmet = callee.unmet(code.isa, outcome.state)
+    callee.leave(machine, code.isa, outcome.state)
+    return outcome._replace(address=following, over=callee.address, unmet=unmet)
 
 
 def _fewer(states: Sequence[State]) -> list[State]:
@@ -209,11 +225,13 @@ def cover(
     saving: Saving = MappingProxyType({}),
     told: Told = MappingProxyType({}),
     ends: str = "",
+    escapes: bool = False,
 ) -> Coverage:
     """Check that ``graph`` covers the code and that what is ``said`` holds where nodes begin.
 
     It is told whether *stack-separation* is assumed, what saves registers if *saved-registers* is, where facts say
-    that branches and calls go, by their addresses, and the statement of *call-returns*, which names dead ends.
+    that branches and calls go, by their addresses, and the statement of *call-returns*, which names dead ends; of a
+    callee, that memory holds stack addresses of its caller wherever they may stand.
 
     Raises:
         VerificationError: one of them does not.
@@ -221,7 +239,7 @@ def cover(
     symbol = code.image.symbols.get(graph.entry_function)
     demand(symbol and symbol.is_function, f"the image has no function {graph.entry_function}")
     demand(symbol and graph.nodes[graph.entry][0] == symbol.address, f"the entry is not at {graph.entry_function}")
-    machine = Machine(code.image, is_separate=is_separate, saving=saving)
+    machine = Machine(code.image, escapes, is_separate=is_separate, saving=saving)
     found = _covered(code, machine, graph, said, told, ends)
     while machine.is_refuted:
         machine = machine.again()
@@ -304,7 +322,7 @@ def _assume_returns(
         for one in run_block(code, machine, graph, node, State({**told, **pointers})).outcomes:
             yield one, [edge for edge in edges_taken(graph, node, one, found.gone) if edge.name in found.taken]
 
-    returns = Returns(graph, found.instructions, invariants, code.image, pointer)
+    returns = Returns(graph, found.instructions, invariants, code.image, pointer, over=found.over)
     to_caller = returning_to_caller(graph, found.instructions, ways, code.isa.LR, pointer)
     for node, outcomes in found.returning.items():
         kinds = {outcome.way for outcome, _ in outcomes}
@@ -359,6 +377,7 @@ def _follow(
         demand(node in graph.exits, f"the graph lacks the way out of the function at {place}")
         return
     edges = edges_of(graph, node, outcome)
+    demand(not outcome.unmet, f"what is called at {place} is not checked for what {', '.join(outcome.unmet)} may hold")
     if not edges and outcome.address in graph.excluded.get(node, ()):
         text = f"that control does not go from {place} to {outcome.address:#x}"
         found.excluded.setdefault(outcome.address, []).append(text)
@@ -376,7 +395,8 @@ def _follow(
 def edges_of(graph: Graph, node: str, outcome: Outcome) -> list[Edge]:
     """The edges that lead to where ``outcome`` goes; of several, those whose names tell the same way."""
     edges = [edge for edge in graph.leading[node] if graph.nodes[edge.target][0] == outcome.address]
-    same = [edge for edge in edges if f":{outcome.way}" in edge.name]
+    callee = "" if outcome.over is None else f":{outcome.over:#x}"
+    same = [edge for edge in edges if f":{outcome.way}{callee}" in edge.name]
     others = [edge for edge in edges if outcome.way != "fall" and ":fall" not in edge.name]
     return same or others or edges
 
@@ -387,12 +407,14 @@ def edges_taken(graph: Graph, node: str, outcome: Outcome, gone: Collection[str]
     Or it takes one of those that were ``gone``: a fact may tell so, or who knew more may have seen a jump.
     """
     if outcome.is_assumed:
-        own = context_of(node) if outcome.way == "return" else None
+        own = context_of(node) if outcome.way in {"return", "call"} else None
         return [e for e in graph.leading[node] if context_of(e.target) != own or e.name in gone]
     return () if outcome.address is None else edges_of(graph, node, outcome)
 
 
 def _take(found: Coverage, edge: Edge, outcome: Outcome) -> None:
+    if outcome.over is not None:
+        found.over.setdefault(edge.name, set()).add(outcome.over)
     earlier = found.taken.get(edge.name)
     found.taken[edge.name] = outcome.state if earlier is None else joined(earlier, outcome.state)
     # A jump to where nobody knows may seem to take any edge; a return falls through by none, however that is called.

@@ -251,6 +251,11 @@ def loops_of(records: Records) -> list[LoopRecord]:
     ]
 
 
+def used_constraints(records: Records) -> set[str]:
+    """The names of the constraints that the bound rests on: those with a multiplier."""
+    return {name for name, _ in records["dual"]}
+
+
 def place_of(text: str) -> Place:
     """The place that records call ``text``."""
     kind, _, where = text.partition(":")

@@ -75,6 +75,8 @@ def returning_to_caller(
         last, is_return = code[node][-1], True
         for outcome, edges in known[node][1]:
             behind = {context: _moved(own, outcome.state) for context, own in holds[node].items()}
+            if outcome.over is not None:
+                behind = {context: _above(own, outcome.state.read(stack_pointer)) for context, own in behind.items()}
             pointing = {place: value for place, value in outcome.state.values.items() if _is_pointer(value)}
             if outcome.is_assumed:
                 is_return &= _source(last, outcome.state, link, stack_pointer) in behind.get(context_of(node), ())
@@ -113,6 +115,12 @@ def _moved(places: Collection[Place], state: State) -> frozenset[Place]:
         if isinstance(name, str | int) and name in places and not (isinstance(place, int) and place >= STATIC)
     }
     return frozenset(kept | copied)
+
+
+def _above(places: Collection[Place], pointer: Value) -> frozenset[Place]:
+    """Those of ``places`` that a callee's frame is not in."""
+    least = pointer.low if _is_pointer(pointer) else STATIC
+    return frozenset(place for place in places if isinstance(place, str) or place >= least)
 
 
 def _is_pointer(value: Value) -> bool:

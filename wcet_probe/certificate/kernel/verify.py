@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -138,6 +138,7 @@ def verify_result(document: Json) -> list[CheckedBound]:
     with well_formed("result"):
         bound, image = document["bound"], document["image"]["sha256"]
         checked = [check_certificate(text) for text in bound["certificates"]]
+        callees_of(bound, checked)
         demand(bound["digest"] == bound_digest(bound), "the digest of the bound section differs")
         proved = {one.unit: one.bound for one in checked}
         demand(len(proved) == len(checked) > 0, "there is not one certificate for each unit")
@@ -155,6 +156,22 @@ def verify_result(document: Json) -> list[CheckedBound]:
                 is_said = said >= found if bound.get("summarised") else said == found
                 demand(is_said, "the loops of the result are not those of the certificate")
     return checked
+
+
+def callees_of(bound: Json, of: Sequence[CheckedBound]) -> list[tuple[CheckedBound, ...]]:
+    """What the certificates of callees that are not expanded prove, in the units of the bound that they are ``of``.
+
+    Raises:
+        VerificationError: one does not prove its bound, or they are of different functions, images or targets.
+    """
+    found = [tuple(check_certificate(text) for text in texts) for texts in bound.get("callees", ())]
+    for each in found:
+        about = {(one.entry_function, one.image_sha256, one.target) for one in each}
+        is_alike = [one.unit for one in each] == [one.unit for one in of] and len(about) == 1
+        demand(is_alike, "the certificates of a callee are of different functions, or in other units than the bound")
+        is_same = (each[0].image_sha256, each[0].target) == (of[0].image_sha256, of[0].target)
+        demand(is_same, f"the certificates of {each[0].entry_function} are about another image or target")
+    return found
 
 
 def _check_dual(gain: Mapping[str, int], limits: Mapping[str, _Limit], dual: Mapping[str, Fraction]) -> None:

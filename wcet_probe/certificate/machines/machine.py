@@ -31,7 +31,16 @@ from wcet_probe.certificate.values.numbers import (
     unknown,
     unsigned,
 )
-from wcet_probe.certificate.values.state import SAVED, STATIC, Loaded, State, known_words, saved_words, words_named
+from wcet_probe.certificate.values.state import (
+    SAVED,
+    STATIC,
+    Loaded,
+    State,
+    is_saved,
+    known_words,
+    saved_words,
+    words_named,
+)
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import Access, AccessKind, Instruction, Shift
 from wcet_probe.model.target import Isa
@@ -51,13 +60,16 @@ class Outcome(NamedTuple):
     """One way out of a block: to the instruction at ``address``; None leaves the analysed function.
 
     ``way`` is ``fall``, ``jump``, ``call`` or ``return``. Where the address of a return could not be followed,
-    ``is_assumed``: it goes where the caller waits.
+    ``is_assumed``: it goes where the caller waits. A call that is not expanded leads ``over`` the callee that begins
+    there to what is behind the call, and registers that are ``unmet`` may hold what the callee is not checked for.
     """
 
     way: str
     address: int | None
     state: State
     is_assumed: bool = False
+    over: int | None = None
+    unmet: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -250,7 +262,7 @@ class Machine:
             if exact:
                 state.write(low, value, name)
             known = [place for place in known_words(state) if place >= STATIC]
-            for place in known if known and not self._is_in_frame(address, size_bytes, state) else ():
+            for place in known if known and not self.is_in_frame(address, size_bytes, state) else ():
                 state.drop(place)  # an index, or a distance, may lead out of the stack
             return
         low, high = (address.low, address.high) if address.is_number else (0, WORD - 1)
@@ -267,6 +279,19 @@ class Machine:
             self.used.add("stack-separation")
             self.found_escape |= not self.is_separate  # then what leads there may be of the stack, if it was loaded
         self.found_escape |= value.may_be_stack
+
+    def use_frames(self, end: int, value: Value, state: State) -> None:
+        """A callee may store what is in ``value`` to any word of the stack below ``end``; nothing is saved any more."""
+        for place in known_words(state):
+            if is_saved(place) or -WORD // 2 <= place < end:
+                state.drop(place)
+        self._note_held(Value("stack", -WORD // 2, end - 1, 1), 1, value)
+
+    def is_in_frame(self, address: Value, size_bytes: int, state: State) -> bool:
+        """Whether all bytes there lie between the stack pointer, which is moved already, and that of the caller."""
+        pointer = state.read(self.image.isa.stack_pointer)
+        is_below = address.is_constant and address.low + size_bytes <= 0
+        return is_below and address.base == pointer.base == "stack" and pointer.high <= address.low
 
     def begin(self, instruction: Instruction, state: State) -> None:  # noqa: ARG002  (for who follows more)
         """``instruction`` is executed next, in ``state``."""
@@ -303,12 +328,6 @@ class Machine:
         """Whether a store may change a bit of another address (bit-banding, Cortex-M4 TRM, ARM DDI 0439)."""
         is_there = any(first < base + _ALIAS_BYTES and base <= last for base in _BIT_BANDS)
         return last - first < WORD - 1 and is_there and self.image.isa is Isa.THUMB
-
-    def _is_in_frame(self, address: Value, size_bytes: int, state: State) -> bool:
-        """Whether all bytes there lie between the stack pointer, which is moved already, and that of the caller."""
-        pointer = state.read(self.image.isa.stack_pointer)
-        is_below = address.is_constant and address.low + size_bytes <= 0
-        return is_below and pointer.base == "stack" and pointer.high <= address.low
 
     def _is_static(self, address: int) -> bool:
         """Whether a byte belongs to the image."""

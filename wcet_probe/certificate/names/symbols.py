@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 
-from wcet_probe.certificate.kernel.coverage import MOST_STATES, Code, Coverage, edges_taken
+from wcet_probe.certificate.kernel.coverage import MOST_STATES, Code, Coverage, edges_taken, over
 from wcet_probe.certificate.kernel.records import Edge, Graph, demand
 from wcet_probe.certificate.machines.computations import kept, name_of
 from wcet_probe.certificate.machines.machine import Machine, Outcome
@@ -180,6 +180,10 @@ class Tracer:
         numbers = reduce(joined, (one.state for one in known)) if known else numbers
         for outcome in outcomes:
             self._rename(block[-1], (before, old), outcome.state, numbers, alignments, _written_back(executed[-1]))
+            following = block[-1].address + block[-1].size_bytes
+            outcome = over(self._code, machine, self._graph, node, outcome, following)  # noqa: PLW2901  (behind a call)
+            if outcome.over is not None:
+                _name_anew(outcome.state, block[-1].address)
             for edge in edges_taken(self._graph, node, outcome, self._coverage.gone):
                 leaving[edge.name] = (*leaving.get(edge.name, ()), outcome.state)
         return Traced(tuple(executed), leaving, alignments, self._shown.classes)
@@ -440,6 +444,13 @@ def _tainted(name: Value, value: Value | None) -> Value:
     """``name``, which says that it may be derived from the stack pointer where ``value`` does."""
     own = bare(name)
     return own._replace(base=f"{TAINTED}{own.base[1:]}") if value is not None and value.may_be_stack else own
+
+
+def _name_anew(named: State, address: int) -> None:
+    """Name what a callee left that was called at ``address``: it left what is no named value and no constant."""
+    for place, value in named.values.items():
+        if value.is_plain and not value.is_constant:
+            named.values[place] = _tainted(Value(f"@{address:x}.left.{place}", 0, 0, 0), value)
 
 
 def _written_back(executed: Executed) -> Value | None:
