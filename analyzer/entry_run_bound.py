@@ -70,6 +70,8 @@ MOST_INSTRUCTIONS = 500_000_000
 """Most instructions that are followed: 12 to 16 CPU seconds of the native core, as was measured of 27 million."""
 MOST_HERE = 6_000_000
 """Most of a run that the native core cannot follow: as much time."""
+MOST_UNASKED = 2_000_000
+"""Most of a run that is followed where nobody said that memory at entry decides it: a loop may have no end."""
 _SOON = 200_000
 """Behind so many the native core begins; shorter runs, most of all, need not rest on it."""
 _LONG = WHOLE * MOST_OF_NEST
@@ -91,10 +93,11 @@ class FollowedBound(NamedTuple):
     is_long: bool = False
 
 
-def entry_run_bound(request: BoundRequest) -> FollowedBound:
+def entry_run_bound(request: BoundRequest, most: int | None = None) -> FollowedBound:
     """The bound of ``request`` where memory at entry decides each step and what it costs.
 
-    Facts are not looked at: where there are any, nothing is told.
+    Facts are not looked at: where there are any, nothing is told; nor of a run of more than ``most`` instructions, by
+    default `MOST_INSTRUCTIONS`.
 
     Raises:
         UsageError: there is no such function.
@@ -107,8 +110,9 @@ def entry_run_bound(request: BoundRequest) -> FollowedBound:
     costs = cost_table(request.instructions, request.costs)
     run, decided, seen = _followed(request, costs, _SOON)
     if run is None and decided >= _SOON:
-        found = _natively_followed(request, costs)
-        run, decided, seen = found if found is not None else _followed(request, costs, MOST_HERE)
+        most = MOST_INSTRUCTIONS if most is None else most
+        found = _natively_followed(request, costs, most)
+        run, decided, seen = found if found is not None else _followed(request, costs, min(most, MOST_HERE))
     is_long = decided >= _LONG
     if run is None or not seen.is_told():
         return FollowedBound(None, is_long)
@@ -129,12 +133,12 @@ def _followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun 
     return (*entry_run(*asked, untold=_LONG), seen)
 
 
-def _natively_followed(request: BoundRequest, costs: Costs) -> tuple[EntryRun | None, int, _Seen] | None:
+def _natively_followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun | None, int, _Seen] | None:
     """The same by the native core; None where it cannot follow the code."""
     image, target = request.image, request.target
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     content, seen = request.initial.at_entry if request.initial else (), _Seen(request, costs)
-    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), MOST_INSTRUCTIONS
+    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), most
     found = native_run(*asked, request.stack_pointer, untold=_LONG)
     if found is None:
         return None
@@ -462,11 +466,13 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
     """What the bound rests on.
 
     *Soundness:* a store by the stack pointer is taken to be to the stack, and one to what is in no object of the image
-    to miss it.
+    to miss it. That the stack is in none of the image's data is said of what memory holds at entry, if anything is.
     """
     target = request.target
     yield from of_machine(target)
-    if seen.is_far:
+    is_apart = request.initial is not None and bool(request.initial.at_entry)
+    stores = [one for (_, is_store), one in seen.ranges.items() if is_store]
+    if seen.is_far or not (is_apart or all(one is not None and one.on_stack for one in stores)):
         yield STACK_SEPARATION
     if any(one is None or (one.on_stack and is_store) for (_, is_store), one in seen.ranges.items()):
         yield STACK_STORES

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.analyzer.recursive_programs import SORT, source
+from tests.analyzer.recursive_programs import SORT, self_made, source
 from tests.support import guest_of
 from wcet_probe.analyzer import entry_run_bound as module
 from wcet_probe.analyzer import initial_data
@@ -72,6 +72,57 @@ def test_no_run_of_random_recursion_takes_longer_and_the_certificate_proves_it(t
             # That each passage is taken so often nobody but the analysis says.
             assert any(name.startswith("followed:") for name in checked[0].given)
     assert told
+
+
+NOTHING_KNOWN = InitialData((), "")
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m33"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_nothing_at_entry_changes_is_exact_whatever_memory_holds(target, seed):
+    told = 0
+    for number in range(2):
+        random = Random(f"run of its own {target} {seed} {number}")
+        guest = guest_of(self_made((seed, number)), load_target(target), ".c", ["-O1", "-Os"][number])
+        bound = bound_of(asked(guest, initial=NOTHING_KNOWN))
+        if bound is None:
+            continue
+        told += 1
+        assert {one.id for one in bound.assumptions} >= {"stack-separation"}
+        assert "initial-data" not in {one.id for one in bound.assumptions}
+        with guest.machine() as machine:
+            for _ in range(3):
+                for name, size_bytes in (("w", 64), ("c", 40), ("depth", 4)):
+                    machine.memory.write(guest.image.symbols[name].address, random.randbytes(size_bytes))
+                run = machine.measure("f", [random.getrandbits(32) for _ in range(4)], InitialCache.COLD)
+                assert run.instructions == bound.instructions
+                assert run.cycles <= bound.cycles
+    assert told
+
+
+UNKNOWN = {
+    "a word": "u f(void) { return word ? helped() : 0; }",
+    "an argument": "u f(u n) { return n ? helped() : 0; }",
+    "a word on the stack": "u f(u a, u b, u c, u d, u n) { return n ? helped() : 0; }",
+    "a device": "u f(void) { *(volatile u *)0x40000000 = 1; return *(volatile u *)0x40000000 ? helped() : 0; }",
+}
+
+
+@pytest.mark.parametrize("text", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_not_known_at_entry_decides_no_run(text):
+    head = "typedef unsigned u; u word = 1; __attribute__((noinline)) u helped(void) { word = 2; return word; }\n"
+    guest = guest_of(head + text, load_target("cortex-m4"), ".c", "-O1")
+    assert bound_of(asked(guest, initial=NOTHING_KNOWN)) is None
+
+
+def test_of_a_run_that_nobody_asked_for_few_instructions_are_followed(monkeypatch):
+    guest = guest_of(LEFT_ALONE.replace("u words", "const u words"), load_target("cortex-m4"), ".c", "-O1")
+    request = asked(guest, initial=NOTHING_KNOWN)
+    length = bound_of(request).instructions
+    monkeypatch.setattr(module, "_SOON", length - 2)
+    assert entry_run_bound(request, length).bound is not None
+    assert entry_run_bound(request, length - 1).bound is None
 
 
 LEFT_ALONE = """typedef unsigned u; u words[4] = {1, 2, 3, 4};

@@ -8,7 +8,7 @@ is *ok*, or says *not checked*, and nothing is taken for checked that was only s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wcet_probe.certificate.caches.cached import Cached, check_caches, pointers
@@ -45,7 +45,7 @@ from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.results.shown import check_shown, executions_of
-from wcet_probe.certificate.runs.decided import INITIAL_DATA, decided_run
+from wcet_probe.certificate.runs.decided import ANY_DATA, INITIAL_DATA, decided_run
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
@@ -132,14 +132,14 @@ class _Check:
         self._open_constraints: list[str] = []
         self._cached: Cached | None = None
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
-        self._unfollowed = not_followed(section, binary.image)
+        self._unfollowed = not_followed(section, binary.image, (one[0] for one in self._records[0]["constraint"]))
         self._ran: Ran | None = None
 
     def findings(self) -> Iterator[Finding]:
         units = ", ".join(f"{one.bound} {one.unit}" for one in self._bounds)
         yield Finding("arithmetic", OK, f"the dual of each linear program proves at most {units}")
         yield self._checked_parameters()
-        if INITIAL_DATA in self._listed:
+        if INITIAL_DATA in self._listed or self._unfollowed == ANY_DATA:
             self._follow_run()
         if self._ran is not None:
             yield from self._held_against_run(self._ran)
@@ -211,7 +211,7 @@ class _Check:
 
     def _held_against_run(self, ran: Ran) -> Iterator[Finding]:
         """The bound against the run, and the counts of the certificate, which are shown, against what it executes."""
-        self._used |= dict.fromkeys([INITIAL_DATA, *sorted(ran.used)])
+        self._used |= dict.fromkeys(sorted(ran.used | ({INITIAL_DATA} & self._listed.keys())))
         self._coverage = decoded(self._code, self._graph)
         for bound in self._bounds:
             takes = ran.instructions if bound.unit == "instructions" else ran.cycles
@@ -467,8 +467,8 @@ def used_constraints(records: Records) -> set[str]:
     return {name for name, _ in records["dual"]}
 
 
-def not_followed(section: Json, image: Image) -> str:
-    """Why the paths of a bound are not followed, for people; empty where they are.
+def not_followed(section: Json, image: Image, limits: Iterable[str] = ()) -> str:
+    """Why the paths of a bound with these ``limits`` are not followed, for people; empty where they are.
 
     Raises:
         VerificationError: it is said of what is no function.
@@ -480,7 +480,7 @@ def not_followed(section: Json, image: Image) -> str:
         return f"calls that are not expanded: {_shortened(names)}"
     if any(one["id"] == "initial-data" for one in section["assumptions"]):
         return "what memory is assumed to hold at entry"
-    return ""
+    return ANY_DATA if any(name.startswith("followed:") for name in limits) else ""
 
 
 def _is_code(image: Image, name: str) -> bool:
