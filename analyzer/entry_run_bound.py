@@ -76,7 +76,7 @@ _SOON = 200_000
 """Behind so many the native core begins; shorter runs, most of all, need not rest on it."""
 _LONG = WHOLE * MOST_OF_NEST
 """So many are followed of a whole function on its values."""
-_WORD = 1 << 32
+_WORD, _WORD_BYTES = 1 << 32, 4
 _ALWAYS = 14
 """The condition of an instruction that is executed in any case."""
 
@@ -96,8 +96,7 @@ class FollowedBound(NamedTuple):
 def entry_run_bound(request: BoundRequest, most: int | None = None) -> FollowedBound:
     """The bound of ``request`` where memory at entry decides each step and what it costs.
 
-    Facts are not looked at: where there are any, nothing is told; nor of a run of more than ``most`` instructions, by
-    default `MOST_INSTRUCTIONS`.
+    Facts are not looked at: where there are any, nothing is told; nor of a run of more than ``most`` instructions.
 
     Raises:
         UsageError: there is no such function.
@@ -229,7 +228,7 @@ class _Seen:
 
     def _access(self, instruction: int, is_store: bool, place: Value | None, size_bytes: int) -> bool:  # noqa: FBT001
         if not is_address(place):
-            return False
+            return self._anywhere(instruction, is_store, size_bytes)
         on_stack, offset = (True, place[0]) if isinstance(place, tuple) else (False, place)
         if is_store and not self._may_be_stored_to(on_stack, offset, size_bytes):
             return False
@@ -247,6 +246,15 @@ class _Seen:
             modulus = STACK_ALIGNMENT_BYTES if on_stack else _WORD
             longer = self._longer(instruction, size_bytes, modulus, offset % modulus)
         self.waiting_cycles += longer + (1 + longer) * target.memory.single_cycles
+        return True
+
+    def _anywhere(self, instruction: int, is_store: bool, size_bytes: int) -> bool:  # noqa: FBT001
+        """Note a load from where is not known: where no data is cached it costs what its alignment says, at most."""
+        if is_store or self.data is not None or self.request.stack_pointer is not None:
+            return False
+        self.ranges[instruction, is_store] = None
+        longer = self._longer(instruction, size_bytes, 1, 0)
+        self.waiting_cycles += longer + (1 + longer) * self.request.target.memory.single_cycles
         return True
 
     def _expected(self, address: int) -> tuple[int, bool] | None:
@@ -317,10 +325,11 @@ class _Seen:
             known.add(offset)
 
     def accesses(self) -> Iterator[AccessRange]:
-        """The ranges that runs are held against; none of an instruction whose accesses have no common one."""
+        """The ranges that runs are held against; all memory of an instruction whose accesses have no common one."""
         line_bytes = self.data.config.line_bytes if self.data else 0
         for (instruction, is_store), one in sorted(self.ranges.items()):
             if one is None:
+                yield AccessRange(instruction, (), is_store, "any", 0, 1, _WORD - 1, _WORD_BYTES, "any")
                 continue
             base, steps = "stack" if one.on_stack else "number", (one.high - one.low) // one.stride if one.stride else 0
             place = ("stack" if one.on_stack else "static") if line_bytes else "any"
@@ -470,9 +479,8 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
     """
     target = request.target
     yield from of_machine(target)
-    is_apart = request.initial is not None and bool(request.initial.at_entry)
-    stores = [one for (_, is_store), one in seen.ranges.items() if is_store]
-    if seen.is_far or not (is_apart or all(one is not None and one.on_stack for one in stores)):
+    is_apart = bool(request.initial and request.initial.at_entry)
+    if seen.is_far or not (is_apart or all(one and one.on_stack for (_, stores), one in seen.ranges.items() if stores)):
         yield STACK_SEPARATION
     if any(one is None or (one.on_stack and is_store) for (_, is_store), one in seen.ranges.items()):
         yield STACK_STORES
