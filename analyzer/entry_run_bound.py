@@ -93,10 +93,10 @@ class FollowedBound(NamedTuple):
     is_long: bool = False
 
 
-def entry_run_bound(request: BoundRequest, most: int | None = None) -> FollowedBound:
+def entry_run_bound(request: BoundRequest, most: int = 0) -> FollowedBound:
     """The bound of ``request`` where memory at entry decides each step and what it costs.
 
-    Facts are not looked at: where there are any, nothing is told; nor of a run of more than ``most`` instructions.
+    Facts are not looked at: where there are any, nothing is told; nor, if it is not 0, of a run of more than ``most``.
 
     Raises:
         UsageError: there is no such function.
@@ -109,9 +109,8 @@ def entry_run_bound(request: BoundRequest, most: int | None = None) -> FollowedB
     costs = cost_table(request.instructions, request.costs)
     run, decided, seen = _followed(request, costs, _SOON)
     if run is None and decided >= _SOON:
-        most = MOST_INSTRUCTIONS if most is None else most
         found = _natively_followed(request, costs, most)
-        run, decided, seen = found if found is not None else _followed(request, costs, min(most, MOST_HERE))
+        run, decided, seen = found or _followed(request, costs, min(most or MOST_HERE, MOST_HERE))
     is_long = decided >= _LONG
     if run is None or not seen.is_told():
         return FollowedBound(None, is_long)
@@ -132,12 +131,12 @@ def _followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun 
     return (*entry_run(*asked, untold=_LONG), seen)
 
 
-def _natively_followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun | None, int, _Seen] | None:
+def _natively_followed(request: BoundRequest, costs: Costs, most: int = 0) -> tuple[EntryRun | None, int, _Seen] | None:
     """The same by the native core; None where it cannot follow the code."""
     image, target = request.image, request.target
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     content, seen = request.initial.at_entry if request.initial else (), _Seen(request, costs)
-    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), most
+    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), most or MOST_INSTRUCTIONS
     found = native_run(*asked, request.stack_pointer, untold=_LONG)
     if found is None:
         return None
@@ -475,7 +474,7 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
     """What the bound rests on.
 
     *Soundness:* a store by the stack pointer is taken to be to the stack, and one to what is in no object of the image
-    to miss it. That the stack is in none of the image's data is said of what memory holds at entry, if anything is.
+    to miss it; so is one to its data, where nothing is said of memory, which would say that of the stack.
     """
     target = request.target
     yield from of_machine(target)
