@@ -70,11 +70,13 @@ MOST_INSTRUCTIONS = 500_000_000
 """Most instructions that are followed: 12 to 16 CPU seconds of the native core, as was measured of 27 million."""
 MOST_HERE = 6_000_000
 """Most of a run that the native core cannot follow: as much time."""
+MOST_UNASKED = 2_000_000
+"""Most of a run that is followed where nobody said that memory at entry decides it: a loop may have no end."""
 _SOON = 200_000
 """Behind so many the native core begins; shorter runs, most of all, need not rest on it."""
 _LONG = WHOLE * MOST_OF_NEST
 """So many are followed of a whole function on its values."""
-_WORD = 1 << 32
+_WORD, _WORD_BYTES = 1 << 32, 4
 _ALWAYS = 14
 """The condition of an instruction that is executed in any case."""
 
@@ -91,10 +93,10 @@ class FollowedBound(NamedTuple):
     is_long: bool = False
 
 
-def entry_run_bound(request: BoundRequest) -> FollowedBound:
+def entry_run_bound(request: BoundRequest, most: int = 0) -> FollowedBound:
     """The bound of ``request`` where memory at entry decides each step and what it costs.
 
-    Facts are not looked at: where there are any, nothing is told.
+    Facts are not looked at: where there are any, nothing is told; nor, if it is not 0, of a run of more than ``most``.
 
     Raises:
         UsageError: there is no such function.
@@ -107,8 +109,8 @@ def entry_run_bound(request: BoundRequest) -> FollowedBound:
     costs = cost_table(request.instructions, request.costs)
     run, decided, seen = _followed(request, costs, _SOON)
     if run is None and decided >= _SOON:
-        found = _natively_followed(request, costs)
-        run, decided, seen = found if found is not None else _followed(request, costs, MOST_HERE)
+        found = _natively_followed(request, costs, most)
+        run, decided, seen = found or _followed(request, costs, min(most or MOST_HERE, MOST_HERE))
     is_long = decided >= _LONG
     if run is None or not seen.is_told():
         return FollowedBound(None, is_long)
@@ -129,12 +131,12 @@ def _followed(request: BoundRequest, costs: Costs, most: int) -> tuple[EntryRun 
     return (*entry_run(*asked, untold=_LONG), seen)
 
 
-def _natively_followed(request: BoundRequest, costs: Costs) -> tuple[EntryRun | None, int, _Seen] | None:
+def _natively_followed(request: BoundRequest, costs: Costs, most: int = 0) -> tuple[EntryRun | None, int, _Seen] | None:
     """The same by the native core; None where it cannot follow the code."""
     image, target = request.image, request.target
     lifter = image_lifter(target.pcode_language, target.isa, image.segments)
     content, seen = request.initial.at_entry if request.initial else (), _Seen(request, costs)
-    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), MOST_INSTRUCTIONS
+    asked = image, lifter, content, require_symbol(image, request.entry), seen.charged(), most or MOST_INSTRUCTIONS
     found = native_run(*asked, request.stack_pointer, untold=_LONG)
     if found is None:
         return None
@@ -225,7 +227,7 @@ class _Seen:
 
     def _access(self, instruction: int, is_store: bool, place: Value | None, size_bytes: int) -> bool:  # noqa: FBT001
         if not is_address(place):
-            return False
+            return self._anywhere(instruction, is_store, size_bytes)
         on_stack, offset = (True, place[0]) if isinstance(place, tuple) else (False, place)
         if is_store and not self._may_be_stored_to(on_stack, offset, size_bytes):
             return False
@@ -243,6 +245,15 @@ class _Seen:
             modulus = STACK_ALIGNMENT_BYTES if on_stack else _WORD
             longer = self._longer(instruction, size_bytes, modulus, offset % modulus)
         self.waiting_cycles += longer + (1 + longer) * target.memory.single_cycles
+        return True
+
+    def _anywhere(self, instruction: int, is_store: bool, size_bytes: int) -> bool:  # noqa: FBT001
+        """Note a load from where is not known: where no data is cached it costs what its alignment says, at most."""
+        if is_store or self.data is not None or self.request.stack_pointer is not None:
+            return False
+        self.ranges[instruction, is_store] = None
+        longer = self._longer(instruction, size_bytes, 1, 0)
+        self.waiting_cycles += longer + (1 + longer) * self.request.target.memory.single_cycles
         return True
 
     def _expected(self, address: int) -> tuple[int, bool] | None:
@@ -313,10 +324,11 @@ class _Seen:
             known.add(offset)
 
     def accesses(self) -> Iterator[AccessRange]:
-        """The ranges that runs are held against; none of an instruction whose accesses have no common one."""
+        """The ranges that runs are held against; all memory of an instruction whose accesses have no common one."""
         line_bytes = self.data.config.line_bytes if self.data else 0
         for (instruction, is_store), one in sorted(self.ranges.items()):
             if one is None:
+                yield AccessRange(instruction, (), is_store, "any", 0, 1, _WORD - 1, _WORD_BYTES, "any")
                 continue
             base, steps = "stack" if one.on_stack else "number", (one.high - one.low) // one.stride if one.stride else 0
             place = ("stack" if one.on_stack else "static") if line_bytes else "any"
@@ -462,11 +474,12 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
     """What the bound rests on.
 
     *Soundness:* a store by the stack pointer is taken to be to the stack, and one to what is in no object of the image
-    to miss it.
+    to miss it; so is one to its data, where nothing is said of memory, which would say that of the stack.
     """
     target = request.target
     yield from of_machine(target)
-    if seen.is_far:
+    is_apart = bool(request.initial and request.initial.at_entry)
+    if seen.is_far or not (is_apart or all(one and one.on_stack for (_, stores), one in seen.ranges.items() if stores)):
         yield STACK_SEPARATION
     if any(one is None or (one.on_stack and is_store) for (_, is_store), one in seen.ranges.items()):
         yield STACK_STORES

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from wcet_probe.analyzer.entry_run_bound import entry_run_bound
+from wcet_probe.analyzer.entry_run_bound import MOST_UNASKED, entry_run_bound
 from wcet_probe.analyzer.prepared import Prepared
 from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
@@ -196,6 +196,21 @@ def proved_with_initial_data(
     progress("once more, whatever memory holds at entry")
     found = prove(replace(request, initial=None))
     return replace(found, idle_facts=(IdleFact(INITIAL_DATA, why), *found.idle_facts))
+
+
+def bound_of_own_run(request: BoundRequest, found: Bound | None) -> Bound | None:
+    """The bound of the run that nothing at entry changes, if there is one that is less than what was ``found``.
+
+    Only where nothing is assumed of memory, and of no run of more than `MOST_UNASKED` instructions.
+
+    *Soundness:* what is followed from an entry where only code and constants are known is what each call executes.
+    """
+    if request.initial is not None:
+        return None
+    run = entry_run_bound(replace(request, initial=InitialData((), "")), MOST_UNASKED).bound
+    if run is None or found is None or found.by_type:
+        return run
+    return run if found.instructions > run.instructions or found.cycles > run.cycles else None
 
 
 def _beside(run: Bound, prove: Callable[[InitialData], Bound], initial: InitialData) -> Bound:

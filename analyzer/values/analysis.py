@@ -239,7 +239,7 @@ class _Analysis:
         if self._memory.assumes_plain_frames:  # elsewhere nothing was found to rest on it
             counters = {self._terms.symbol(one.name, one.bits) for one in self._ranges.get(node, ())}
             stops = (*stops, *counted(grown, counters))
-        return self._within_ranges(node, widened(former, grown, stops)).freeze()
+        return self._within_ranges(node, widened(former, grown, stops, self._thresholds.own(node, former))).freeze()
 
     def leq(self, one: State, other: State) -> bool:
         """See `widening.covers`."""

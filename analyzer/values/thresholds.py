@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from functools import cached_property
 
+from wcet_probe.analyzer.graph.cfg import Block
 from wcet_probe.analyzer.graph.loop_forest import Loop
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.operations import PcodeOp, Varnode
@@ -38,6 +39,7 @@ class Thresholds:
         self._nodes = {loop.header: loop.nodes for loop in loops}
         self._compared: dict[int, tuple[frozenset[int], frozenset[Varnode]]] = {}
         self._registers: dict[int, Collection[Location]] = {}
+        self._pairs: dict[int, frozenset[tuple[Varnode, int | Varnode]]] = {}
 
     @cached_property
     def all(self) -> tuple[int, ...]:
@@ -56,6 +58,36 @@ class Thresholds:
         held = [term for term in read if term is not None]
         stops = constants.union(value.low for value in map(state.value, held) if value.is_constant)
         return _with_neighbours(stops.union(*(_told_by(state.terms.linear(term), stops) for term in held)))
+
+    def own(self, header: int, state: State) -> Mapping[Term, tuple[int, ...]]:
+        """For each symbol at a loop's header, where the loop's code compares it, alone or in a sum, with constants.
+
+        A counter that other comparisons of the loop would stop at each of their constants goes on to its own one.
+        """
+        found: dict[Term, set[int]] = {}
+        for register, other in self._compared_pairs(header):
+            term = state.read(Location("register", register.offset, register.size_bytes))
+            stop = _held(state, other) if isinstance(other, Varnode) else other
+            if term is None or stop is None:
+                continue
+            form = state.terms.linear(term)
+            for symbol, factor in form.coefficients.items():
+                if factor in (1, (1 << form.bits) - 1):
+                    found.setdefault(symbol, set()).add(factor * (stop - form.constant) & (1 << form.bits) - 1)
+        return {symbol: _with_neighbours(stops) for symbol, stops in found.items()}
+
+    def _compared_pairs(self, header: int) -> frozenset[tuple[Varnode, int | Varnode]]:
+        """Each register that a loop's code compares, and what with."""
+        if header not in self._pairs:
+            self._pairs[header] = frozenset(
+                (one, other)
+                for block in self._blocks(self._nodes[header])
+                for instruction in block.instructions
+                for pair in _operands(instruction.ops, _compares)
+                for one, other in (pair, pair[::-1])
+                if isinstance(one, Varnode) and other is not None
+            )
+        return self._pairs[header]
 
     def held(self, header: int, state: State) -> tuple[int, ...]:
         """What a loop's code compares with, and what ``state`` holds of constants at its header."""
@@ -86,9 +118,8 @@ class Thresholds:
         self, nodes: Iterable[int], is_asked: Callable[[PcodeOp], bool]
     ) -> tuple[frozenset[int], frozenset[Varnode]]:
         """The constants and the registers that operations use of which ``is_asked``."""
-        blocks = {id(block): block for block in (self._graph.points[node].block for node in nodes)}
         constants, registers = set[int](), set[Varnode]()
-        for block in blocks.values():
+        for block in self._blocks(nodes):
             for instruction in block.instructions:
                 for one in _used(instruction.ops, is_asked):
                     if isinstance(one, Varnode):
@@ -96,6 +127,10 @@ class Thresholds:
                     else:
                         constants.add(one)
         return frozenset(constants), frozenset(registers)
+
+    def _blocks(self, nodes: Iterable[int]) -> Collection[Block]:
+        """The different blocks of ``nodes``: contexts share them."""
+        return {id(block): block for block in (self._graph.points[node].block for node in nodes)}.values()
 
 
 def counted(state: State, counters: AbstractSet[Term]) -> tuple[int, ...]:
@@ -114,7 +149,15 @@ def _compares(op: PcodeOp) -> bool:
 
 
 def _used(ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]) -> Iterator[int | Varnode]:
-    """The constants and registers that operations of one instruction use.
+    """The constants and registers that operations of one instruction use."""
+    for inputs in _operands(ops, is_asked):
+        yield from (one for one in inputs if one is not None)
+
+
+def _operands(
+    ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]
+) -> Iterator[tuple[int | Varnode | None, ...]]:
+    """The constants and registers of each operation of one instruction, None for others.
 
     They are followed through copies: an immediate of Thumb and a register of PowerPC are copied before they are used.
     """
@@ -123,11 +166,21 @@ def _used(ops: Iterable[PcodeOp], is_asked: Callable[[PcodeOp], bool]) -> Iterat
         inputs = [copied.get(one, one) for one in op.inputs]
         if op.opcode == "COPY" and op.output is not None and op.output.space == "unique":
             copied[op.output] = inputs[0]
-        if not is_asked(op):
-            continue
-        for one in inputs:
-            if one.size_bytes == _BITS // 8 and one.space in ("const", "register"):
-                yield one.offset if one.space == "const" else one
+        if is_asked(op):
+            yield tuple(map(_operand, inputs))
+
+
+def _operand(one: Varnode) -> int | Varnode | None:
+    if one.size_bytes != _BITS // 8 or one.space not in ("const", "register"):
+        return None
+    return one.offset if one.space == "const" else one
+
+
+def _held(state: State, register: Varnode) -> int | None:
+    """The constant that ``register`` holds, or the known place of the stack by offset."""
+    term = state.read(Location("register", register.offset, register.size_bytes))
+    value = None if term is None else state.value(term)
+    return value.low if value is not None and value.is_constant else None
 
 
 def _told_by(form: Linear, stops: Iterable[int]) -> Iterator[int]:

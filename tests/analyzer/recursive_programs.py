@@ -1,5 +1,6 @@
 """Random programs of known memory whose functions call each other, as deep as words of memory say."""
 
+import re
 from random import Random
 
 HEAD = """typedef unsigned u; typedef unsigned char b;
@@ -53,3 +54,17 @@ def source(seed: object, functions: int = 4) -> str:
         )
     parts.append("u f(void) { u own[4] = {1, 2, 3, 4}; return r0(depth, w[3], own); }")
     return "\n".join(parts)
+
+
+def self_made(seed: object, functions: int = 4) -> str:
+    """Such a program that writes the words of its memory itself, from constants, before it reads them."""
+    text = source(seed, functions).replace("u (*table[", "u (*const table[")
+    for kind, name, count in (("u", "w", 16), ("b", "c", 40)):
+        text = re.sub(
+            rf"{kind} {name}\[{count}\] = (\{{.*?\}});",
+            rf"{kind} {name}[{count}]; const volatile {kind} first_{name}[{count}] = \1;",
+            text,
+        )
+    text = re.sub(r"u depth = (\d+);", r"u depth; enum { DEPTH = \1 };", text)
+    begin = "for (u i = 0; i < 40; i++) { w[i & 15] = first_w[i & 15]; c[i] = first_c[i]; } depth = DEPTH; "
+    return text.replace("u f(void) { ", f"u f(void) {{ {begin}")

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.analyzer.recursive_programs import SORT, source
-from tests.support import guest_of
+from tests.analyzer.recursive_programs import SORT, self_made, source
+from tests.support import guest_of, image_of
 from wcet_probe.analyzer import entry_run_bound as module
 from wcet_probe.analyzer import initial_data
 from wcet_probe.analyzer.entry_run_bound import entry_run_bound
@@ -72,6 +72,79 @@ def test_no_run_of_random_recursion_takes_longer_and_the_certificate_proves_it(t
             # That each passage is taken so often nobody but the analysis says.
             assert any(name.startswith("followed:") for name in checked[0].given)
     assert told
+
+
+NOTHING_KNOWN = InitialData((), "")
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m33"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_nothing_at_entry_changes_is_exact_whatever_memory_holds(target, seed):
+    told = 0
+    for number in range(2):
+        random = Random(f"run of its own {target} {seed} {number}")
+        guest = guest_of(self_made((seed, number)), load_target(target), ".c", ["-O1", "-Os"][number])
+        bound = bound_of(asked(guest, initial=NOTHING_KNOWN))
+        if bound is None:
+            continue
+        told += 1
+        assert {one.id for one in bound.assumptions} >= {"stack-separation"}
+        assert "initial-data" not in {one.id for one in bound.assumptions}
+        with guest.machine() as machine:
+            for _ in range(3):
+                for name, size_bytes in (("w", 64), ("c", 40), ("depth", 4)):
+                    machine.memory.write(guest.image.symbols[name].address, random.randbytes(size_bytes))
+                run = machine.measure("f", [random.getrandbits(32) for _ in range(4)], InitialCache.COLD)
+                assert run.instructions == bound.instructions
+                assert run.cycles <= bound.cycles
+    assert told
+
+
+UNKNOWN = {
+    "a word": "u f(void) { return word ? helped() : 0; }",
+    "an argument": "u f(u n) { return n ? helped() : 0; }",
+    "a word on the stack": "u f(u a, u b, u c, u d, u n) { return n ? helped() : 0; }",
+    "a device": "u f(void) { *(volatile u *)0x40000000 = 1; return *(volatile u *)0x40000000 ? helped() : 0; }",
+}
+
+
+@pytest.mark.parametrize("text", UNKNOWN.values(), ids=UNKNOWN)
+def test_what_is_not_known_at_entry_decides_no_run(text):
+    head = "typedef unsigned u; u word = 1; __attribute__((noinline)) u helped(void) { word = 2; return word; }\n"
+    guest = guest_of(head + text, load_target("cortex-m4"), ".c", "-O1")
+    assert bound_of(asked(guest, initial=NOTHING_KNOWN)) is None
+
+
+LOOKED_UP = """typedef unsigned u; const u table[16] = {3, 1, 2}; u word, kept[4];
+__attribute__((noinline)) void copied(volatile u *to, volatile u *from) { for (u i = 0; i < 4; i++) to[i] = from[i]; }
+u f(u n) { u own[4] = {n, 2, 3, word}; copied(kept, own); copied(own, kept); word = table[own[0] & 15];
+  for (u i = 0; i < own[2]; i++) word += table[(own[3] + i) & 15]; return STORED; }
+"""
+
+
+def test_a_load_by_what_is_not_known_is_anywhere_and_a_store_by_it_no_run(tmp_path):
+    """And where an instruction goes to the stack and to static words, a run is held against neither of them."""
+    target = load_target("cortex-m4")
+    assert bound_of(asked(guest_of(LOOKED_UP.replace("STORED", "kept[n & 3] = 1"), target, ".c", "-O1"))) is None
+    guest = guest_of(LOOKED_UP.replace("STORED", "word"), target, ".c", "-O1")
+    bound = bound_of(asked(guest, initial=NOTHING_KNOWN))
+    assert {one.base for one in bound.accesses if one.steps == (1 << 32) - 1} == {"any"}
+    with guest.machine() as machine:
+        for n in (0, 7, 0xFFFF_FFFF):
+            run = machine.measure("f", [n], InitialCache.COLD)
+            assert (run.instructions, run.cycles <= bound.cycles) == (bound.instructions, True)
+    (tmp_path / "f.elf").write_bytes(image_of(LOOKED_UP.replace("STORED", "word"), target, ".c", "-O1").elf)
+    assert main(["bound", str(tmp_path / "f.elf"), "--entry", "f", "--run", "f(0); f(7)"]) == ExitCode.OK
+
+
+def test_of_a_run_that_nobody_asked_for_few_instructions_are_followed(monkeypatch):
+    guest = guest_of(LEFT_ALONE.replace("u words", "const u words"), load_target("cortex-m4"), ".c", "-O1")
+    request = asked(guest, initial=NOTHING_KNOWN)
+    length = bound_of(request).instructions
+    monkeypatch.setattr(module, "_SOON", length - 2)
+    assert entry_run_bound(request, length).bound is not None
+    assert entry_run_bound(request, length - 1).bound is None
 
 
 LEFT_ALONE = """typedef unsigned u; u words[4] = {1, 2, 3, 4};

@@ -224,6 +224,29 @@ def test_what_following_the_code_says_of_its_length_is_told_to_the_proof(monkeyp
     assert asked == [is_long]
 
 
+@pytest.mark.parametrize(
+    ("instructions", "cycles", "by_type", "is_told"),
+    [(9, 20, (), False), (10, 20, (), False), (11, 20, (), True), (10, 21, (), True), (9, 9, ("a loop",), True)],
+)
+def test_the_run_that_nothing_at_entry_changes_is_told_where_it_is_less(
+    monkeypatch, instructions, cycles, by_type, is_told
+):
+    run = SimpleNamespace(instructions=10, cycles=20)
+    asked = []
+
+    def followed(request, most):
+        asked.append((request.initial.at_entry, most))
+        return FollowedBound(run)
+
+    monkeypatch.setattr(module, "entry_run_bound", followed)
+    request = replace(request_of(()), initial=None)
+    found = SimpleNamespace(instructions=instructions, cycles=cycles, by_type=by_type)
+    assert module.bound_of_own_run(request, found) is (run if is_told else None)
+    assert module.bound_of_own_run(request, None) is run
+    assert asked == [((), module.MOST_UNASKED)] * 2
+    assert module.bound_of_own_run(request_of(((DATA, b"abcd"),)), None) is None
+
+
 def test_less_is_prepared_where_less_is_gained():
     left = []
     asked = SimpleNamespace(image=SimpleNamespace(segments=()), target=load_target("cortex-m4"))

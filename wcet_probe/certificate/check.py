@@ -50,7 +50,7 @@ from wcet_probe.certificate.kernel.verify import CheckedBound, callees_of, verif
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.results.shown import check_shown, executions_of
-from wcet_probe.certificate.runs.decided import INITIAL_DATA, decided_run
+from wcet_probe.certificate.runs.decided import ANY_DATA, INITIAL_DATA, decided_run
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
@@ -145,6 +145,8 @@ class _Check:
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
         names = [one.of for one in callees] if all(one.callee for one in callees) else ()
         self._unfollowed = not_followed(section, binary.image, names, {one.kind for one in binary.asserted.facts})
+        if not self._unfollowed and any(one[0].startswith("followed:") for one in self.records[0]["constraint"]):
+            self._unfollowed = ANY_DATA
         self._ran: Ran | None = None
         self.is_callee = False
         self.callee: Callee | None = None
@@ -156,7 +158,7 @@ class _Check:
         for callee in self._callees:
             yield callee.found
             self._used |= callee.used
-        if INITIAL_DATA in self._listed:
+        if INITIAL_DATA in self._listed or self._unfollowed == ANY_DATA:
             self._follow_run()
         if self._ran is not None:
             yield from self._held_against_run(self._ran)
@@ -250,7 +252,7 @@ class _Check:
 
     def _held_against_run(self, ran: Ran) -> Iterator[Finding]:
         """The bound against the run, and the counts of the certificate, which are shown, against what it executes."""
-        self._used |= dict.fromkeys([INITIAL_DATA, *sorted(ran.used)])
+        self._used |= dict.fromkeys(sorted(ran.used | ({INITIAL_DATA} & self._listed.keys())))
         self._coverage = decoded(self._code, self._graph)
         for bound in self._bounds:
             takes = ran.instructions if bound.unit == "instructions" else ran.cycles

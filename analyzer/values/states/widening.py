@@ -7,14 +7,14 @@ Words: widening, symbolic variable, abstract state (docs/explanation/glossary.md
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.lattice import Lattice
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.analyzer.values.states.joins import is_made_at, join, live_symbols
 from wcet_probe.analyzer.values.states.state import State
-from wcet_probe.analyzer.values.symbolic.term_table import SymbolName
+from wcet_probe.analyzer.values.symbolic.term_table import SymbolName, Term
 
 
 def resumed(entering: Sequence[State], place: SymbolName, former: State, *, in_haste: bool) -> State:
@@ -48,14 +48,20 @@ def resumed(entering: Sequence[State], place: SymbolName, former: State, *, in_h
     return result
 
 
-def widened(old: State, new: State, thresholds: Sequence[int]) -> State:
-    """``new``, which covers ``old``, with values that still grow taken to the next threshold."""
+def widened(old: State, new: State, thresholds: Sequence[int], own: Mapping[Term, Sequence[int]]) -> State:
+    """``new``, which covers ``old``, with values that still grow taken to the next threshold.
+
+    Those that have thresholds of their ``own`` stop there, and elsewhere only behind the last of them.
+    """
     result = new.copy()
     for term in list(new.known):
         before = old.known.get(term)
         value = strided.top(new.terms[term].bits) if before is None else before
         if before is not None or term in old.locations.values():
-            grown = strided.widen(value, strided.join(value, new.known[term]), thresholds)
+            joined = strided.join(value, new.known[term])
+            grown = strided.widen(value, joined, own.get(term, ()))
+            if grown == strided.widen(value, joined, ()):
+                grown = strided.widen(value, joined, thresholds)
             result.set_known(term, grown)
     return result
 

@@ -52,6 +52,25 @@ def test_a_place_of_the_stack_that_a_register_holds_is_where_a_pointer_is_likely
     assert [one.signed_range() for one in stores] == [(-40, -32), (-36, -28)]
 
 
+def test_a_counter_stops_where_it_is_compared_itself_whatever_else_is_compared():
+    """Digits of a number go to a buffer: each is compared with 9, the count of them with the buffer's size."""
+    text = (
+        "push {r4, lr}\nsub sp, #32\nmov r4, sp\nmovs r1, #0\n1: and r3, r0, #15\ncmp r3, #9\nite ls\n"
+        "addls r3, #48\naddhi r3, #87\ncmp r0, #16\nadd.w r1, r1, #1\nstrb r3, [r4], #1\nmov.w r0, r0, lsr #4\n"
+        "blo 2f\ncmp r1, #32\nbne 1b\n2: add sp, #32\npop {r4, pc}"
+    )
+    _, values = of_text(text)
+    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
+    (header,) = (loop.header for loop in order.loops)
+    state = values.states[header]
+    counter = state.locations[values.registers["r1"]]
+    own = Thresholds(values.graph, order.loops).own(header, state)
+    assert {31, 32, 33} <= set(own[counter])
+    assert 9 not in own[counter]
+    (store,) = (one.offset for one in values.accesses[header] if one.is_store)
+    assert store.signed_range() == (-40, -9)
+
+
 def test_what_a_pointer_is_told_by_stops_where_the_pointer_does():
     """Two pointers advance together: the one that is compared is held as the other one and a constant."""
     text = (

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.analyzer.recursive_programs import SORT, source
+from tests.analyzer.recursive_programs import SORT, self_made, source
 from tests.analyzer.test_entry_run_bound import LISTED, UNALIGNED, asked, small
 from tests.certificate.forgeries import sealed, solved_again
 from tests.support import TARGETS, guest_of
@@ -40,9 +40,10 @@ def pointer_of(guest):
         return machine.entry_registers(())[guest.target.isa.stack_pointer]
 
 
-def proof(guest, pointer=None):
+def proof(guest, pointer=None, content=None):
     """The bound of the followed run of ``f`` as a document, and what it is checked against."""
-    initial = apart_from_stack(guest.image, InitialData(image_data(guest.image), SAYS), pointer)
+    known = image_data(guest.image) if content is None else content
+    initial = apart_from_stack(guest.image, InitialData(known, SAYS), pointer)
     bound = entry_run_bound(asked(guest, initial=initial, stack_pointer=pointer)).bound
     document = {"image": {"sha256": guest.image.sha256}, "target": guest.target.name}
     document["bound"] = json.loads(json.dumps(bound_section(bound)))
@@ -137,7 +138,24 @@ def test_without_initial_data_the_run_tells_nothing_and_the_bound_is_not_ok():
     document, binary = proof(guest)
     others = [one for one in document["bound"]["assumptions"] if one["id"] != "initial-data"]
     document["bound"]["assumptions"] = others
-    with pytest.raises(VerificationError):
+    found = {one.check: one for one in check_bound(sealed(document), binary).findings}
+    assert found["graph"].verdict == found["limits of paths"].verdict == "not checked"
+    assert "one run, whatever memory holds at entry; the run is not followed: " in found["graph"].found
+
+
+@pytest.mark.covering(0)
+@pytest.mark.parametrize("target", ["cortex-m4", "cortex-m33"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_run_that_nothing_at_entry_changes_is_checked_in_full_and_a_lower_bound_refused(target, seed):
+    guest = guest_of(self_made((seed, "decided")), load_target(target), ".c", "-Os")
+    document, binary = proof(guest, content=())
+    assert check_bound(document, binary).is_full
+    for unit in ("instructions", "cycles"):
+        with pytest.raises(VerificationError, match=f"the run takes (more than the )?[0-9]+ {unit}"):
+            check_bound(solved_lower(document, unit, 1), binary)
+    listed = document["bound"]["assumptions"]
+    document["bound"]["assumptions"] = [one for one in listed if one["id"] != "stack-separation"]
+    with pytest.raises(VerificationError, match="the assumption stack-separation is used and not listed"):
         verdicts(document, binary)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
+from wcet_probe.analyzer.initial_data import bound_of_own_run
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.remembered import remember
 from wcet_probe.answer.bounds.given_bounds import read_given
@@ -172,9 +173,13 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     remembered = remember(asked.image, asked.target)
     try:
         bound = prove(asked, progress, remembered)
+        bound = bound_of_own_run(asked, bound) or bound
     except AnalysisError as error:
-        # The last question was asked without what memory holds at entry, and so is the next one.
-        raise with_all_missing(replace(asked, initial=None), error, progress, remembered) from error
+        found = bound_of_own_run(asked, None)
+        if found is None:
+            # The last question was asked without what memory holds at entry, and so is the next one.
+            raise with_all_missing(replace(asked, initial=None), error, progress, remembered) from error
+        bound = found
     if read.other_core:
         bound = replace(bound, assumptions=(*bound.assumptions, read.other_core))
     bound = bound if request.is_run else _without_runs(bound)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: 0BSD
-"""The run of a bound that assumes *initial-data*: where it begins, as assumptions and facts say, and what it takes."""
+"""The run of a bound that follows one: where it begins, as assumptions and facts say, and what it takes.
+
+Without the assumption *initial-data* nothing is known there but code, constants and the stack pointer's place.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,15 @@ from collections.abc import Mapping
 from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.certificate.kernel.records import demand
-from wcet_probe.certificate.runs.memory import memory_at_entry
+from wcet_probe.certificate.runs.memory import Content, memory_at_entry
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran, TooLongError, executed
 from wcet_probe.certificate.runs.words import LostError
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place
 
 INITIAL_DATA = "initial-data"
+ANY_DATA = "one run, whatever memory holds at entry"
+"""Why no paths are followed of a bound of the run that nothing at entry changes."""
 _STATEMENT = re.compile(
     r"memory holds at entry what the file says, and zeros where it says nothing: "
     r"([0-9]{1,10}) bytes in ([0-9]{1,10}) ranges?"
@@ -46,18 +51,21 @@ def decided_run(  # noqa: PLR0917  a bound, and what it is held against
     Raises:
         VerificationError: memory is said to hold more at entry than there is, or the run takes more than the bound.
     """
-    own, place = _STATEMENT.fullmatch(listed[INITIAL_DATA]), listed.get("stack-pointer")
+    statement, place = listed.get(INITIAL_DATA), listed.get("stack-pointer")
+    own = _STATEMENT.fullmatch(statement) if statement is not None else None
     at = _POINTER.fullmatch(place) if place is not None else None
-    if own is None or (place is not None and at is None):
+    if (own is None and statement is not None) or (place is not None and at is None):
         return "it is not the file that says what memory holds at entry, or no word that says where the stack is"
     if bound > MOST_INSTRUCTIONS:
         return f"it may take {bound} instructions, and {MOST_INSTRUCTIONS} are followed"
     pointer = int(at[1], 16) if at else None
-    content, most = memory_at_entry(code.image, pointer), memory_at_entry(code.image, None)
-    size = sum(len(data) for _, data in content)
-    demand(int(own[1]) <= sum(len(data) for _, data in most), f"the image has {size} bytes of data, not {own[1]}")
-    if (int(own[1]), int(own[2])) != (size, len(content)):
-        return "it is not said which part of the data memory holds at entry"
+    content: Content = ()
+    if own is not None:
+        content, most = memory_at_entry(code.image, pointer), memory_at_entry(code.image, None)
+        size = sum(len(data) for _, data in content)
+        demand(int(own[1]) <= sum(len(data) for _, data in most), f"the image has {size} bytes of data, not {own[1]}")
+        if (int(own[1]), int(own[2])) != (size, len(content)):
+            return "it is not said which part of the data memory holds at entry"
     known = {
         place: value.low
         for place, value in told.items()

@@ -2,7 +2,8 @@
 """Memory of a run: what the image, and the assumption *initial-data*, say that it holds, and what was stored since.
 
 Of a device, which is what else a number may be the address of, nothing is known. A store to code, to constants, to a
-bit-band alias, or of what is not known where, ends the run.
+bit-band alias, or of what is not known where, ends the run. That the stack is in none of the image's data is said by
+*initial-data*, or else by *stack-separation*.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ class RunMemory:
     ) -> None:
         self._image, self._used, self._pointer, self._is_aligned = image, used, pointer, is_aligned
         self._registers, self._number = registers
+        self._is_apart = bool(content)
         self._content = [*content, *((one.address, one.data) for one in image.segments if not one.writable)]
         self._writable = [
             (one.address, one.address + one.size_bytes) for one in image.segments if one.writable and not one.executable
@@ -179,6 +181,8 @@ class RunMemory:
         if self._is_alias(at, end):
             raise LostError(f"a store goes to {at:#x}, a bit-band alias")
         if any(low <= at and end <= high for low, high in self._writable):
+            if not self._is_apart:
+                self._used.add("stack-separation")
             self._is_known(at, size_bytes)
             if any(low <= at & ~3 and (at | 3) < high for low, high in self._writable):
                 self.stored.add(at >> 2)

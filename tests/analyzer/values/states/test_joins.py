@@ -83,7 +83,7 @@ def test_behind_a_join_holds_what_held_on_each_path(part, related):
         check_admits(again, together)
         for in_haste in (False, True):
             check_admits(resumed(states[:1], PLACE, merged, in_haste=in_haste), runs[0])
-        check_admits(widened(merged, again, (3, 30)), together)
+        check_admits(widened(merged, again, (3, 30), {}), together)
         check_admits(settled(merged, again, PLACE), together)
 
 

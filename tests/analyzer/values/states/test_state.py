@@ -171,7 +171,7 @@ class Walk:
                         one.symbols[term] = one.cells[location]
                 together.append(one)
         if len(sides) == 2:
-            grown = widened(sides[0][0], merged, (0, 5, 100))
+            grown = widened(sides[0][0], merged, (0, 5, 100), {})
             self.check(grown, together)
             assert covers(merged, merged)
             entering = [state for state, _ in sides]
