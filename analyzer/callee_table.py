@@ -16,10 +16,14 @@ from wcet_probe.certificate.kernel.called import Callee
 
 @dataclass(frozen=True, slots=True)
 class CertifiedCallee:
-    """What the checker finds of a callee by its certificates, and these: of the instructions and of the cycles."""
+    """What the checker finds of a callee by its certificates, and these: of the instructions and of the cycles.
+
+    Whether that rests on *stack-separation*, ``is_separate`` tells.
+    """
 
     callee: Callee
     texts: tuple[str, str]
+    is_separate: bool = False
 
 
 class CalledFor(NamedTuple):

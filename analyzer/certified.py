@@ -28,7 +28,7 @@ from wcet_probe.analyzer.prepared import Bounded, Solved
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.certificate.kernel.coverage import Code, Coverage, Said, cover
 from wcet_probe.certificate.kernel.left_behind import callee_of
-from wcet_probe.certificate.kernel.records import Graph, existing
+from wcet_probe.certificate.kernel.records import Graph, demand, existing
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.values.numbers import ANY, Value, number
 from wcet_probe.certificate.values.state import Place
@@ -78,7 +78,8 @@ def certificates(
 
     def texts(known: Code) -> tuple[str, str]:
         found = _followed(stage, solved, known, arguments, is_separate=is_separate)
-        existing(found.coverage, "the caller is not followed")
+        coverage = existing(found.coverage, "the caller is not followed")
+        demand(is_separate or "stack-separation" not in coverage.assumptions, "stack-separation is not listed")
         return found.texts
 
     with suppress(VerificationError):
@@ -99,7 +100,8 @@ def certified_callee(stage: Bounded, solved: Mapping[Unit, Solved], code: Code, 
     found = _followed(stage, both, code, arguments, is_separate=called.is_separate, escapes=True)
     coverage = existing(None if found.found.excluded else found.coverage, "the callee is not followed")
     bounds: dict[str, int] = {unit: one.solution.certified for unit, one in solved.items()}
-    return CertifiedCallee(callee_of(code, found.graph, found.found.invariants, coverage, bounds), found.texts)
+    callee = callee_of(code, found.graph, found.found.invariants, coverage, bounds)
+    return CertifiedCallee(callee, found.texts, is_separate="stack-separation" in coverage.assumptions)
 
 
 def _followed(

@@ -16,6 +16,7 @@ from wcet_probe.analyzer.call_summaries import CallSummary
 from wcet_probe.analyzer.callee_table import CalledFor, UnmetError
 from wcet_probe.analyzer.values.execution.call_effects import CallKey
 from wcet_probe.certificate.kernel.coverage import Code
+from wcet_probe.certificate.kernel.records import demand
 from wcet_probe.errors import VerificationError
 
 _MOST_ROUNDS = 12
@@ -45,14 +46,17 @@ def with_callees(
     unknown: dict[int, frozenset[str]] = {}
     for _ in range(_MOST_ROUNDS):
         try:
-            known, texts = code, list[tuple[str, str]]()
+            known, texts, is_listed = code, list[tuple[str, str]](), True
             for address, summary in order:
                 if summary.certify is None:
                     raise VerificationError("a callee has no certificate.")
                 one = summary.certify(known, CalledFor(unknown.get(address, frozenset()), is_separate))
                 known = replace(known, callees={**known.callees, address: one.callee})
                 texts.append(one.texts)
-            return use(known), tuple(texts)
+                is_listed &= is_separate or not one.is_separate
+            own = use(known)
+            demand(is_listed, "a callee rests on stack-separation, which is not listed")
+            return own, tuple(texts)
         except UnmetError as error:
             if any(stack_pointer in registers for registers in error.registers.values()):
                 break

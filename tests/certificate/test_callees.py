@@ -248,3 +248,17 @@ def test_without_certificates_of_callees_the_graph_is_open():
     del document["bound"]["callees"]
     found = {one.check: one.verdict for one in check_bound(sealed(document), binary).findings}
     assert found["graph"] == found["limits of paths"] == "not checked"
+
+
+def test_there_are_no_certificates_of_callees_that_rest_on_what_the_bound_does_not():
+    """The analysis takes what the callee leaves for a stack address, perhaps, and the checker for a number."""
+    choose = "ite eq\n moveq r3, r7\n movne r3, #3\n ite eq\n moveq r6, r3\n movne r6, #3"
+    functions = {
+        "g": f"push {{r7, lr}}\n cmp r0, #1\n {choose}\n pop {{r7, pc}}",
+        "f": "push {r4, r5, r6, r7, lr}\n sub sp, #12\n bl g\n str r4, [r6]\n add sp, #12\n pop {r4, r5, r6, r7, pc}",
+    }
+    document, binary = of(functions)
+    assert "stack-separation" not in {one["id"] for one in document["bound"]["assumptions"]}
+    assert "callees" not in document["bound"]
+    found = {one.check: one.verdict for one in check_bound(document, binary).findings}
+    assert found["graph"] == "not checked"

@@ -79,6 +79,15 @@ def test_a_store_of_the_callee_is_one_of_the_caller(machine, address, lost):
     assert not machine.found_escape
 
 
+@pytest.mark.parametrize(("address", "place"), [(stack(4), -12), (constant(0x20000000), STATIC + 0x20000000)])
+def test_where_a_callee_may_store_a_number_a_stack_address_may_stand_still(machine, address, place):
+    """The store may be skipped, or another one to that word come behind it."""
+    state = called()
+    state.values[place] = stack(0)
+    callee(stores=frozenset({(address, 4, False)})).leave(machine, arm, state)
+    assert state.read(place) == ANY
+
+
 def test_stack_addresses_that_a_callee_may_store_are_found_by_later_loads(machine):
     callee(holds=True).leave(machine, arm, called())
     assert machine.on_stack.may_hold(-20, -16)

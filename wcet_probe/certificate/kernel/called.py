@@ -14,7 +14,7 @@ from types import ModuleType
 
 from wcet_probe.certificate.machines.machine import Machine
 from wcet_probe.certificate.values.numbers import ANY, TOP, WORD, Value, unknown
-from wcet_probe.certificate.values.state import State
+from wcet_probe.certificate.values.state import STATIC, State
 
 _STACK_ALIGNMENT_BYTES = 8
 """As *stack-alignment* says of the stack pointer where the analysed function is entered."""
@@ -61,9 +61,12 @@ class Callee:
         state.flags.clear()
         state.carry = None
         machine.use_frames(pointer.low if _is_known(pointer) else WORD // 2, ANY if self.holds else TOP, state)
-        for address, size_bytes, is_stack in sorted(self.stores):
-            word = ANY if is_stack else TOP
-            machine.store(_moved(address, pointer), size_bytes, word, machine.fresh(), state)
+        for address, size_bytes, is_stack in self.stores:
+            to, word = _moved(address, pointer), ANY if is_stack else TOP
+            machine.store(to, size_bytes, word, machine.fresh(), state)
+            place = to.low + (0 if to.base == "stack" else STATIC)
+            if place in state.values:  # it may be skipped, or another one come behind it
+                state.drop(place)
         machine.found_escape |= self.escapes
 
 
