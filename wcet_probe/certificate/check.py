@@ -325,7 +325,7 @@ class _Check:
     def _charged(self, graph: Graph, records: Records, unit: str) -> Finding:
         target = self._binary.target
         has_caches = unit == "cycles" and bool(target.icache or target.dcache)
-        is_traced = (has_caches and not self._code.callees) or (unit == "cycles" and bool(target.unaligned))
+        is_traced = unit == "cycles" and (not self._code.callees if has_caches else bool(target.unaligned))
         cached = self._check_caches(graph, records) if is_traced and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
         check_charges(self._code, graph, self._coverage, (self._costs, target, unit), cached)
