@@ -43,8 +43,9 @@ def test_a_static_array_is_the_heap_of_the_size_that_is_asked_about(target, tmp_
     assert observe(request(f"{tmp_path}/", "worst-alloc", 2048, target)).verdict is Verdict.BOUNDED
 
 
-def test_an_array_of_another_size_is_told(tmp_path):
-    source = SOURCE.replace("CS_BYTES", "1024")
+@pytest.mark.parametrize("kind", ["static unsigned", "unsigned"])
+def test_an_array_of_another_size_is_told(kind, tmp_path):
+    source = SOURCE.replace("CS_BYTES", "1024").replace("static unsigned char room", f"{kind} char room")
     at = folder(tmp_path, source, 'symbol = "room"\n')
     assert all(step.code is ExitCode.OK for step in steps(at, 1024))
     assert steps(at, 2048)[-1].found.endswith("give --heap 1024, or the macro of its size as size_macro.")
@@ -59,9 +60,11 @@ def test_an_array_of_another_size_is_told(tmp_path):
     ("source", "more"),
     [
         (SOURCE.replace("room[CS_BYTES];", "room[CS_BYTES] = {1};"), ""),
+        (SOURCE.replace("static unsigned char room[CS_BYTES];", "unsigned char room[CS_BYTES] = {1};"), ""),
         (SOURCE, "static int room[9];\nint *other(int i) { return room + i; }"),
+        (SOURCE, "int room[9];\nint *other(int i) { return room + i; }"),
     ],
-    ids=["with content", "two of one name"],
+    ids=["with content", "global with content", "two of one name", "a global one of its name"],
 )
 def test_an_array_that_is_elsewhere_or_not_alone_is_refused(source, more, tmp_path):
     source = source.replace("{\n    if", "{\n    extern int *other(int);\n    if (n == 77) return other(n);\n    if", 1)

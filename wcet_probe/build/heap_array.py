@@ -9,7 +9,7 @@ from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.target import Target
 
-_SECTION = ".wp_heap_array"
+_SECTION, _CONTENT = b".wp_heap_array", b".wp_heap_content"
 _ARCHIVE = b"!<arch>\n"
 
 
@@ -22,8 +22,11 @@ def heap_array_lines(allocator: Allocator, target: Target) -> tuple[str, str]:
     if own is None or own.elf or not own.heap_symbol:
         return "", ""
     region = f"  wp_heaps : ORIGIN = {target.memory_map.heap_address:#x}, LENGTH = 0x10000000\n"
-    inputs = f"*(.bss.{own.heap_symbol})"
-    return region, f"  {_SECTION} (NOLOAD) : {{ {inputs} }} > wp_heaps :NONE\n"
+    name = own.heap_symbol
+    # Kept, as references of a global array go to where heaps are, and to it no more.
+    inputs = {_SECTION: f".bss.{name}", _CONTENT: f".data.{name} .rodata.{name}"}
+    lines = (f"  {at.decode()} (NOLOAD) : {{ KEEP(*({those})) }} > wp_heaps :NONE\n" for at, those in inputs.items())
+    return region, "".join(lines)
 
 
 def check_heap_array(elf: bytes, allocator: Allocator, target: Target, heap_bytes: int) -> None:
@@ -38,12 +41,15 @@ def check_heap_array(elf: bytes, allocator: Allocator, target: Target, heap_byte
     if own is None or own.elf or not own.heap_symbol:
         return
     file, name, address = read_elf(elf, "the image"), own.heap_symbol, target.memory_map.heap_address
-    if any(one.name == name.encode() and one.is_local and one.value != address for one in file.symbols):
+    size, content = (
+        sum(one.size_bytes for one in file.sections if file.section_name(one) == part) for part in (_SECTION, _CONTENT)
+    )
+    static = [(one.value, one.size_bytes) for one in file.symbols if one.name == name.encode() and one.is_local]
+    if content or any(one != (address, size) for one in static):
         raise UsageError(
             f"{name} under [heap] is not one array without content of the sources: name an array that is not "
-            "initialised and whose name no other static one has; of objects, one that is not static."
+            "initialised and whose name no other one has; of objects, one that is not static."
         )
-    size = sum(one.size_bytes for one in file.sections if file.section_name(one) == _SECTION.encode())
     # One of objects is elsewhere, and its name means what is there.
     size = size or max((_bytes_of(name.encode(), elf) for _, one in own.objects for elf in _members(one)), default=0)
     if not size or not heap_bytes or size == heap_bytes or (own.heap_macro and size > heap_bytes):

@@ -50,7 +50,7 @@ from wcet_probe.certificate.kernel.verify import CheckedBound, callees_of, verif
 from wcet_probe.certificate.machines.saved_words import saving_stores
 from wcet_probe.certificate.modules.asserted_proofs import checked_proofs
 from wcet_probe.certificate.results.shown import check_shown, executions_of
-from wcet_probe.certificate.runs.decided import ANY_DATA, INITIAL_DATA, decided_run
+from wcet_probe.certificate.runs.decided import ANY_DATA, INITIAL_DATA, apart_from_waiting, decided_run, run_of_its_own
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran
 from wcet_probe.certificate.trials import Claimed, path_limits, refutation
 from wcet_probe.certificate.values.numbers import Value
@@ -145,8 +145,7 @@ class _Check:
         self._listed: Mapping[str, str] = {one["id"]: one["statement"] for one in section["assumptions"]}
         names = [one.of for one in callees] if all(one.callee for one in callees) else ()
         self._unfollowed = not_followed(section, binary.image, names, {one.kind for one in binary.asserted.facts})
-        if not self._unfollowed and any(one[0].startswith("followed:") for one in self.records[0]["constraint"]):
-            self._unfollowed = ANY_DATA
+        self._unfollowed = self._unfollowed or run_of_its_own(self.records)
         self._ran: Ran | None = None
         self.is_callee = False
         self.callee: Callee | None = None
@@ -328,11 +327,13 @@ class _Check:
         is_traced = unit == "cycles" and (not self._code.callees if has_caches else bool(target.unaligned))
         cached = self._check_caches(graph, records) if is_traced and not self._unfollowed else None
         skipped = cached.unchecked if cached is not None else frozenset[str]()
-        check_charges(self._code, graph, self._coverage, (self._costs, target, unit), cached)
+        own = apart_from_waiting(target, records) if self._unfollowed else target
+        check_charges(self._code, graph, self._coverage, (self._costs, own, unit), cached)
         missing = not_charged(target, unit)
         if self._unfollowed:
             longer = ("unaligned accesses",) if unit == "cycles" and target.unaligned else ()
-            missing = (*missing, *(("misses",) if has_caches else ()), *longer, "edges")
+            waits = ("waiting for memory",) if own is not target else ()
+            missing = (*missing, *waits, *(("misses",) if has_caches else ()), *longer, "edges")
         elif self._code.callees and has_caches:
             missing = (*missing, "misses", "calls")
         if missing:

@@ -159,6 +159,23 @@ def test_a_run_that_nothing_at_entry_changes_is_checked_in_full_and_a_lower_boun
         verdicts(document, binary)
 
 
+LOOKED_UP = """typedef unsigned u; const u table[4] = {3, 1, 2}; volatile u word;
+u f(u n) { SAID return table[n & 3]; }
+"""
+
+
+@pytest.mark.parametrize("said", ["word = 3; for (u i = 0; i < word; i++) n *= 5;", "word = 3;"])
+@pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
+def test_of_a_run_that_is_not_followed_waiting_is_not_said_to_be_charged_where_it_waits(target, said):
+    guest = guest_of(LOOKED_UP.replace("SAID", said), replace(load_target(target), dcache=None), ".c", "-O1")
+    document, binary = proof(guest, content=())
+    found = {one.check: one for one in check_bound(document, binary).findings}
+    assert found["graph"].verdict == "not checked"
+    assert "waiting for memory" in found["costs in cycles"].found
+    with pytest.raises(VerificationError, match="costs at least"):
+        check_bound(solved_lower(document, "cycles", 1), binary)
+
+
 STORING = (
     "typedef unsigned u; u n = 3; u f(void) { for (u i = 0; i < n; i++) *(volatile u *)0x40000000 = i; return n; }"
 )

@@ -7,20 +7,23 @@ Without the assumption *initial-data* nothing is known there but code, constants
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.coverage import Code
-from wcet_probe.certificate.kernel.records import demand
+from wcet_probe.certificate.kernel.records import Records, demand
 from wcet_probe.certificate.runs.memory import Content, memory_at_entry
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran, TooLongError, executed
 from wcet_probe.certificate.runs.words import LostError
 from wcet_probe.certificate.values.numbers import Value
 from wcet_probe.certificate.values.state import Place
+from wcet_probe.model.target import Target
 
 INITIAL_DATA = "initial-data"
 ANY_DATA = "one run, whatever memory holds at entry"
 """Why no paths are followed of a bound of the run that nothing at entry changes."""
+_WAITING = "followed:waiting"
 _STATEMENT = re.compile(
     r"memory holds at entry what the file says, and zeros where it says nothing: "
     r"([0-9]{1,10}) bytes in ([0-9]{1,10}) ranges?"
@@ -28,6 +31,20 @@ _STATEMENT = re.compile(
     r"; the call's stack is in none of them"
 )
 _POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]{1,8}) at entry")
+
+
+def run_of_its_own(certificates: Sequence[Records]) -> str:
+    """Why no paths are followed where constraints say how often a run goes where, or waits; empty if none does."""
+    names = (one[0] for records in certificates for one in records["constraint"])
+    return ANY_DATA if any(one.startswith(("followed:", f"most:{_WAITING}")) for one in names) else ""
+
+
+def apart_from_waiting(target: Target, records: Records) -> Target:
+    """``target`` whose accesses do not wait, where ``records`` charge all that a followed run waits as one event."""
+    if all(name != _WAITING for name, _ in records["event"]):
+        return target
+    single = replace(target.memory.first_beat_cycles, value=0)
+    return replace(target, memory=replace(target.memory, first_beat_cycles=single))
 
 
 def decided_run(  # noqa: PLR0917  a bound, and what it is held against
