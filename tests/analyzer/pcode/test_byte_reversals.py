@@ -41,7 +41,7 @@ def test_it_does_what_the_engine_does(name, draws):
             if found is not None:
                 made += 1
                 assert found == engine.run(instruction, values, 0, data), (instruction.text, values)
-    assert made > 100
+    assert made > 4 * len(places)
 
 
 @pytest.mark.parametrize("name", CODES)

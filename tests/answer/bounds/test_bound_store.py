@@ -84,6 +84,7 @@ def test_its_certificates_are_of_a_proof_of_now(kept, monkeypatch):
     store, _ = kept
     found = ask(store)
     assert found.certificates == proved().certificates
+    assert found.callee_certificates == proved().callee_certificates
     other = replace(proved(), instructions=proved().instructions + 1)
     monkeypatch.setattr(proved_again, "prove_anew", lambda *_: other)
     with pytest.raises(AnalysisError, match="remove its folder bounds"):
@@ -174,7 +175,7 @@ def test_nothing_but_the_nouns_is_read(kept, monkeypatch, content):
 
 def test_what_the_module_of_a_noun_imports_is_not_read():
     with pytest.raises(pickle.UnpicklingError, match="bisect_right"):
-        bound_store._Reader(io.BytesIO(), None).find_class("wcet_probe.model.image", "bisect_right")
+        bound_store._Reader(io.BytesIO(), {}).find_class("wcet_probe.model.image", "bisect_right")
 
 
 def test_an_allocator_of_ones_own_is_proved_each_time(tmp_path, monkeypatch):

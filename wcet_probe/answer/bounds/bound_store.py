@@ -35,7 +35,8 @@ from wcet_probe.output_files import write_whole
 
 _PACKAGES = ("capstone", "highspy", "numpy", "pyelftools", "pypcode", "tree-sitter", "tree-sitter-c")
 _DIGEST_BYTES = 32
-_CERTIFY = "certify"
+_CERTIFY = ("certify", "certify_callees")
+"""What makes certificates: functions of a proof, which are not written."""
 
 
 def _read_only(content: dict[object, object]) -> Mapping[object, object]:
@@ -141,11 +142,11 @@ def _sources() -> list[Path]:
 
 
 class _Writer(pickle.Pickler):
-    """Writes a bound without what makes its certificate, which is a function of a proof."""
+    """Writes a bound without what makes its certificates."""
 
-    def __init__(self, file: IO[bytes], certify: object) -> None:
+    def __init__(self, file: IO[bytes], bound: Bound) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self._certify = certify
+        self._names = {id(getattr(bound, name)): name for name in _CERTIFY}
 
     def reducer_override(self, value: object) -> Any:  # noqa: ANN401  (as the class above says it)
         if isinstance(value, Enum):  # by its value: some versions of Python look it up by name, through getattr
@@ -153,20 +154,20 @@ class _Writer(pickle.Pickler):
         return (_read_only, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
     def persistent_id(self, value: object) -> str | None:
-        return _CERTIFY if value is self._certify else None
+        return self._names.get(id(value))
 
 
 class _Reader(pickle.Unpickler):
     """Reads the nouns of the model and nothing else, whoever wrote the file."""
 
-    def __init__(self, file: IO[bytes], certify: object) -> None:
+    def __init__(self, file: IO[bytes], certify: Mapping[str, object]) -> None:
         super().__init__(file)
         self._certify = certify
 
     def persistent_load(self, name: str) -> object:
-        if name != _CERTIFY:
+        if name not in self._certify:
             raise pickle.UnpicklingError(name)
-        return self._certify
+        return self._certify[name]
 
     def find_class(self, module: str, name: str) -> object:
         if (module, name) in _KNOWN:
@@ -186,8 +187,9 @@ def _read(file: Path, program: Program, role: str, heap_bytes: int) -> Bound | N
         if _digest(file, text) != digest:
             return None
         kept: list[Bound] = []
-        certify = partial(proved_again, kept, program, role, heap_bytes)
-        found = _Reader(io.BytesIO(text), certify).load()
+        again = cache(partial(proved_again, kept, program, role, heap_bytes))
+        makers = (lambda: again().certificates, lambda: again().callee_certificates)
+        found = _Reader(io.BytesIO(text), dict(zip(_CERTIFY, makers, strict=True))).load()
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, TypeError, ValueError):
         return None
     if not isinstance(found, Bound):
@@ -204,7 +206,7 @@ def _digest(file: Path, text: bytes) -> bytes:
 def _write(file: Path, bound: Bound) -> None:
     text = io.BytesIO()
     try:
-        _Writer(text, bound.certify).dump(bound)
+        _Writer(text, bound).dump(bound)
         write_whole(file, _digest(file, text.getvalue()) + text.getvalue())
     except (pickle.PicklingError, TypeError, AttributeError, WcetProbeError):
         return  # what cannot be kept is proved again

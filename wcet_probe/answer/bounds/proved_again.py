@@ -23,8 +23,8 @@ def prove_anew(program: Program, role: str, heap_bytes: int) -> Bound:
     return prove_operation(program, role, heap_bytes)
 
 
-def proved_again(kept: Sequence[Bound], program: Program, role: str, heap_bytes: int) -> tuple[str, ...]:
-    """The certificates of a bound that was ``kept``, by a proof of now, which must find the very same bound.
+def proved_again(kept: Sequence[Bound], program: Program, role: str, heap_bytes: int) -> Bound:
+    """The bound that was ``kept``, with certificates, by a proof of now, which must find the very same bound.
 
     Raises:
         AnalysisError: it finds another.
@@ -35,4 +35,4 @@ def proved_again(kept: Sequence[Bound], program: Program, role: str, heap_bytes:
             f"the bound of {role} that the cache keeps is not the one that is proved now; remove its folder bounds."
         )
         raise AnalysisError(message)
-    return bound.certificates
+    return bound
