@@ -17,7 +17,6 @@ from wcet_probe.emu.faults import culprit, disagreeing, inaccessible, outside, s
 from wcet_probe.emu.guest_registers import ARM_FLAGS, argument_registers, result_register
 from wcet_probe.emu.layout import (
     HARNESS_ADDRESS,
-    OPERATIONS_AT_ONCE,
     RETURN_ADDRESS,
     SIZES_ADDRESS,
     SLOTS_ADDRESS,
@@ -32,7 +31,7 @@ from wcet_probe.emu.native import RUNNING
 from wcet_probe.emu.observer import Observation, Observer
 from wcet_probe.emu.operation_table import parts, write_operations
 from wcet_probe.emu.reached_calls import ReachedCall, make_call, reached_call
-from wcet_probe.emu.set_watch import OperationSets, SetWatch
+from wcet_probe.emu.set_watch import OperationSets, SetWatch, sets_to_watch
 from wcet_probe.emu.tables import code_table, it_state
 from wcet_probe.errors import ImageError, UsageError
 from wcet_probe.identity import Same
@@ -209,15 +208,9 @@ class Machine:
             UsageError: the target has no data cache, or the trace is too long.
             EmulationError: the guest went astray.
         """
-        cache = self._target.dcache
-        if cache is None:
-            message = f"{self._target.name} has no data cache, and so no sets; choose another target, or --cache d:."
-            raise UsageError(message)
-        if len(trace) > OPERATIONS_AT_ONCE:
-            message = f"{len(trace)} operations are too many to watch at once; give {OPERATIONS_AT_ONCE} at most."
-            raise UsageError(message)
+        sets = sets_to_watch(self._target, len(trace))
         first = register_id(self._target.isa, result_register(self._target.isa))
-        watch = SetWatch(tuple(self.memory.regions.values()), cache.sets, trace.kinds, expected, first)
+        watch = SetWatch(tuple(self.memory.regions.values()), sets, trace.kinds, expected, first)
         self._observer.record_sets(watch.setup)
         try:
             self._observer.restart(InitialCache.COLD, operations=len(trace))

@@ -8,7 +8,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wcet_probe.emu import native
+from wcet_probe.emu.layout import OPERATIONS_AT_ONCE
 from wcet_probe.emu.memory import Region
+from wcet_probe.errors import UsageError
+from wcet_probe.model.target import Target
 
 _KINDS = 2
 
@@ -40,6 +43,22 @@ class OperationSets:
         kept = min(self.unexpected[operation], native.UNEXPECTED_KEPT)
         pairs = iter(self._records[words + native.SET_RECORD_HEAD : words + native.SET_RECORD_HEAD + 2 * kept])
         return tuple(zip(pairs, pairs, strict=True))
+
+
+def sets_to_watch(target: Target, operations: int) -> int:
+    """How many sets the data cache of ``target`` has, which so many ``operations`` are watched in.
+
+    Raises:
+        UsageError: the target has no data cache, or they are too many.
+    """
+    cache = target.dcache
+    if cache is None:
+        message = f"{target.name} has no data cache, and so no sets; choose another target, or --cache d:."
+        raise UsageError(message)
+    if operations > OPERATIONS_AT_ONCE:
+        message = f"{operations} operations are too many to watch at once; give {OPERATIONS_AT_ONCE} at most."
+        raise UsageError(message)
+    return cache.sets
 
 
 class SetWatch:

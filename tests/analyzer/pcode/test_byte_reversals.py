@@ -19,7 +19,7 @@ def encoded(name, own, base, index):
 
 @pytest.mark.covering(0)
 @pytest.mark.parametrize("name", CODES)
-@pytest.mark.parametrize("draws", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("draws", [6, pytest.param(20, marks=pytest.mark.slow)])
 def test_it_does_what_the_engine_does(name, draws):
     target, choose = load_target("mpc603e"), random.Random(name)
     places = [(choose.randrange(32), choose.randrange(32), choose.randrange(32)) for _ in range(draws)]
@@ -41,7 +41,7 @@ def test_it_does_what_the_engine_does(name, draws):
             if found is not None:
                 made += 1
                 assert found == engine.run(instruction, values, 0, data), (instruction.text, values)
-    assert made > 4 * len(places)
+    assert made > 100
 
 
 @pytest.mark.parametrize("name", CODES)

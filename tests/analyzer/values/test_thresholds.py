@@ -12,6 +12,13 @@ LOOPS = (
 )
 
 
+def of_one_loop(values):
+    """The thresholds of a function with a single loop, and the loop's header."""
+    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
+    (header,) = (loop.header for loop in order.loops)
+    return Thresholds(values.graph, order.loops), header
+
+
 def test_the_constants_of_a_loop_come_first():
     _, values = of_text(LOOPS)
     order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
@@ -31,9 +38,8 @@ def test_the_constants_of_a_loop_come_first():
 def test_a_step_of_a_counter_and_the_place_of_a_condition_are_no_comparisons():
     text = "li 4, 9\nmtctr 4\n1: andi. 5, 3, 64\naddi 6, 6, 1\nbeq 2f\naddi 6, 6, 2\n2: bdnz 1b\nblr"
     _, values = of_text(text, POWERPC)
-    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
-    (header,) = (loop.header for loop in order.loops)
-    found = Thresholds(values.graph, order.loops).compared(header, values.states[header])
+    thresholds, header = of_one_loop(values)
+    found = thresholds.compared(header, values.states[header])
     assert set(found) == {0, 1, (1 << 32) - 1}
 
 
@@ -60,11 +66,10 @@ def test_a_counter_stops_where_it_is_compared_itself_whatever_else_is_compared()
         "blo 2f\ncmp r1, #32\nbne 1b\n2: add sp, #32\npop {r4, pc}"
     )
     _, values = of_text(text)
-    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
-    (header,) = (loop.header for loop in order.loops)
+    thresholds, header = of_one_loop(values)
     state = values.states[header]
     counter = state.locations[values.registers["r1"]]
-    own = Thresholds(values.graph, order.loops).own(header, state)
+    own = thresholds.own(header, state)
     assert {31, 32, 33} <= set(own[counter])
     assert 9 not in own[counter]
     (store,) = (one.offset for one in values.accesses[header] if one.is_store)
@@ -78,9 +83,8 @@ def test_what_a_pointer_is_told_by_stops_where_the_pointer_does():
         "cmp r2, r0\nbne 1b\nadd sp, #64\nbx lr"
     )
     _, values = of_text(text)
-    order = FlowOrder(range(len(values.graph.points)), values.graph.edges)
-    (header,) = (loop.header for loop in order.loops)
-    stops = Thresholds(values.graph, order.loops).compared(header, values.states[header])
+    thresholds, header = of_one_loop(values)
+    stops = thresholds.compared(header, values.states[header])
     assert {(1 << 32) - 16, (1 << 32) - 32} <= set(stops)
     (store,) = (one.offset for one in values.accesses[header] if one.is_store)
     assert store.signed_range() == (-48, -20)
