@@ -95,6 +95,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    """What lives at the end lives until the process ends: pytest would go through it ten times for what was not closed."""
+    gc.freeze()
+
+
 # Last, when all parameters are known; of the whole matrix, whichever of its cases were asked for.
 @pytest.hookimpl(trylast=True)
 def pytest_generate_tests(metafunc):
