@@ -127,24 +127,52 @@ def test_json(document):
     assert re.fullmatch("0x[0-9a-f]{8}", loop["address"])
 
 
-@pytest.mark.parametrize("is_run", [False, True])
-def test_calls_are_expanded_where_a_run_is_held_against_the_bound(run, monkeypatch, tmp_path, is_run):
-    """A run would contradict what is not said of a callee that is charged with its own bound."""
-    text = (
-        "typedef unsigned u; volatile u in = 1;\n"
-        "__attribute__((noinline)) u g(u x) { u r = 0; for (u i = 0; i < 5; i++) r += in * x; return r; }\n"
-        "u f(u x) { return g(x) + g(x + 1); }\n"
-    )
-    image = image_of(text, load_target("cortex-m4"), ".c")
+CALLED_TWICE = """\
+typedef unsigned u; volatile u in = 1; u out[8];
+__attribute__((noinline)) u g(u x) {
+    u r = 0;
+    _Pragma("loopbound min 0 max 5")
+    while (in < x) { out[in & 7] = r += in; x--; }
+    return r;
+}
+u f(u x) { return g(x) + g(x + 1); }
+"""
+
+
+@pytest.fixture
+def called_twice(monkeypatch, tmp_path):
+    """An ELF file whose ``f`` calls ``g``, which is not expanded where that need not be."""
+    image = image_of(CALLED_TWICE, load_target("cortex-m4"), ".c")
+    (tmp_path / "guest.c").write_text(CALLED_TWICE)
     (tmp_path / "two.elf").write_bytes(image.elf)
     callee = frozenset({require_symbol(image, "g").address})
     monkeypatch.setattr(supergraph, "to_summarise", lambda *asked: callee - {asked[1], *asked[2]})
-    asked = ("--run", "f(9)") if is_run else ()
-    code, out, err = run("bound", tmp_path / "two.elf", "--entry", "f", "--target", "cortex-m4", "--json", *asked)
+    return "bound", tmp_path / "two.elf", "--entry", "f", "--target", "cortex-m4", "--json"
+
+
+@pytest.mark.parametrize("is_run", [False, True])
+def test_calls_are_expanded_where_a_run_is_held_against_the_bound(run, called_twice, tmp_path, is_run):
+    """A run would contradict what is not said of a callee that is charged with its own bound."""
+    code, out, err = run(*called_twice, *(("--run", "f(5)") if is_run else ()))
     assert code == 0, err
     assert json.loads(out)["bound"].get("summarised", []) == ([] if is_run else ["g"])
-    code, out, err = run("verify", write(tmp_path, json.loads(out)), "--image", tmp_path / "two.elf")
-    assert (code, "callee g" in out) == (0, not is_run), err
+    code, out, err = run("verify", write(tmp_path, json.loads(out)), "--image", called_twice[1])
+    assert ("callee g" in out) is not is_run, (code, out, err)
+
+
+def test_where_the_graph_is_too_large_a_run_is_held_against_costs_and_loops(run, called_twice, monkeypatch, tmp_path):
+    """With each call expanded there was no bound at all for who asked for a run."""
+    monkeypatch.setattr(supergraph, "MOST_POINTS", 6)
+    code, out, err = run(*called_twice, "--run", "f(4); f(5)")
+    assert code == 0, err
+    document = json.loads(out)
+    assert (document["bound"]["summarised"], document["observed"]["held"]) == (["g"], 2)
+    (loop,) = document["bound"]["loops"]
+    assert (loop["function"], loop["origin"], loop["observed_max"]) == ("g", "pragma", 5)
+    code, out, err = run("verify", write(tmp_path, document), "--image", called_twice[1])
+    assert "callee g" in out, (code, out, err)
+    code, _, err = run(*called_twice, "--run", "f(7)")
+    assert (code, "guest.c:4" in err) == (5, True), err
 
 
 def test_no_assumption_claims_a_check_where_nothing_is_run(run, firmware, with_hash):

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from wcet_probe.analyzer.bound import prove
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import Facts, merged_facts
+from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.initial_data import bound_of_own_run
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.remembered import remember
@@ -151,7 +152,7 @@ def read_firmware(request: FirmwareRequest, progress: Callable[[str], None] = la
         facts=facts,
         sources=find_sources(elf, request.source_dirs),
         parameters=request.parameters,
-        # Of what is not expanded, nothing is said that a run could be held against.
+        # Of what is not expanded only loops and costs are said, which a run could be held against.
         summaries=not request.is_run,
         given=read_given(facts, image, request.described) if request.described else {},
         initial=initial,
@@ -172,7 +173,13 @@ def bound_firmware(request: FirmwareRequest, progress: Callable[[str], None] = l
     asked = read.asked
     remembered = remember(asked.image, asked.target)
     try:
-        bound = prove(asked, progress, remembered)
+        try:
+            bound = prove(asked, progress, remembered)
+        except TooManyPointsError:
+            if asked.summaries:
+                raise
+            asked = replace(asked, summaries=True)
+            bound = prove(asked, progress, remembered)
         bound = bound_of_own_run(asked, bound) or bound
     except AnalysisError as error:
         found = bound_of_own_run(asked, None)

@@ -35,7 +35,7 @@ from wcet_probe.emu.machine import Machine
 from wcet_probe.emu.reached_calls import ReachedCall
 from wcet_probe.errors import ContradictionError, EmulationError, UnknownOperationError, UsageError, unknown_name
 from wcet_probe.isa.timing import costs
-from wcet_probe.model.held_calls import ClaimKind
+from wcet_probe.model.held_calls import ClaimKind, HeldCalls
 from wcet_probe.model.measurement import Measurement
 from wcet_probe.model.observed_run import Found, Observed, ObservedCall
 from wcet_probe.model.scenario import InitialCache
@@ -87,9 +87,9 @@ def run_firmware(
 ) -> Observed:
     """Run ``script`` and hold it against ``found``, then search for dearer inputs of its last call of the entry.
 
-    Each call of the entry is measured and held, those within other calls as well. What is executed outside of them is
-    held against facts about loops only: what is proved is proved of calls of the entry. Where it is
-    run ``again``, of what is proved only the numbers are held, and the second engine repeats no call.
+    Each call of the entry is measured and held, those within other calls as well; what is executed outside of them is
+    held against facts about loops only. Where it is run ``again``, of what is proved only the numbers are held, and the
+    second engine repeats no call. Where calls are not expanded, no accesses and registers are held.
 
     Raises:
         UsageError: a name is none of the image, or the entry is never called; for a search: by no statement itself.
@@ -105,6 +105,7 @@ def run_firmware(
         )
     target = replace(found.target, memory_map=free_map(found.image, found.target))
     watched = [claim.loop for claim in found.bound.loop_claims]
+    bounds = () if again or found.bound.summarised else (found.bound,)
     with Machine(
         found.image,
         target,
@@ -112,7 +113,7 @@ def run_firmware(
         costs(found.instructions, target),
         SCRATCH_BYTES,
         watched=watched,
-        bounds=() if again else (found.bound,),
+        bounds=bounds,
         most_instructions=again.most_instructions if again else _MOST_INSTRUCTIONS,
     ) as machine:
         guest = _Guest(found, found.facts, target, machine, again)
@@ -124,7 +125,8 @@ def run_firmware(
             raise UsageError(f"{entry}, which is bounded, is never called; add it, like --run 'init(); {entry}(3)'.")
         made, repeated = guest.held, guest.repeated
         dearer = _searched(guest, script[last], search, progress) if search and last is not None else None
-        held = Held(machine.held_calls()[0], guest.loop_entries, 0) if again is None else None
+        calls = machine.held_calls()[0] if bounds else HeldCalls(guest.held, flow_maxima=guest.flow_maxima)
+        held = Held(calls, guest.loop_entries, 0) if again is None else None
         executions = dict(checked_executions(found.bound, held, ())) | guest.argument_checks if held else {}
     if found.bound.initial_data:
         executions["initial-data"] = made
@@ -135,9 +137,8 @@ def run_firmware(
     most = {unit: max(getattr(call, unit) for call in guest.calls) for unit in UNITS}
     if dearer:
         most = {unit: max(most[unit], getattr(dearer, unit)) for unit in UNITS}
-    texts = tuple(statement.text for statement in script)
     return Observed(
-        statements=texts,
+        statements=tuple(statement.text for statement in script),
         calls=tuple(guest.calls),
         instructions=most["instructions"],
         cycles=most["cycles"],
@@ -167,6 +168,7 @@ class _Guest:
     returns: int = 0
     loop_entries: Counter[str] = field(default_factory=Counter)
     maxima: dict[int, int] = field(default_factory=dict)
+    flow_maxima: tuple[int, ...] = ()
     argument_checks: dict[str, int] = field(default_factory=dict)
 
     def run(self, statement: Statement) -> None:
@@ -267,7 +269,8 @@ class _Guest:
                 raise
             counts = machine.loop_counts()  # which are settled at once
             self._settle(text)
-            check_flows(bound, counts, machine.executions, text)
+            sums = check_flows(bound, counts, machine.executions, text)
+            self.flow_maxima = tuple(map(max, sums, self.flow_maxima or sums))
             check_counts(bound, runs[-1], text)
         dearest = max(runs, key=lambda one: (one.cycles, one.instructions))
         is_repeated = False
@@ -280,7 +283,8 @@ class _Guest:
     def _repeated(self, call: Call, measured: Measurement, text: str) -> bool:
         """Repeat a call in the second engine, which knows no floating point: then it is not repeated."""
         try:
-            self.returns += cross_check(self.found, self.found.bound, call, measured, text).returns
+            told = None if self.found.bound.summarised else self.found.bound
+            self.returns += cross_check(self.found, told, call, measured, text).returns
         except UnknownOperationError:
             return False
         return True
