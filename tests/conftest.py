@@ -96,7 +96,7 @@ def pytest_collection_finish():
 
 
 def pytest_sessionfinish():
-    """What lives at the end lives until the process ends: pytest would go through it ten times for what was not closed."""
+    """What lives now lives until the process ends; pytest would go through it ten times for what was not closed."""
     gc.freeze()
 
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from wcet_probe.certificate.kernel.verify import CheckedBound, verify_result
-from wcet_probe.certificate.results.observed import verify_slack
+from wcet_probe.certificate.results.observed import verify_runs, verify_slack
 from wcet_probe.certificate.results.witnessed import witnessed
 from wcet_probe.errors import VerificationError
 from wcet_probe.reports.dossier.blocks import Block, Figure, Paragraph
@@ -243,12 +243,14 @@ def _unused(anchor: str, taken: Mapping[str, object]) -> str:
 
 
 def _checked(document: Json, what: str) -> tuple[CheckedBound, ...]:
-    """What the certificates prove; bound, observation and slack must agree with each other, too."""
+    """What the certificates prove; bound and observation must agree with each other, too."""
     if document.get("bound") is None:
         return ()
     try:
         checked = tuple(verify_result(document))
-        if document.get("observed") is not None:
+        if document["format"] == BOUND:
+            verify_runs(document)
+        elif document.get("observed") is not None:
             verify_slack(document)
     except VerificationError as error:
         raise VerificationError(f"{what}: {error}") from error

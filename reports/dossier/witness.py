@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wcet_probe.reports.dossier.blocks import Block, KeyValues, Paragraph, Section, Table
-from wcet_probe.reports.dossier.subject import Answer, Json, Subject, counted, left_out, number, picture
+from wcet_probe.reports.dossier.runs import runs_section
+from wcet_probe.reports.dossier.subject import BOUND, Answer, Json, Subject, counted, left_out, number, picture
 from wcet_probe.sizes import format_size
 
 _GAPS_SHOWN = 12
@@ -32,6 +33,9 @@ def witness_section(subject: Subject, *, full: bool) -> Section:
 
     parts = []
     for place, answer in enumerate(subject.observations(), 1):
+        if answer.document["format"] == BOUND:
+            parts.append(runs_section(answer, f"witness-{place}-{subject.anchor}", full=full))
+            continue
         document, words = answer.document, f"{answer.label} on {answer.document['target']}"
         blocks = [*_state(answer), *_counts(answer), *_candidates(document, full=full)]
         blocks += picture(
@@ -47,8 +51,8 @@ def witness_section(subject: Subject, *, full: bool) -> Section:
         )
         parts.append(Section(f"Witness: {answer.label}", f"witness-{place}-{subject.anchor}", tuple(blocks)))
     lead = Paragraph(
-        "A witness is one call that was executed in an emulator, from a heap state that was built and read back. It is "
-        "a lower bound of the worst case: the worst case lies between it and the bound."
+        "A witness is one call that was executed in an emulator, of an allocator from a heap state that was built and "
+        "read back. It is a lower bound of the worst case: the worst case lies between it and the bound."
         if parts
         else "Nothing was executed: a bound of a firmware's function is proved from the file alone."
     )

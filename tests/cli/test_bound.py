@@ -175,6 +175,28 @@ def test_where_the_graph_is_too_large_a_run_is_held_against_costs_and_loops(run,
     assert (code, "guest.c:4" in err) == (5, True), err
 
 
+def test_a_report_has_the_runs_that_were_held_against_the_bound(run, firmware, tmp_path):
+    """It was refused for a slack, which only results of allocators have."""
+    code, out, err = run(*firmware.bound("fixed", "--run", "fixed(); u32[&table] = 7; fixed()", "--json"))
+    assert code == 0, err
+    code, _, err = run("report", write(tmp_path, json.loads(out)), "-o", "dossier")
+    assert code == 0, err
+    page = re.sub(r"<[^>]+>|\s+", " ", (tmp_path / "dossier" / "report.html").read_text())
+    (witness,) = re.findall("Runs: fixed (?!.*Runs: fixed)(.*?) Validation of this version", page)
+    shown = " ".join(witness.split())
+    assert all(words in shown for words in ("u32[&amp;table] = 7", "2 calls", "(1.000 times)")), shown
+
+
+@pytest.mark.parametrize("unit", ["instructions", "cycles"])
+def test_a_report_refuses_a_run_above_the_bound(run, firmware, tmp_path, unit):
+    _, out, _ = run(*firmware.bound("fixed", "--run", "fixed()", "--json"))
+    document = json.loads(out)
+    document["observed"][unit] = document["observed"]["calls"][0][unit] = document["bound"][unit] + 1
+    code, _, err = run("report", write(tmp_path, document), "-o", "dossier")
+    assert (code, f"a run took more {unit} than the bound" in err) == (1, True), err
+    assert not (tmp_path / "dossier").exists()
+
+
 def test_no_assumption_claims_a_check_where_nothing_is_run(run, firmware, with_hash):
     _, out, _ = run(*firmware.bound("length", "--facts", with_hash, "--param", "N=5", "--json"))
     assumptions = json.loads(out)["bound"]["assumptions"]

@@ -38,6 +38,27 @@ def verify_slack(document: Json) -> None:
         demand(same, "the witness in cycles is not the observed call")
 
 
+def verify_runs(document: Json) -> None:
+    """Check that no run of a function of one's own, if any is told, is above the bound of ``document``.
+
+    Raises:
+        VerificationError: one is, or a number is missing.
+    """
+    observed = document.get("observed")
+    if observed is None:
+        return
+    for unit in UNITS:
+        try:
+            told = [
+                *(one[unit] for one in observed["calls"]),
+                *([observed["found"][unit]] if observed["found"] else ()),
+            ]
+            right = 0 <= max(told) == observed[unit] <= document["bound"][unit]
+        except (KeyError, TypeError, ValueError):
+            right = False
+        demand(right, f"a run took more {unit} than the bound, or what the dearest took is not told")
+
+
 def least_cost(graph: Graph, code: Mapping[str, Sequence[Instruction]], addresses: Iterable[int]) -> int:
     """What executing the instructions at ``addresses`` costs at least, as a path of the graph from entry to exit.
 
