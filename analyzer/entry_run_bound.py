@@ -39,6 +39,7 @@ from wcet_probe.analyzer.ipet.certificate import certificate
 from wcet_probe.analyzer.ipet.costs import Costs, block_cycles, check_chargeable, cost_table, taken_cycles
 from wcet_probe.analyzer.ipet.flow_problem import UNITS, Unit
 from wcet_probe.analyzer.ipet.flow_system import (
+    ENTER,
     AuxiliaryVariable,
     Constraint,
     FlowEdge,
@@ -411,6 +412,8 @@ def _problem(  # noqa: PLR0917  what a flow problem is made of
         name = f"{names[passage.source]}>{names[passage.target]}:{passage.kind}"
         edges.append(FlowEdge(name, names[passage.source], names[passage.target], extra))
         limits.append(Constraint(f"followed:{name}", {name: 1}, "<=", count))
+    if not edges:  # by what is limited the checker sees that a run is followed
+        limits.append(Constraint("followed:enter", {ENTER: 1}, "<=", 1))
     own = tuple(events) if unit == "cycles" else ()
     entry = next(iter(run.blocks))
     return FlowProblem(

@@ -52,7 +52,7 @@ from wcet_probe.analyzer.dcache.charges import Charge, KeptCall, fills, kept_con
 from wcet_probe.analyzer.dcache.footprints import evicts
 from wcet_probe.analyzer.dcache.kept_accesses import Evicting, Steps, kept_steps
 from wcet_probe.analyzer.dcache.kept_parts import KeptPart
-from wcet_probe.analyzer.dcache.memory_waits import region_cycles, uncached_cycles
+from wcet_probe.analyzer.dcache.memory_waits import block_waiting_cycles, region_cycles
 from wcet_probe.analyzer.dcache.miss_constraints import Shared, shared_misses, touch_variable, variable_names
 from wcet_probe.analyzer.dcache.object_lines import counted_constraints, counted_objects, object_constraints
 from wcet_probe.analyzer.dcache.refetches import EVICTIONS, Refetched, Refetches
@@ -113,7 +113,11 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     """
     config, memory = target.dcache, target.memory
     if config is None:
-        waiting = {p: sum(uncached_cycles(one, memory) for one in found) for p, found in values.accesses.items()}
+        points = values.graph.points
+        waiting = {
+            at: block_waiting_cycles(points[at].block.instructions, values.accesses.get(at, ()), memory)
+            for at in values.states
+        }
         return DataMisses(waiting, {}, (), (), None)
     lines = SymbolicBlocks(values, config, pointers)
     traversals = StridedTraversals(values, lines, config)

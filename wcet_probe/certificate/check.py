@@ -275,11 +275,10 @@ class _Check:
         keeps = is_said or "saved-registers" in self._listed
         saving = saving_stores(self._code.image, self._code.instructions) if keeps else {}
         goes = told_destinations(self._binary.asserted, self._listed, self._code.image)
-        known, ends = (self._said, self._arguments()), self._listed.get("call-returns", "")
+        known = self._code, self._graph, self._said, self._arguments()
+        ends = self._listed.get("call-returns", "")
         try:
             self._coverage = cover(
-                self._code,
-                self._graph,
                 *known,
                 is_separate=is_separate,
                 saving=saving,
@@ -292,11 +291,12 @@ class _Check:
             demand(is_separate, f"the assumption stack-separation may be used and not listed: without it, {reason}")
             raise
         self._coverage.assumptions |= {"saved-registers"} if is_said else set()
-        if "return-address" in self._coverage.assumptions - self._listed.keys():
-            # The analysis may know where a return goes that is not followed here, and assume nothing.
-            self._coverage.assumptions.discard("return-address")
-            returning = self._coverage.returning.values()
-            self._coverage.open += [text for outcomes in returning for _, text in outcomes]
+        # The analysis may know where a return or a store goes that is not followed here, and assume nothing.
+        returning = [text for outcomes in self._coverage.returning.values() for _, text in outcomes]
+        told = {"return-address": returning, "stack-separation": ["that stores through numbers miss the stack"]}
+        for one in sorted(told.keys() & self._coverage.assumptions - self._listed.keys()):
+            self._coverage.assumptions.discard(one)
+            self._coverage.open += told[one]
         count = f"{len(self._graph.nodes)} nodes, {len(self.records[0]['invariant'])} invariants"
         if self._coverage.open:
             return Finding("graph", OPEN, shortened(self._coverage.open))

@@ -24,6 +24,7 @@ from wcet_probe.certificate.facts.asserted import Asserted
 from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.charge import edge_cost
 from wcet_probe.errors import VerificationError
+from wcet_probe.model.scenario import InitialCache
 from wcet_probe.reports.formats.bound_document import bound_section
 
 CODE = {
@@ -192,6 +193,47 @@ def test_data_that_thumb_code_finds_by_its_own_address_is_known():
     on = guest_of(assembler({"f": BY_ITS_ADDRESS}, target), target)
     assert not_checked(on) == set()
     assert "stack-separation" not in {one["id"] for one in document_of(on)[0]["bound"]["assumptions"]}
+
+
+BY_HALF_A_WORD = """
+ sub sp, #8
+ ldr r1, =0x30002
+ str r1, [sp, #4]
+ ldrh r1, [sp, #4]
+ and r1, r1, #3
+ ldr r2, =words
+ str r0, [r2, r1, lsl #2]
+ add sp, #8
+ bx lr
+ .ltorg
+ .comm words, 16, 4
+"""
+
+
+@pytest.mark.parametrize("target", ["cortex-m4", "arm926ej-s"])
+def test_a_store_of_which_the_analysis_knows_more_leaves_the_graph_not_checked(target):
+    """The half is 2, so that nothing was assumed of the store; it is one to four words here, and was refused."""
+    core = load_target(target)
+    on = guest_of(assembler({"f": BY_HALF_A_WORD}, core), core)
+    assert "stack-separation" not in {one["id"] for one in document_of(on)[0]["bound"]["assumptions"]}
+    assert not_checked(on) == {"graph"}
+
+
+SKIPPED = {
+    "a load": "cmp r0, r0\n ldrne r1, [sp, #-4]\n bx lr",
+    "two stores": "cmp r0, r0\n strdne r2, r3, [sp, #-8]\n bx lr",
+    "a return": "push {r4, lr}\n cmp r0, r0\n popne {r4, pc}\n pop {r4, pc}",
+}
+
+
+@pytest.mark.parametrize("name", SKIPPED)
+def test_what_is_surely_skipped_waits_for_memory_where_no_data_is_cached(name):
+    """Such a bound charged nothing of it, which nobody shows, and was refused."""
+    core = replace(load_target("arm926ej-s"), icache=None, dcache=None)
+    on = guest_of(assembler({"f": SKIPPED[name]}, core), core)
+    assert not_checked(on) <= {"graph"}
+    with on.machine() as machine:
+        assert machine.measure("f", (1,), InitialCache.DIRTY).cycles <= document_of(on)[0]["bound"]["cycles"]
 
 
 NEVER_TAKEN = """

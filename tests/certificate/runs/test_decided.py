@@ -87,6 +87,14 @@ def test_no_true_bound_of_random_recursion_is_refused(target, seed):
     assert told
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_run_of_one_block_is_followed_whatever_memory_holds(target):
+    """Nothing said that it is followed, as nothing is left to be limited, and a true bound was refused."""
+    guest = guest_of("unsigned f(unsigned n) { return n * 3; }", load_target(target), ".c")
+    document, binary = proof(guest, content=())
+    assert check_bound(document, binary).is_full
+
+
 @pytest.mark.parametrize("text", [LISTED, UNALIGNED], ids=["addresses of the stack", "unaligned"])
 def test_a_stack_whose_place_is_told_and_unaligned_words_are_followed(text):
     guest = guest_of(text, load_target("cortex-m4"), ".c", "-O1")
