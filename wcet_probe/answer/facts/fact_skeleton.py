@@ -18,7 +18,6 @@ from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.call_fields import field_sites
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import (
-    ArgumentFact,
     CallsFact,
     Facts,
     LoopFact,
@@ -37,6 +36,7 @@ from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
+from wcet_probe.answer.facts.read_arguments import read_arguments
 from wcet_probe.build.debug_types import held_functions
 from wcet_probe.build.sources import renumbered_files
 from wcet_probe.errors import AnalysisError, UsageError
@@ -51,7 +51,6 @@ _MOST_VISITS_OF_FACTS = 2 * _MOST_VISITS
 """The same where the facts are asked for: with those that it finds, the question is asked again."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
-_ARGUMENTS = 4
 _EXCERPT_INSTRUCTIONS = 6
 _MOST_TRIED = 2_000
 """Blocks up to which ranges of arguments are tried, which takes a proof for each."""
@@ -447,10 +446,11 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
     if trial.stopped or values is None or has_summaries(values) or len(values.states) > _MOST_TRIED:
         return
     known = {fact.index for fact in trial.asked.facts.arguments if fact.function == trial.asked.entry}
-    for index in (index for index in range(_ARGUMENTS) if index not in known):
+    for read in read_arguments(values, trial.remembered.lifter, trial.asked.entry):
+        if (index := read.index) in known:
+            continue
         progress(f"trying a range of argument {index}")
-        most = parse(str(_TRIAL_MOST))
-        fact = ArgumentFact(_TRIAL, trial.asked.entry, index, None, parse("0"), most, _TRIAL)
+        fact = replace(read, where=_TRIAL, maximum=parse(str(_TRIAL_MOST)), because=_TRIAL)
         closed = set[int]()
         for asked, others in ((trial.by_type, trial.open_loops), (trial.open_loops, trial.by_type)):
             # Loops without any bound hide those that are bounded by a type only, so each kind is tried by itself.
