@@ -28,7 +28,6 @@ from wcet_probe.analyzer.facts.language import (
 )
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.facts.source_match import match_loops
-from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
@@ -37,8 +36,8 @@ from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
 from wcet_probe.answer.facts.read_arguments import read_arguments
+from wcet_probe.answer.facts.source_lines import source_lines, why_no_loop
 from wcet_probe.build.debug_types import held_functions
-from wcet_probe.build.sources import renumbered_files
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -285,10 +284,10 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         text: tuple[str, ...]
         if loop is None or not loop.function:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
-            cause = "its function's source is not understood" if loop else _why_no_loop(trial.asked, header)
+            cause = "its function's source is not understood" if loop else why_no_loop(trial.asked, header)
             title, text = f"{where}: {cause}", ()
         else:
-            lines, sha256, text = _source_lines(trial, prepared, loop)
+            lines, sha256, text = source_lines(trial.asked, prepared, loop)
             title = f"{where}, {loop}"
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
@@ -297,16 +296,6 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
             trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
-
-
-def _why_no_loop(asked: BoundRequest, header: int) -> str:
-    """Why no source loop was found for the one at ``header``."""
-    file, _ = asked.image.lines.find(header) or ("", 0)
-    if file and file not in asked.sources:
-        return f"{file} is not found, or not only once (--source)"
-    if file in renumbered_files(asked.sources):
-        return f"a #line gives lines of {file} to other code, so that its pragmas and labels are not used"
-    return "no source loop is clearly its own"
 
 
 def _is_told(trial: _Trial, table: tuple[str, ...], where: str) -> bool:
@@ -324,19 +313,6 @@ def _code(asked: BoundRequest, address: int) -> tuple[str, ...]:
     first = bisect_left(asked.instructions, address, key=lambda one: one.address)
     found = asked.instructions[first : first + _EXCERPT_INSTRUCTIONS]
     return tuple(f"{one.address:#010x}  {one.text}" for one in found)
-
-
-def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The keys that name a source loop, the hash of its function, and the function's text."""
-    same = [each for source in prepared.index.files.values() for each in source.functions if each.name == loop.function]
-    file = (f'file = "{loop.file}"',) if len(same) > 1 else ()
-    place = f'label = "{loop.label}"' if loop.label else f"line = {loop.header_lines[0]}"
-    try:
-        function = prepared.index.function(loop.function, loop.file, loop.header_lines[0])
-    except UsageError:
-        return (f'function = "{loop.function}"', *file, place), "", ()
-    text = trial.asked.sources[loop.file].splitlines()[function.first_line - 1 : function.last_line]
-    return (f'function = "{loop.function}"', *file, place), function.sha256, tuple(text)
 
 
 def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:

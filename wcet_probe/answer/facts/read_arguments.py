@@ -11,7 +11,6 @@ from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.properties.entry_registers import deciding_registers, register_bytes
 from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.symbolic.locations import register_locations
-from wcet_probe.analyzer.values.result import Values
 
 _ARGUMENTS = 4
 """So many are looked at: those that are in registers on each core."""
