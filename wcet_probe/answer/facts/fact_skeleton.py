@@ -422,7 +422,7 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
     if trial.stopped or values is None or has_summaries(values) or len(values.states) > _MOST_TRIED:
         return
     known = {fact.index for fact in trial.asked.facts.arguments if fact.function == trial.asked.entry}
-    for read in read_arguments(values, trial.remembered.lifter, trial.asked.entry):
+    for read in read_arguments(values, trial.asked.image, trial.remembered.lifter, trial.asked.entry):
         if (index := read.index) in known:
             continue
         progress(f"trying a range of argument {index}")
