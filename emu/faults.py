@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wcet_probe.emu.memory import GuestMemory
 from wcet_probe.emu.native import BUDGET_SPENT, ENDLESS_LOOP, OUTSIDE_CODE, PROBLEM_EXECUTED, UNALIGNED_STACK
 from wcet_probe.emu.tables import CodeTable, it_state
-from wcet_probe.errors import EmulationError, StrayAccessError
+from wcet_probe.errors import EmulationError, NoReturnError, StrayAccessError
 from wcet_probe.isa.effective_address import evaluate
 from wcet_probe.model.image import Image
 from wcet_probe.model.instruction import ALWAYS, AccessKind
@@ -29,15 +29,15 @@ def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_ins
         return EmulationError(
             f"the guest executed {pc:#010x} in {image.location(pc)}, which cannot be charged: {problem}."
         )
+    if why == ENDLESS_LOOP or (why == BUDGET_SPENT and _stays(table, pc)):
+        return NoReturnError(
+            f"the guest never returns: the instruction at {pc:#010x} in {image.location(pc)} jumps to itself, as "
+            "panics do; check the call's arguments and what was to be called before it."
+        )
     if why == BUDGET_SPENT:
         return EmulationError(
             f"the guest takes more than {most_instructions} instructions, it is in "
             f"{image.location(pc)}: look for an endless loop, or give it a larger budget."
-        )
-    if why == ENDLESS_LOOP:
-        return EmulationError(
-            f"the guest never returns: the instruction at {pc:#010x} in {image.location(pc)} jumps to itself, as "
-            "panics do; check the call's arguments and what was to be called before it."
         )
     if why == OUTSIDE_CODE:
         return outside(address)
@@ -48,6 +48,11 @@ def stopped(image: Image, table: CodeTable, stop: tuple[int, int, int], most_ins
             "run; move it by multiples of 4."
         )
     return stray(image, pc, address, "outside the guest's memory")
+
+
+def _stays(table: CodeTable, pc: int) -> bool:
+    instruction = table.instruction_at(pc)
+    return instruction is not None and instruction.jumps_to_itself
 
 
 def outside(address: int) -> EmulationError:

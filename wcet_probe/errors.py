@@ -73,12 +73,16 @@ class StrayAccessError(EmulationError):
         self.pc, self.address = pc, address
 
 
+class NoReturnError(EmulationError):
+    """The guest is where it stays for ever, as behind a failed assertion."""
+
+
 class StateError(WcetProbeError):
     """A scenario did not reach the state that it predicted, or a heap invariant is broken."""
 
 
-class RefusedBlockError(StateError):
-    """The heap refused the block that a generic state frees: there is no such state of it."""
+class NoSuchStateError(StateError):
+    """A generic state is none of this allocator: its heap refuses the block to be freed, or it goes astray."""
 
 
 class AnalysisError(WcetProbeError):

@@ -220,6 +220,11 @@ def is_analysed(place: Place, index: SourceIndex, analysed: Analysed) -> bool:
     return any(file == source.file and line in lines for (file, line), _ in _rows(analysed.image, analysed.functions))
 
 
+def has_code(loop: SourceLoop, image: Image, functions: Collection[str]) -> bool:
+    """Whether a line of ``loop`` has code in one of ``functions``, which may be a copy of it."""
+    return any(file == loop.file and line in loop for (file, line), _ in _rows(image, functions))
+
+
 def _rows(image: Image, functions: Collection[str]) -> Iterator[tuple[tuple[str, int], MemoryRange]]:
     """File and line, and the code, of each row of the line table within ``functions``."""
     table = image.lines
@@ -312,8 +317,7 @@ def _bound(
         is_analysed = place.function in analysed.functions
     else:
         found = [site for site in sites if matches[site.header_address] == loop]
-        lines = (line for line, _ in _rows(analysed.image, analysed.functions))
-        is_analysed = any(file == loop.file and line in loop for file, line in lines)
+        is_analysed = has_code(loop, analysed.image, analysed.functions)
     if not found and is_analysed and not fact.optional:
         offsets = ", ".join(f"{site.function}+{site.offset:#x}" for site in sites) or "none"
         raise UsageError(

@@ -117,7 +117,8 @@ def _candidates(document: Json, *, full: bool) -> Iterator[Block]:
     yield Table("Candidate states that were measured", ("State", "Instructions", "Cycles"), rows, "lrr")
     yield from left_out(candidates, len(shown), "candidate states")
     if refused:
-        yield Paragraph(f"No states of this heap, which refuses the block that is freed: {'; '.join(refused)}.", "note")
+        why = "which refuses the block that is freed, or does not come back"
+        yield Paragraph(f"No states of this allocator, {why}: {'; '.join(refused)}.", "note")
 
 
 def _gap(answer: Answer, *, full: bool) -> Iterator[Block]:

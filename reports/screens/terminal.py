@@ -191,9 +191,9 @@ def _cached(target: Target) -> bool:
 def _candidates(report: Report) -> str:
     cycles = [candidate.cycles for candidate in report.candidates]
     spread = f"{min(cycles):,} to {max(cycles):,} cycles"
-    refused = f"; in {len(report.left_out)} more the heap refuses the block to be freed" if report.left_out else ""
+    no_state = f"; {len(report.left_out)} more are none of this allocator" if report.left_out else ""
     states = f"{len(cycles)} candidate state{'s' * (len(cycles) > 1)}"
-    return f"{states}, {spread}; this one is: {report.plan.variant}{refused}"
+    return f"{states}, {spread}; this one is: {report.plan.variant}{no_state}"
 
 
 def _proved(report: Report) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -13,10 +12,11 @@ from pathlib import Path, PurePosixPath
 from wcet_probe.build.heap_array import check_heap_array, heap_array_lines
 from wcet_probe.build.image import read_image
 from wcet_probe.build.linked_program import Beside, beside, check_heap_bytes, with_calls
+from wcet_probe.build.refusals import headers_of, is_header, remedy_of, with_others
 from wcet_probe.build.toolchain import Toolchain, find_toolchain
 from wcet_probe.catalog.resources import folder
 from wcet_probe.errors import BuildError
-from wcet_probe.model.allocator import Allocator
+from wcet_probe.model.allocator import CPP_SUFFIXES, Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
@@ -40,6 +40,9 @@ COMMON_FLAGS = (
 source is one in the binary, and a loop bound means in both the same.
 """
 
+CPP_FLAGS = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
+"""What is told of C++ in place of the standard of C."""
+
 GUEST_FILES = ("replay.c", "runtime.c")
 """What is linked to every allocator, from the package's folder ``guest``."""
 
@@ -53,6 +56,16 @@ _FAMILY_FLAGS = {
     "clang": ("-fdebug-compilation-dir=.", "-no-canonical-prefixes"),
     "gcc": ("-fno-tree-loop-distribute-patterns", "-ffile-prefix-map=" + "{here}=."),
 }
+
+_CONSTRUCTORS = """\
+  .init_array : ALIGN(4) {
+    __init_array_start = .;
+    KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*)))
+    KEEP(*(.init_array .ctors))
+    __init_array_end = .;
+  } > code :text
+"""
+"""Of an allocator of one's own with code that runs before ``main``, which its init calls."""
 
 _LINKER_SCRIPT = """\
 MEMORY
@@ -116,6 +129,8 @@ def build_image(allocator: Allocator, target: Target, compiler: str, cache_dir: 
     region, section = heap_array_lines(allocator, target)
     script = _LINKER_SCRIPT.format(code=place.code, data=place.data)
     script = script.replace("}\nPHDRS", f"{region}}}\nPHDRS").replace("  .text :", f"{section}  .text :")
+    if allocator.own and allocator.own.constructs:
+        script = script.replace("  .data :", f"{_CONSTRUCTORS}  .data :")
     kept = cache_dir / "images" / f"{allocator.name}-{target.name}-{_key(job, toolchain, script)}.elf"
     try:
         elf = _kept(kept) or _keep(kept, job, toolchain, script)
@@ -166,7 +181,8 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         for file, text in job.texts
         if file != "replay.c" and (path := own.paths.get(file, file)) not in own.object_sources
     )
-    units = tuple(file for file, _ in texts if file.endswith(".c") and file not in {*lazy, *own.included})
+    ends = (".c", *CPP_SUFFIXES)
+    units = tuple(file for file, _ in texts if file.endswith(ends) and file not in {*lazy, *own.included})
     size = (f"-D{own.heap_macro}={heap_bytes}",) if own.heap_macro else ()
     # Clang makes one variable of several static ones, and the array would be part of it.
     apart = ("-mllvm", "-enable-global-merge=false") if own.heap_symbol and toolchain.family == "clang" else ()
@@ -182,7 +198,7 @@ def _own_job(job: _Job, allocator: Allocator, target: Target, toolchain: Toolcha
         *own.flags,
     )
     roots = ("wp_replay", *allocator.entry_points.values())
-    options = ("--gc-sections", *(f"--undefined={symbol}" for symbol in roots))
+    options = ("--gc-sections", "--no-demangle", *(f"--undefined={symbol}" for symbol in roots))
     if own.heap_symbol and not own.elf:
         options += (f"--defsym={own.heap_symbol}={target.memory_map.heap_address:#x}",)
     link_flags = options if toolchain.links_lazily else tuple(f"-Wl,{option}" for option in options)
@@ -205,7 +221,7 @@ def _guest_sources() -> tuple[tuple[str, str], ...]:
 
 
 def _key(job: _Job, toolchain: Toolchain, script: str) -> str:
-    own = (job.units, job.lazy, job.objects, job.link_flags) if job.link_flags else ()
+    own = (job.units, job.lazy, job.objects, job.link_flags, CPP_FLAGS) if job.link_flags else ()
     linked = (job.program, job.place) if job.program else ()
     content = repr((job.texts, job.flags, toolchain.identity, toolchain.family, script, *own, *linked))
     return hashlib.sha256(content.encode()).hexdigest()[:24]
@@ -223,7 +239,7 @@ def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
         family = tuple(flag.format(here=here) for flag in _FAMILY_FLAGS[toolchain.family])
         library = toolchain.c_library if job.link_flags else ()
         for unit in (*job.units, *job.lazy):
-            _call([*toolchain.compile, *job.flags, *family, *library, "-c", unit, "-o", f"{unit}.o"], here)
+            _compile(job, toolchain, (*family, *library), unit, here)
         objects = [*(f"{unit}.o" for unit in job.units), *(path for path, _ in job.objects)]
         before, behind = toolchain.links_lazily or (None, None)
         lazy = [before, *(f"{unit}.o" for unit in job.lazy), behind] if job.lazy else []
@@ -235,6 +251,26 @@ def _keep(kept: Path, job: _Job, toolchain: Toolchain, script: str) -> bytes:
         (here / "image.kept").write_bytes(elf + hashlib.sha256(elf).digest())
         (here / "image.kept").replace(kept)
         return elf
+
+
+def _compile(job: _Job, toolchain: Toolchain, behind: Sequence[str], unit: str, here: Path) -> None:
+    begun, flags = _language(job, toolchain, unit)
+    done = _run([*begun, *flags, *behind, "-c", unit, "-o", f"{unit}.o"], here)
+    problems = _problems(done)
+    absent: dict[str, None] = {}
+    # A compiler stops at the first header that is missing; asked what a file depends on, it tells all.
+    for one in job.units if problems and is_header(problems[0]) else ():
+        begun, flags = _language(job, toolchain, one)
+        rule = _run([*begun, *flags, *behind, "-M", "-MG", one], here).stdout
+        absent |= {header: None for header in headers_of(rule) if not (here / header).exists()}
+    _refuse(problems, begun[0], unit, tuple(absent))
+
+
+def _language(job: _Job, toolchain: Toolchain, unit: str) -> tuple[Sequence[str], Sequence[str]]:
+    """What compiles ``unit``, and its flags, a standard only where it is one of its language."""
+    in_cpp = unit.endswith(CPP_SUFFIXES)
+    flags = [flag for flag in job.flags if not flag.startswith("-std=") or ("++" in flag) is in_cpp]
+    return (toolchain.compile_cpp, (*CPP_FLAGS, *flags)) if in_cpp else (toolchain.compile, flags)
 
 
 def _place(here: Path, file: str) -> Path:
@@ -254,54 +290,26 @@ def _kept(kept: Path) -> bytes | None:
 
 
 def _call(command: list[str], here: Path) -> None:
-    done = subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
-    if done.returncode:
-        problems = [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
-        what = "the image" if "image.ld" in command else command[-3]
-        message = f"{Path(command[0]).name} failed on {what}: {_all_undefined(problems)}; {_remedy(problems[0])}."
+    _refuse(_problems(_run(command, here)), command[0], "the image")
+
+
+def _run(command: list[str], here: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+
+
+def _problems(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines that tell why a compiler or linker failed; none where it did not."""
+    if not done.returncode:
+        return []
+    return [line for line in done.stderr.splitlines() if "error" in line] or [f"exit status {done.returncode}"]
+
+
+def _refuse(problems: Sequence[str], program: str, what: str, absent: Sequence[str] = ()) -> None:
+    """Nothing, where there are no ``problems``.
+
+    Raises:
+        BuildError: there are.
+    """
+    if problems:
+        message = f"{Path(program).name} failed on {what}: {with_others(problems, absent)}; {remedy_of(problems[0])}."
         raise BuildError(message)
-
-
-_UNDEFINED = re.compile(r"(?:undefined symbol: |undefined reference to [`'])([^\s`';]+)")
-
-
-_BEFORE = 'include what declares it, as flags = ["-include", "stdint.h"] does before each file'
-_HEAP_BESIDE = (
-    "make its static data smaller by a -D under flags, or tell by symbol under [heap] which array is its heap"
-)
-_REMEDIES = tuple(
-    (re.compile(pattern), remedy)
-    for pattern, remedy in (
-        (
-            "undefined (symbol|reference)",
-            "add the source that has it, or list it under stubs where it may do nothing and return 0",
-        ),
-        # By a folder and a name: its own folder would not help.
-        (
-            r"'[^']*/[^']*' file not found|error: \S+/\S+: No such file",
-            "add the folder where that path begins to include_dirs, or leave the header out by a -D under flags",
-        ),
-        ("file not found|No such file", "add its folder to include_dirs, or leave the header out by a -D under flags"),
-        ("undeclared function|implicit declaration", f"{_BEFORE}; some headers do with -std=gnu11 under flags only"),
-        (r"wp_adapter\.c", "correct [call] of the manifest: a call, include, or declarations"),
-        ("unknown type name|undeclared|parameter list without types", _BEFORE),
-        (r"region \S* ?overflowed|will not fit in region", _HEAP_BESIDE),
-    )
-)
-"""What to do about what a compiler or linker says: the first that fits."""
-
-
-def _all_undefined(problems: Sequence[str]) -> str:
-    """The first of the problems; where it is a symbol that nobody defines, with all of these, each once."""
-    first = problems[0].strip()
-    if not _UNDEFINED.search(first):
-        return first
-    others = dict.fromkeys(found[1] for problem in problems[1:] if (found := _UNDEFINED.search(problem)))
-    named = ", ".join(name for name in others if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", first))
-    return f"{first} (and {named})" if named else first
-
-
-def _remedy(problem: str) -> str:
-    """What to do about what a compiler or linker says."""
-    found = (remedy for pattern, remedy in _REMEDIES if pattern.search(problem))
-    return next(found, "mend the source or choose another --cc")

@@ -17,6 +17,23 @@ from wcet_probe.model.target import Isa, Target
 PACKAGED = "zig"
 """Name of the packaged compiler: the Clang and lld inside the ``ziglang`` package."""
 
+_CPP_LIBRARY = (
+    "-D_LIBCPP_ABI_VERSION=1",
+    "-D_LIBCPP_ABI_NAMESPACE=__1",
+    "-D_LIBCPP_HARDENING_MODE_DEFAULT=_LIBCPP_HARDENING_MODE_NONE",
+    "-D_LIBCPP_ASSERTION_SEMANTIC_DEFAULT=_LIBCPP_ASSERTION_SEMANTIC_IGNORE",
+    "-D_LIBCPP_HAS_MUSL_LIBC=1",
+    "-D_LIBCPP_PSTL_BACKEND_SERIAL",
+    *(
+        f"-D_LIBCPP_HAS_{one}=0"
+        for one in (
+            *("THREADS", "MONOTONIC_CLOCK", "TERMINAL", "FILESYSTEM", "RANDOM_DEVICE", "LOCALIZATION", "UNICODE"),
+            *("WIDE_CHARACTERS", "TIME_ZONE_DATABASE", "VENDOR_AVAILABILITY_ANNOTATIONS"),
+        )
+    ),
+)
+"""What the packaged libc++ has to be told, as it has no file of settings: a library without an operating system."""
+
 _LAZY = ("--start-lib", "--end-lib")
 _GCC_MACHINES = {Isa.ARM: "arm", Isa.THUMB: "arm", Isa.POWERPC: "powerpc"}
 
@@ -29,6 +46,7 @@ class Toolchain:
         family: ``clang`` or ``gcc``: which of a target's flags fit.
         identity: what the compiler says it is; part of every result.
         compile: start of the command line that compiles one file.
+        compile_cpp: the same for a file in C++, with the headers of its library.
         link: start of the command line that links objects.
         libraries: end of the command line that links objects.
         c_library: flags that find the headers of a C library, which an allocator of one's own may include.
@@ -38,6 +56,7 @@ class Toolchain:
     family: str
     identity: str
     compile: tuple[str, ...]
+    compile_cpp: tuple[str, ...]
     link: tuple[str, ...]
     libraries: tuple[str, ...] = ()
     c_library: tuple[str, ...] = ()
@@ -62,7 +81,7 @@ def find_toolchain(command: str, target: Target) -> Toolchain:
         raise BuildError(message)
     if "clang" in banner:
         linker = (_linker_of(path), "-m", target.linker_emulation)
-        return Toolchain("clang", banner, (path,), linker, links_lazily=_LAZY)
+        return Toolchain("clang", banner, (path,), (path,), linker, links_lazily=_LAZY)
     machine = _run(path, "-dumpmachine").strip()
     if not machine.startswith(_GCC_MACHINES[target.isa]):
         message = (
@@ -70,7 +89,7 @@ def find_toolchain(command: str, target: Target) -> Toolchain:
             f"or {target.gcc_prefix}gcc, or use --cc {PACKAGED}."
         )
         raise BuildError(message)
-    return Toolchain("gcc", f"{banner} [{machine}]", (path,), (path, "-nostdlib", "-static"), ("-lgcc",))
+    return Toolchain("gcc", f"{banner} [{machine}]", (path,), (path,), (path, "-nostdlib", "-static"), ("-lgcc",))
 
 
 def packaged_program() -> Path:
@@ -93,11 +112,15 @@ def _packaged(linker_emulation: str) -> Toolchain:
     libc = program.with_name("lib") / "libc" / "include"
     machine = "powerpc" if "ppc" in linker_emulation else "arm"
     headers = (f"-isystem{libc / folder}" for folder in (f"{machine}-linux-musl", "generic-musl"))
+    cpp = program.with_name("lib") / "libcxx" / "include"
+    # The debug information names no folder of this machine.
+    begun = (str(program), "clang", "-nostdinc")
+    types = ("-isystem", str(include), f"-ffile-prefix-map={include}=include")
     return Toolchain(
         family="clang",
         identity=f"{banner} [ziglang {_version('ziglang')}]",
-        # The debug information names no folder of this machine.
-        compile=(str(program), "clang", "-nostdinc", "-isystem", str(include), f"-ffile-prefix-map={include}=include"),
+        compile=(*begun, *types),
+        compile_cpp=(*begun, f"-isystem{cpp}", *types, f"-ffile-prefix-map={cpp}=libcxx", *_CPP_LIBRARY),
         link=(str(program), "ld.lld", "-m", linker_emulation),
         c_library=(*headers, *_compiler_types(machine), f"-ffile-prefix-map={libc}=libc"),
         links_lazily=_LAZY,

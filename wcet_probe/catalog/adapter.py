@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from wcet_probe.model.allocator import says
 
-ADAPTER, SUPPORT, LIBRARY, STUBS = "wp_adapter.c", "wp_support.c", "wp_library.c", "wp_stubs.c"
-"""Names of the files that are made: the calls; what compilers call on their own, and sbrk; ends and errors of a C
-library; what does nothing."""
+ADAPTER, CPP_ADAPTER, SUPPORT = "wp_adapter.c", "wp_adapter.cpp", "wp_support.c"
+LIBRARY, STUBS = "wp_library.c", "wp_stubs.c"
+"""Names of the files that are made: the calls, in C or C++; what compilers call on their own, and sbrk; ends and
+errors of a C library; what does nothing."""
 
 _HEAD = "/* SPDX-License-Identifier: 0BSD */\n/* Made by wcet-probe from the manifest of {name}. */\n"
 _DIRECT = {
@@ -135,6 +136,15 @@ WP_COPIES(8)
 """
 
 
+_CONSTRUCT = """\
+    for (wp_constructor *const *run = __init_array_start; run != __init_array_end; run++)
+        (*run)();"""
+"""Before the allocator's own init: what a program's start-up code does before ``main``."""
+
+_CONSTRUCTORS = """\
+typedef void wp_constructor(void);
+extern wp_constructor *const __init_array_start[], *const __init_array_end[];"""
+
 _LIBRARY = """
 #include <stddef.h>
 /* How a C library ends a program, by the names of musl and newlib: nothing comes back, and no bound counts it. What the
@@ -171,6 +181,18 @@ __attribute__((weak)) size_t strlen(const char *text)
         end++;
     return (size_t)(end - text);
 }
+
+/* What C++ needs without exceptions, by the names of its ABI: no destructor of a static object runs, and statics of
+ * functions are made once, by their first call. */
+__attribute__((weak)) void *__dso_handle;
+WP_END __cxa_pure_virtual(void) WP_FOREVER
+#define WP_NEVER __attribute__((weak)) int
+WP_NEVER atexit(void (*end)(void)) { (void)end; return 0; }
+#define WP_UNUSED { (void)end, (void)object, (void)handle; return 0; }
+WP_NEVER __cxa_atexit(void (*end)(void *), void *object, void *handle) WP_UNUSED
+WP_NEVER __aeabi_atexit(void *object, void (*end)(void *), void *handle) WP_UNUSED
+__attribute__((weak)) int __cxa_guard_acquire(unsigned char *made) { return !*made; }
+__attribute__((weak)) void __cxa_guard_release(unsigned char *made) { *made = 1; }
 """
 
 
@@ -191,6 +213,8 @@ class Calls:
             nothing is ever given back.
         check: expression that is 0 where the heap's invariants hold; empty if there is none.
         grows: whether the allocator asks for its memory by ``sbrk``, ``_sbrk`` or ``brk``.
+        in_cpp: whether the calls are in C++.
+        constructs: whether functions that run before ``main`` may be among its code.
     """
 
     include: tuple[str, ...]
@@ -203,6 +227,8 @@ class Calls:
     free: str
     check: str
     grows: bool
+    in_cpp: bool = False
+    constructs: bool = False
 
     @property
     def takes_cache_set(self) -> bool:
@@ -232,12 +258,17 @@ def adapter_sources(name: str, calls: Calls, stubs: Sequence[str]) -> tuple[tupl
     head = _HEAD.format(name=name)
     support = f"{head}#include <stddef.h>\n{_SBRK if calls.grows else ''}{_ARM_RUNTIME}"
     bodies = "".join(f"int {stub}(void);\nint {stub}(void)\n{{\n    return 0;\n}}\n" for stub in stubs)
-    made = [(ADAPTER, _adapter(head, calls)), (SUPPORT, support), (LIBRARY, f"{head}{_LIBRARY}")]
+    made = [
+        (CPP_ADAPTER if calls.in_cpp else ADAPTER, _adapter(head, calls)),
+        (SUPPORT, support),
+        (LIBRARY, f"{head}{_LIBRARY}"),
+    ]
     return (*made, (STUBS, f"{head}{bodies}")) if stubs else tuple(made)
 
 
 def _direct(calls: Calls, role: str) -> str | None:
-    if calls.handle or (role == "malloc" and calls.is_out):
+    # Names and arguments of C++ are not what they are in C, so that such a call is always made by a function.
+    if calls.in_cpp or calls.handle or (role == "malloc" and calls.is_out):
         return None
     found = _DIRECT[role].fullmatch({"malloc": calls.malloc, "free": calls.free}[role].strip())
     return found[1] if found else None
@@ -248,10 +279,11 @@ def _adapter(head: str, calls: Calls) -> str:
     lines = [head.rstrip(), "#include <stddef.h>", "#include <stdint.h>"]
     lines += [f'#include "{file}"' for file in calls.include]
     lines += [calls.declarations.strip()] if calls.declarations.strip() else []
-    if calls.grows:
-        lines.append("extern unsigned char *wp_break, *wp_limit;")
     if calls.handle:
         lines += [f"{calls.handle} wp_handle;", "#define handle wp_handle"]
+    lines += ['extern "C" {'] if calls.in_cpp else []
+    lines += ["extern unsigned char *wp_break, *wp_limit;"] if calls.grows else []
+    lines += [_CONSTRUCTORS] if calls.constructs else []
     lines += ["int wp_init(void *arena, size_t bytes);", "int wp_check(void);", ""]
     lines += [
         "int wp_init(void *arena, size_t bytes)",
@@ -259,7 +291,8 @@ def _adapter(head: str, calls: Calls) -> str:
         "    unsigned char *const end = (unsigned char *)arena + bytes;",
     ]
     lines += ["    (void)end;"]
-    lines += ["    wp_break = arena;", "    wp_limit = end;"] if calls.grows else []
+    lines += ["    wp_break = (unsigned char *)arena;", "    wp_limit = end;"] if calls.grows else []
+    lines += [_CONSTRUCT] if calls.constructs else []
     lines += [f"    {calls.init.strip().rstrip(';')};"] if calls.init.strip() else []
     lines += [f"    return !({calls.ready});" if calls.ready else "    return 0;", "}", ""]
     for role, argument in (("malloc", "(size_t)0"), ("free", "(void *)0")):
@@ -278,4 +311,5 @@ def _adapter(head: str, calls: Calls) -> str:
     cache_set = ", operation->cache_set" if calls.takes_cache_set else ""
     told = _TOLD if calls.free_takes_size else dict.fromkeys(_TOLD, "")
     lines.append(_REPLAY.format(malloc=entries["malloc"], free=entries["free"], cache_set=cache_set, **told))
+    lines += ["}"] if calls.in_cpp else []
     return "\n".join(lines)

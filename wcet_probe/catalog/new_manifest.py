@@ -16,8 +16,8 @@ name = "{name}"
 title = "{name}"
 summary = ""
 
-# C files, in this folder or below it. What they include is found beside them, here, and by include_dirs, of which
-# all headers are taken in; headers has what only a macro names.
+# C or C++ files, in this folder or below it. What they include is found beside them, here, and by include_dirs,
+# of which all headers are taken in; headers has what only a macro names.
 sources = {sources}
 headers = {headers}
 include_dirs = []
@@ -58,8 +58,8 @@ include = {includes}
 {prototypes}# declarations = "void *my_malloc(size_t); void my_free(void *);"
 # The type of a variable `handle`, if calls need one: "struct pool", "pool_t *".
 # handle = "struct pool"
-# C statements and expressions. In init: arena (void *), bytes (size_t), end (unsigned char *). Without init the first
-# call sets up the heap. ready must hold after init.
+# Statements and expressions of C, or of C++ where sources are. In init: arena (void *), bytes (size_t), end
+# (unsigned char *). Without init the first call sets up the heap. ready must hold after init.
 init = "{prefix}_init(arena, bytes)"
 # ready = "handle != 0"
 # In malloc: size (size_t). Where the block is put into a variable: result = "out", and (void *) result in the call.

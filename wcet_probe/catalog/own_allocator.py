@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -16,12 +16,24 @@ from wcet_probe.catalog.adapter import ADAPTER, LIBRARY, SUPPORT, Calls, adapter
 from wcet_probe.catalog.included import included
 from wcet_probe.catalog.toml_table import Table
 from wcet_probe.errors import UsageError, unknown_name
-from wcet_probe.model.allocator import Allocator, Complexity, OwnBuild, Parameter, SetSpecification, says
+from wcet_probe.model.allocator import (
+    CPP_SUFFIXES,
+    Allocator,
+    Complexity,
+    OwnBuild,
+    Parameter,
+    SetSpecification,
+    says,
+)
 
 MANIFEST, FACTS, FOUND = "manifest.toml", "facts.toml", "found"
 ROLES = ("init", "malloc", "free", "check")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_CONSTRUCTOR = re.compile(rb"\b__attribute__\b[^;{]*\b(?:__)?constructor\b|\.(?:init_array|ctors)\b")
+"""In C, and in names of sections."""
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
+_CPP_HEADERS = (".hpp", ".hh", ".hxx")
+HEADER_SUFFIXES = (".h", *_CPP_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,10 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
     presets = table.value("presets", dict, "give tables [presets.NAME]", {})
     heap = table.table("heap") if "heap" in table else Table(MANIFEST, "heap.", {})
     flags, stubs = table.optional_texts("flags"), table.optional_texts("stubs")
-    calls = _calls(table, heap)
+    objects = tuple((path, _object(folder, path)) for path in files.objects)
+    calls = _calls(table, heap, in_cpp=any(path.endswith(CPP_SUFFIXES) for path in files.sources))
+    code = (*(content for _, content in objects), *(_bytes(folder, path) for path in files.sources))
+    calls = replace(calls, constructs=calls.in_cpp or any(_CONSTRUCTOR.search(one) for one in code))
     start, end = (_place(heap, key) for key in ("start", "end"))
     if files.elf:
         _check_linked(table, heap, calls)
@@ -129,7 +144,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             included=found,
             include_dirs=files.include_dirs,
             flags=flags,
-            objects=tuple((path, _object(folder, path)) for path in files.objects),
+            objects=objects,
             object_sources=files.object_sources,
             libraries=(SUPPORT, LIBRARY),
             stubs=stubs,
@@ -144,6 +159,7 @@ def read_own(folder: Traversable) -> tuple[Allocator, Mapping[str, Mapping[str, 
             heap_start=start,
             heap_end=end,
             elf=(files.elf, _linked(folder, files.elf)) if files.elf else None,
+            constructs=calls.constructs,
         ),
         promise=_specification(table, parameters, calls, heap),
         found=found_states(folder),
@@ -178,11 +194,11 @@ def _files(folder: Traversable) -> OwnFiles:
     )
     if files.elf and (files.sources or files.objects):
         raise table.error("elf", "names a program that is linked already; leave sources and objects out")
-    if other := next((path for path in files.sources if not path.endswith(".c")), None):
+    if other := next((path for path in files.sources if not path.endswith((".c", *CPP_SUFFIXES))), None):
         raise table.error(
             "sources",
-            f"has {other}, which is no C file (*.c); compile it, name the result under objects and it under "
-            "object_sources, and headers under headers",
+            f"has {other}, which is no C or C++ file (*.c, *{', *'.join(CPP_SUFFIXES)}); compile it, name the result "
+            "under objects and it under object_sources, and headers under headers",
         )
     if files.object_sources and not files.objects and not files.elf:
         raise table.error("object_sources", "speaks of objects; name these under objects, or the C files under sources")
@@ -222,7 +238,7 @@ def _headers(folder: Traversable, files: OwnFiles) -> tuple[str, ...]:
         place = _at(folder, path)
         if not place.is_dir():
             raise files.table.error("include_dirs", f"{path} is no folder; write a path from the manifest's folder")
-        names = sorted(entry.name for entry in place.iterdir() if entry.name.endswith(".h"))
+        names = sorted(entry.name for entry in place.iterdir() if entry.name.endswith(HEADER_SUFFIXES))
         found |= dict.fromkeys(str(PurePosixPath(path) / name) for name in names)
     return tuple(found)
 
@@ -323,7 +339,7 @@ def _symbol(table: Table, key: str) -> str:
     return text
 
 
-def _calls(table: Table, heap: Table) -> Calls:
+def _calls(table: Table, heap: Table, *, in_cpp: bool) -> Calls:
     grows = heap.text("growth", default="")
     if grows not in ("", "sbrk"):
         raise heap.error(
@@ -333,8 +349,9 @@ def _calls(table: Table, heap: Table) -> Calls:
     result = call.text("result", default="value")
     if result not in ("value", "out"):
         raise call.error("result", f'cannot be {result!r}; give "value", or "out" where the block is put into result')
+    include = call.optional_texts("include")
     calls = Calls(
-        include=call.optional_texts("include"),
+        include=include,
         declarations=call.text("declarations", default=""),
         handle=call.text("handle", default=""),
         init=call.text("init", default=""),
@@ -344,6 +361,8 @@ def _calls(table: Table, heap: Table) -> Calls:
         free=call.text("free", default=""),
         check=call.text("check", default=""),
         grows=bool(grows),
+        # A header of C++'s library has no suffix.
+        in_cpp=in_cpp or any(PurePosixPath(file).suffix in {"", *_CPP_HEADERS} for file in include),
     )
     said = (("malloc", "size"), *((("free", "pointer"),) if calls.free else ()))
     for role, word in (*said, *((("malloc", "result"),) if calls.is_out else ())):

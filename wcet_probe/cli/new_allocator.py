@@ -64,6 +64,8 @@ def new_allocator(
 def _write(folder: Path, manifest: Path) -> int:
     from wcet_probe.catalog.lookup import allocator_names
     from wcet_probe.catalog.new_manifest import manifest_text
+    from wcet_probe.catalog.own_allocator import HEADER_SUFFIXES
+    from wcet_probe.model.allocator import CPP_SUFFIXES
     from wcet_probe.output_files import write_whole
 
     if not folder.is_dir():
@@ -71,7 +73,8 @@ def _write(folder: Path, manifest: Path) -> int:
     name = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "my-allocator"
     taken = {packaged.partition(":")[0] for packaged in allocator_names()}
     name = name if name[0].isalpha() and name not in taken else f"own-{name}"
-    sources, headers = (sorted(folder.glob(f"*.{end}")) for end in ("c", "h"))
+    ends = ((".c", *CPP_SUFFIXES), HEADER_SUFFIXES)
+    sources, headers = ([file for file in sorted(folder.iterdir()) if file.suffix in one] for one in ends)
     write_whole(manifest, manifest_text(name, sources, headers).encode())
     click.echo(f"{manifest} is written: fill in [call], then check it with: wcet-probe new-allocator {folder}")
     return ExitCode.OK

@@ -27,7 +27,7 @@ from wcet_probe.certificate.facts.findings import Finding
 from wcet_probe.certificate.kernel.loops import demand
 from wcet_probe.certificate.kernel.verify import verify_result
 from wcet_probe.certificate.results.observed import verify_slack
-from wcet_probe.errors import ContradictionError, RefusedBlockError, VerificationError, WcetProbeError
+from wcet_probe.errors import ContradictionError, NoSuchStateError, VerificationError, WcetProbeError
 from wcet_probe.evidence.checking import allocator_binary, answer_findings, scenario_plans
 from wcet_probe.evidence.container import Pack, read_pack
 from wcet_probe.evidence.firmware import check_firmware, packed_firmware
@@ -344,7 +344,7 @@ def _candidates(program: Program, result: Recorded, most_instructions: int) -> s
                 most_tried=most_tried,
                 most_instructions=most_instructions * most_tried,
             )
-        except RefusedBlockError as error:
+        except NoSuchStateError as error:
             demand(plan.variant not in asserted, str(error))
             continue
         demand(plan.variant in asserted, f"the candidate {plan.variant!r} is left out, and can be measured")

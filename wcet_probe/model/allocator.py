@@ -77,6 +77,10 @@ def _number(parameter: str | int, values: Mapping[str, int]) -> int:
     return parameter if isinstance(parameter, int) else values[parameter]
 
 
+CPP_SUFFIXES = (".cpp", ".cc", ".cxx")
+"""How names of C++ files end."""
+
+
 def says(call: str, word: str) -> bool:
     """Whether ``word`` stands in the C of ``call``."""
     return bool(re.search(rf"\b{word}\b", call))
@@ -108,6 +112,7 @@ class OwnBuild:
         most_blocks: how many blocks are in use at most, where a table of the allocator's own says so; 0: any number.
         is_checked: whether there is a function that checks the heap's invariants.
         calls: the C of each call, by role, where there is an adapter.
+        constructs: whether functions that run before ``main`` may be among its code, which init calls first.
     """
 
     paths: Mapping[str, str]
@@ -129,6 +134,7 @@ class OwnBuild:
     heap_start: str | int = ""
     heap_end: str | int = ""
     elf: tuple[str, bytes] | None = None
+    constructs: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,8 @@ class Report:
         executions: by the id of an assumption that runs were held against, in how many executions of what it speaks of;
             none of an assumption that no run can check.
         in_instructions: the witness in instructions, where it is another one than in cycles.
-        left_out: candidate states that are none: the heap refuses the block that is freed.
+        left_out: candidate states that are none: the heap refuses the block that is freed, or the allocator does not
+            come back from the calls that lead there.
     """
 
     allocator: Allocator

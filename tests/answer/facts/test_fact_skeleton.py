@@ -308,3 +308,58 @@ def test_a_pragma_that_is_not_used_for_a_line_directive_is_told(tool):
     write(MOVED, "cortex-m4")
     text = tool("facts", "f.elf", "--entry", "f")[1]
     assert "a #line gives lines of guest.c to other code, so that its pragmas and labels are not used" in text
+
+
+WALK = """
+#include <stddef.h>
+struct block { size_t bytes; struct block *next; };
+static struct block first;
+static struct block *before(struct block *at)
+{
+    struct block *b = &first;
+    while (b->next && b->next < at)
+        b = b->next;
+    return b;
+}
+void set(void *arena, size_t bytes)
+{
+    struct block *const all = arena;
+    *all = (struct block){bytes & ~7u, 0};
+    first.next = all;
+}
+void *take(size_t size)
+{
+    struct block *const one = first.next, *const kept = before(one);
+    size = ((size + 7) & ~7u) + 8;
+    if (!one || one->bytes < size) return 0;
+    if (one->bytes < size + 16) { kept->next = one->next; return one + 1; }
+    one->bytes -= size;
+    struct block *const cut = (struct block *)((char *)one + one->bytes);
+    cut->bytes = size;
+    return cut + 1;
+}
+void give(void *p)
+{
+    struct block *const one = (struct block *)p - 1, *const kept = before(one);
+    one->next = kept->next;
+    kept->next = one;
+}
+"""
+
+
+def test_what_is_asked_of_one_call_of_an_allocator_is_no_error_of_the_other(tool):
+    """Of a function that is expanded in both, a loop may clearly be that of the source in one of them only."""
+    own = Path("walks")
+    own.mkdir()
+    (own / "w.c").write_text(WALK, "utf-8")
+    head = 'name = "walks"\ntitle = "walks"\nsources = ["w.c"]\nalignment_bytes = 8\nminimum_heap_bytes = 64\n[call]\n'
+    head += 'declarations = "void set(void *, size_t); void *take(size_t); void give(void *);"\n'
+    head += 'init = "set(arena, bytes)"\nmalloc = "take(size)"\nfree = "give(pointer)"\n'
+    (own / "manifest.toml").write_text(head, "utf-8")
+    code, text, _ = tool("facts", "walks/", "--entry", "malloc", "--heap", "4KiB")
+    assert code == ExitCode.OK
+    (fact,) = [part for part in text.split("[[loop]]") if 'function = "before"' in part]
+    assert "optional = true" in fact
+    (own / "facts.toml").write_text(filled(text), "utf-8")
+    code, _, error = tool("facts", "walks/", "--entry", "free", "--heap", "4KiB")
+    assert code == ExitCode.OK, error

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.catalog.test_own_allocator import steps
-from wcet_probe.errors import ExitCode
+from tests.catalog.test_own_allocator import request, steps
+from wcet_probe.answer.witness.probe import observe
+from wcet_probe.errors import ExitCode, NoSuchStateError
 
 # Bumps, with a list of what came back that looks at the first block alone.
 HEADER = """
@@ -92,3 +93,19 @@ def test_a_bound_by_the_width_of_a_type_is_no_step_that_holds(tmp_path):
     assert last.code is ExitCode.NO_BOUND
     assert "by the width of a type at " in last.found
     assert "[[loop]]" in last.found
+
+
+@pytest.mark.parametrize("end", ["__assert_fail(0, 0, 0, 0)", "*(volatile int *)0xfffffff0"], ids=["assert", "fault"])
+def test_one_that_does_not_refuse_is_measured_in_the_states_that_it_comes_back_from(end, tmp_path):
+    """An assertion that nothing passes when the heap is full is part of no bound, and no state."""
+    says = "void __assert_fail(const char *, const char *, int, const char *);\n"
+    source = says + BUMP.replace("< whole) return 0;", f"< whole) {end};")
+    full = last(tmp_path, source)
+    assert full.code is ExitCode.OK
+    assert "served, then malloc does not come back" in full.found
+    report = observe(request(f"{tmp_path}/", "worst-alloc"))
+    assert report.candidates
+    assert report.left_out
+    failing = request(f"{tmp_path}/", "worst-failing-alloc")
+    with pytest.raises(NoSuchStateError, match="is no state of bump"):
+        observe(failing)

@@ -18,7 +18,6 @@ from wcet_probe.analyzer.facts.binding import code_sha256
 from wcet_probe.analyzer.facts.call_fields import field_sites
 from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.language import (
-    ArgumentFact,
     CallsFact,
     Facts,
     LoopFact,
@@ -29,7 +28,6 @@ from wcet_probe.analyzer.facts.language import (
 )
 from wcet_probe.analyzer.facts.source_index import index_sources
 from wcet_probe.analyzer.facts.source_match import match_loops
-from wcet_probe.analyzer.facts.source_parts import SourceLoop
 from wcet_probe.analyzer.graph.supergraph import TooManyPointsError
 from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
@@ -37,8 +35,9 @@ from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
 from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
+from wcet_probe.answer.facts.read_arguments import read_arguments
+from wcet_probe.answer.facts.source_lines import source_lines, why_no_loop
 from wcet_probe.build.debug_types import held_functions
-from wcet_probe.build.sources import renumbered_files
 from wcet_probe.errors import AnalysisError, UsageError
 from wcet_probe.model.proof import FactCandidate
 
@@ -51,7 +50,6 @@ _MOST_VISITS_OF_FACTS = 2 * _MOST_VISITS
 """The same where the facts are asked for: with those that it finds, the question is asked again."""
 _MOST_STAND_INS = 6
 _SEVERAL = 2
-_ARGUMENTS = 4
 _EXCERPT_INSTRUCTIONS = 6
 _MOST_TRIED = 2_000
 """Blocks up to which ranges of arguments are tried, which takes a proof for each."""
@@ -286,10 +284,10 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
         text: tuple[str, ...]
         if loop is None or not loop.function:
             lines = (f'function = "{site.function}"', f"offset = {site.offset:#x}")
-            cause = "its function's source is not understood" if loop else _why_no_loop(trial.asked, header)
+            cause = "its function's source is not understood" if loop else why_no_loop(trial.asked, header)
             title, text = f"{where}: {cause}", ()
         else:
-            lines, sha256, text = _source_lines(trial, prepared, loop)
+            lines, sha256, text = source_lines(trial.asked, prepared, loop)
             title = f"{where}, {loop}"
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
@@ -298,16 +296,6 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
             trial.missing.append(OpenFact(title, table, text, head, code))
     trial.told = replace(trial.told, loops=(*trial.told.loops, *told.values()))
     return told
-
-
-def _why_no_loop(asked: BoundRequest, header: int) -> str:
-    """Why no source loop was found for the one at ``header``."""
-    file, _ = asked.image.lines.find(header) or ("", 0)
-    if file and file not in asked.sources:
-        return f"{file} is not found, or not only once (--source)"
-    if file in renumbered_files(asked.sources):
-        return f"a #line gives lines of {file} to other code, so that its pragmas and labels are not used"
-    return "no source loop is clearly its own"
 
 
 def _is_told(trial: _Trial, table: tuple[str, ...], where: str) -> bool:
@@ -325,19 +313,6 @@ def _code(asked: BoundRequest, address: int) -> tuple[str, ...]:
     first = bisect_left(asked.instructions, address, key=lambda one: one.address)
     found = asked.instructions[first : first + _EXCERPT_INSTRUCTIONS]
     return tuple(f"{one.address:#010x}  {one.text}" for one in found)
-
-
-def _source_lines(trial: _Trial, prepared: Prepared, loop: SourceLoop) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-    """The keys that name a source loop, the hash of its function, and the function's text."""
-    same = [each for source in prepared.index.files.values() for each in source.functions if each.name == loop.function]
-    file = (f'file = "{loop.file}"',) if len(same) > 1 else ()
-    place = f'label = "{loop.label}"' if loop.label else f"line = {loop.header_lines[0]}"
-    try:
-        function = prepared.index.function(loop.function, loop.file, loop.header_lines[0])
-    except UsageError:
-        return (f'function = "{loop.function}"', *file, place), "", ()
-    text = trial.asked.sources[loop.file].splitlines()[function.first_line - 1 : function.last_line]
-    return (f'function = "{loop.function}"', *file, place), function.sha256, tuple(text)
 
 
 def _call_or_recursion(trial: _Trial, error: AnalysisError) -> bool:
@@ -447,10 +422,11 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
     if trial.stopped or values is None or has_summaries(values) or len(values.states) > _MOST_TRIED:
         return
     known = {fact.index for fact in trial.asked.facts.arguments if fact.function == trial.asked.entry}
-    for index in (index for index in range(_ARGUMENTS) if index not in known):
+    for read in read_arguments(values, trial.asked.image, trial.remembered.lifter, trial.asked.entry):
+        if (index := read.index) in known:
+            continue
         progress(f"trying a range of argument {index}")
-        most = parse(str(_TRIAL_MOST))
-        fact = ArgumentFact(_TRIAL, trial.asked.entry, index, None, parse("0"), most, _TRIAL)
+        fact = replace(read, where=_TRIAL, maximum=parse(str(_TRIAL_MOST)), because=_TRIAL)
         closed = set[int]()
         for asked, others in ((trial.by_type, trial.open_loops), (trial.open_loops, trial.by_type)):
             # Loops without any bound hide those that are bounded by a type only, so each kind is tried by itself.

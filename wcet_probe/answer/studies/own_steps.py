@@ -12,7 +12,14 @@ from wcet_probe.build.linked_program import linked_heap_bytes
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, EmulationError, ExitCode, StrayAccessError, WcetProbeError
+from wcet_probe.errors import (
+    AnalysisError,
+    EmulationError,
+    ExitCode,
+    NoReturnError,
+    StrayAccessError,
+    WcetProbeError,
+)
 from wcet_probe.model.allocator import Allocator
 from wcet_probe.model.scenario import Operation, OperationKind
 from wcet_probe.model.target import Target
@@ -272,8 +279,14 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
     builder, size = TraceBuilder(), _sizes(allocator)[-1]
     for _ in range(heap_bytes // size + 1):
         builder.malloc(size)
+    ended, end = "malloc refuses", machine.heap.end_address
     try:
         refused = machine.replay(builder.trace())
+    except (NoReturnError, StrayAccessError) as error:
+        if isinstance(error, StrayAccessError) and end <= error.address < end + heap_bytes:
+            raise
+        refused = sum(not machine.slot(slot) for slot in range(builder.slot_count))
+        ended = f"malloc does not come back, so that such states are left out ({str(error).partition(';')[0]})"
     except EmulationError as error:
         if allocator.own is None or allocator.own.elf is None:
             raise
@@ -298,5 +311,6 @@ def _full(allocator: Allocator, machine: Machine, heap_bytes: int) -> str:
             "--heap, as where a header sets size_macro anew; correct [heap], or init under [call], or say most_blocks "
             "where a table of descriptors is full."
         )
-    _check(allocator, machine, "when the heap is full")
-    return f"{served} blocks of {size} bytes are served, then malloc refuses"
+    if ended == "malloc refuses":
+        _check(allocator, machine, "when the heap is full")
+    return f"{served} blocks of {size} bytes are served, then {ended}"

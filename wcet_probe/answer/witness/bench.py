@@ -132,8 +132,13 @@ def set_up_state(bench: Bench, machine: Machine, plan: ScenarioPlan, initial: In
         message = f"{request.allocator.name} refused a heap of {request.heap_bytes} bytes; choose another --heap."
         raise UsageError(message)
     machine.restart_loop_counts()
-    refused = (machine.replay_observed if initial is InitialCache.WARM or bench.bounds else machine.replay)(plan.trace)
-    check_claims(bench, machine, f"the set-up of {plan.scenario}")
+    # An allocator of one's own may stay where an assertion fails, which ends a run that is observed.
+    is_observed = initial is InitialCache.WARM or bench.bounds or plan.set_up_may_refuse
+    try:
+        refused = (machine.replay_observed if is_observed else machine.replay)(plan.trace)
+    finally:
+        # Of a run that went astray, too: a false claim may be why.
+        check_claims(bench, machine, f"the set-up of {plan.scenario}")
     return refused
 
 

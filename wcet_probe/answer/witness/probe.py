@@ -37,7 +37,15 @@ from wcet_probe.answer.witness.victims import (
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.compiled.supply import translations
 from wcet_probe.emu.machine import Machine
-from wcet_probe.errors import AnalysisError, RefusedBlockError, StateError, UnknownOperationError, unknown_name
+from wcet_probe.errors import (
+    AnalysisError,
+    NoReturnError,
+    NoSuchStateError,
+    StateError,
+    StrayAccessError,
+    UnknownOperationError,
+    unknown_name,
+)
 from wcet_probe.model.held_calls import HeldCalls
 from wcet_probe.model.measurement import CallCost, Measurement
 from wcet_probe.model.proof import Bound
@@ -103,7 +111,7 @@ def observe(
         progress(f"state {number} of {len(plans)}: {plan.variant}")
         try:
             outcomes.append(_run(bench, plan, most_tried=most_tried))
-        except RefusedBlockError as error:
+        except NoSuchStateError as error:
             progress(f"left out: {error}")
             left_out.append(plan.variant)
             if number == len(plans) and not outcomes:
@@ -237,7 +245,20 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
     """Set up, prove the state, measure, and prove that the heap is still sound.
 
     The call is measured with ``victims``, or with those of ``most_tried`` that make it the extreme one.
+
+    Raises:
+        NoSuchStateError: a generic state is none of this allocator. What takes more than it may is no such state.
     """
+    try:
+        return _run_whole(bench, plan, victims, most_tried)
+    except (NoReturnError, StrayAccessError) as error:
+        if not plan.set_up_may_refuse:
+            raise
+        message = f"{plan.scenario} ({plan.variant}) is no state of {bench.request.allocator.name}: {error}"
+        raise NoSuchStateError(message) from error
+
+
+def _run_whole(bench: Bench, plan: ScenarioPlan, victims: Victims | None, most_tried: int) -> _Outcome:
     request = bench.request
     initial = request.initial_cache or plan.initial_cache
     with machine_of(bench) as machine:
@@ -261,7 +282,7 @@ def _run(bench: Bench, plan: ScenarioPlan, *, victims: Victims | None = None, mo
                 f"the heap refused the block that {plan.scenario} ({plan.variant}) frees; raise overhead_bytes or "
                 "minimum_block_bytes of the manifest to what its blocks take, or give a larger --heap."
             )
-            raise RefusedBlockError(message)
+            raise NoSuchStateError(message)
         call = None
         if request.cross_check is not False:
             call = Call(function, machine.entry_registers(arguments), machine.memory.snapshot(), initial)
