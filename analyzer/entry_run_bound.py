@@ -327,14 +327,13 @@ class _Seen:
     def accesses(self) -> Iterator[AccessRange]:
         """The ranges that runs are held against; all memory of an instruction whose accesses have no common one."""
         line_bytes = self.data.config.line_bytes if self.data else 0
-        for (instruction, is_store), one in sorted(self.ranges.items()):
+        for (at, is_store), one in sorted(self.ranges.items()):
             if one is None:
-                yield AccessRange(instruction, (), is_store, "any", 0, 1, _WORD - 1, _WORD_BYTES, "any")
+                yield AccessRange(at, (), is_store, "any", 0, 1, _WORD - 1, _WORD_BYTES, "any")
                 continue
             base, steps = "stack" if one.on_stack else "number", (one.high - one.low) // one.stride if one.stride else 0
             place = ("stack" if one.on_stack else "static") if line_bytes else "any"
-            shape = base, one.low % _WORD, one.stride, steps, one.size_bytes, place
-            yield AccessRange(instruction, (), is_store, *shape)
+            yield AccessRange(at, (), is_store, base, one.low % _WORD, one.stride, steps, one.size_bytes, place)
 
     def events(self) -> tuple[tuple[str, int, int], ...]:
         """Names, numbers and costs of what takes place besides."""
@@ -415,7 +414,6 @@ def _problem(  # noqa: PLR0917  what a flow problem is made of
     if not edges:  # by what is limited the checker sees that a run is followed
         limits.append(Constraint("followed:enter", {ENTER: 1}, "<=", 1))
     own = tuple(events) if unit == "cycles" else ()
-    entry = next(iter(run.blocks))
     return FlowProblem(
         image_sha256=request.image.sha256,
         entry_function=request.entry,
@@ -423,7 +421,7 @@ def _problem(  # noqa: PLR0917  what a flow problem is made of
         unit=unit,
         nodes=tuple(FlowNode(names[at], at, _cost(block, costs, unit)) for at, block in run.blocks.items()),
         edges=tuple(sorted(edges, key=lambda edge: edge.name)),
-        entry=names[entry],
+        entry=names[next(iter(run.blocks))],
         exits=tuple(exits),
         auxiliaries=tuple(AuxiliaryVariable(name, cost) for name, _, cost in own),
         exit_costs=exits,

@@ -17,9 +17,7 @@ Without a cache each access waits as long as the memory takes for one beat, wher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from wcet_probe.analyzer.pcode.operations import LiftedInstruction
+from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import MemoryTiming, Target
@@ -30,14 +28,14 @@ def uncached_cycles(access: Access, memory: MemoryTiming) -> int:
     return max(memory.single_cycles, region_cycles(access, memory))
 
 
-def block_waiting_cycles(
-    instructions: Iterable[LiftedInstruction], accesses: Sequence[Access], memory: MemoryTiming
-) -> int:
-    """Most cycles that the ``accesses`` of a block wait on a core without a data cache.
+def block_waiting_cycles(values: Values, point: int, memory: MemoryTiming) -> int:
+    """Most cycles that the accesses of the block at ``point`` wait on a core without a data cache.
 
     Those of an instruction that makes none, as its predicate is false, wait as well: it costs the dearer of executed
     and skipped, as all else of it does, and a certificate need not show why it is skipped.
     """
+    accesses = values.accesses.get(point, ())
+    instructions = values.graph.points[point].block.instructions
     made = {one.instruction_address for one in accesses}
     skipped = (op.opcode for one in instructions if one.address not in made for op in one.ops)
     waits = sum(one in {"LOAD", "STORE"} for one in skipped)

@@ -113,11 +113,7 @@ def data_misses(values: Values, target: Target, pointers: PointerFacts) -> DataM
     """
     config, memory = target.dcache, target.memory
     if config is None:
-        points = values.graph.points
-        waiting = {
-            at: block_waiting_cycles(points[at].block.instructions, values.accesses.get(at, ()), memory)
-            for at in values.states
-        }
+        waiting = {at: block_waiting_cycles(values, at, memory) for at in values.states}
         return DataMisses(waiting, {}, (), (), None)
     lines = SymbolicBlocks(values, config, pointers)
     traversals = StridedTraversals(values, lines, config)

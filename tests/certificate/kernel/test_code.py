@@ -197,16 +197,13 @@ def test_data_that_thumb_code_finds_by_its_own_address_is_known():
 
 BY_HALF_A_WORD = """
  sub sp, #8
- ldr r1, =0x30002
+ ldr r1, =0x30002; ldr r2, =words
  str r1, [sp, #4]
  ldrh r1, [sp, #4]
  and r1, r1, #3
- ldr r2, =words
  str r0, [r2, r1, lsl #2]
- add sp, #8
- bx lr
- .ltorg
- .comm words, 16, 4
+ add sp, #8; bx lr
+ .ltorg; .comm words, 16, 4
 """
 
 
