@@ -17,8 +17,8 @@ Without a cache each access waits as long as the memory takes for one beat, wher
 
 from __future__ import annotations
 
-from wcet_probe.analyzer.values.analysis import Values
 from wcet_probe.analyzer.values.execution.accesses import Access
+from wcet_probe.analyzer.values.result import Values
 from wcet_probe.analyzer.values.states.bases import Base
 from wcet_probe.model.target import MemoryTiming, Target
 
