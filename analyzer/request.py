@@ -72,7 +72,7 @@ class BoundRequest:
         sources: texts of its source files by name, as far as they are known.
         parameters: values of the parameters that flow facts speak of.
         summaries: whether calls need not be expanded where the graph would be too large. What is said of points,
-            accesses and registers is then only said of what is expanded, and no run can be held against it; loops and
+            accesses and registers is then only said of what is expanded, against which no run can be held; loops and
             costs are said of all.
         given: bounds of callees, by their address, which are checked before.
         initial: what memory holds at entry, where that is assumed; then all calls are expanded.

@@ -45,9 +45,11 @@ def results_section(subject: Subject, *, full: bool, among: int) -> Section:
 
 def _summary(answer: Answer) -> Iterator[Block]:
     bound = answer.bound or {}
+    apart = ", ".join(f"`{name}`" for name in bound.get("summarised") or ())
+    expanded = "each call expanded where it stands" + (f", but for those of {apart}, analysed once" if apart else "")
     rows = [
         ("Bound", f"{bound['instructions']:,} instructions; {number(bound['cycles'])} cycles"),
-        ("Basic blocks", f"{bound['blocks']:,}, each call expanded where it stands"),
+        ("Basic blocks", f"{bound['blocks']:,}, {expanded}"),
         ("Loops", f"{len(bound['loops']):,} in all call contexts"),
     ]
     graph = bound.get("graph")

@@ -26,7 +26,6 @@ def _blocks(answer: Answer, *, full: bool) -> Iterator[Block]:
         ("Run", "; ".join(f"`{statement}`" for statement in seen["statements"])),
         ("Held against bound and facts", counted(seen["held"], "call")),
         ("Repeated by the second engine", number(seen["repeated"])),
-        ("Caches at entry", "dirty"),
     ]
     if found := seen["found"]:
         rows += [

@@ -327,7 +327,7 @@ MISTAKES = {
     "refused arena": ("init = ", 'ready = "handle.next == 0"\ninit = ', "the condition ready does not hold"),
     "another arena": ("arena, bytes)", "(char *)arena + 1048576, bytes)", "outside of the heap"),
     "arena too small": ("arena, bytes)", "arena, bytes / 4)", "the heap is smaller than --heap"),
-    "check that fails": ("malloc = ", 'check = "handle.next != 0"\nmalloc = ', "must give 0 where the heap is sound"),
+    "check that fails": ("malloc =", 'check = "handle.next != 0"\nmalloc =', "it must give 0 where the heap is sound"),
     "missing symbol": ('malloc = "cs_get(', 'malloc = "cs_got(', "cs_got"),
     "function without a prototype": (
         'declarations = """',
