@@ -46,7 +46,7 @@ from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.resolved_values import ProofWork
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.execution.call_effects import CallKey
-from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.execution.repeated_blocks import RepeatedExecution
 from wcet_probe.analyzer.values.properties.constant_stores import refuse_constant_stores
 from wcet_probe.analyzer.values.properties.recursion import UnboundedRecursionError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
@@ -244,7 +244,7 @@ def _prepared(request: BoundRequest, progress: Callable[[str], None], remembered
             unbounded=own.open_callees if own.is_search else set(),
         ),
         cost_table(request.instructions, request.costs),
-        constants=ConstantExecution(Memory(image), own.lifter, (request.initial and request.initial.entry) or ()),
+        constants=RepeatedExecution(Memory(image), own.lifter, (request.initial and request.initial.entry) or ()),
         may_summarise=request.summaries and may_summarise(request.facts),
         analyze=partial(analyze_values if known is not remembered else own.analyze, keeps_saved=request.keeps_saved),
     )

@@ -239,6 +239,9 @@ class _Writer:
                 formula = f"{self._constant(one.plain)}({operands[0]}, {second})"
             else:
                 formula = formula.format(a=operands[0], b=operands[-1])
+            if not one.tells_in_part:
+                unknown = " or ".join(f"{each} is None" for each in dict.fromkeys(operands) if not each.isdigit())
+                asked = f"None if {unknown} else {asked}"
             self._lines.append(f"{name} = ({formula}) if {checks} else {asked}" if checks else f"{name} = {formula}")
         return name
 

@@ -181,15 +181,6 @@ class CompiledExecution(ConstantExecution):
         forget_registers(block.dead, state)
         return Leaving("fall", block.following, False, None, state)
 
-    def result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
-        """As of the class above, of what is not two numbers; most of it are addresses in the stack."""
-        sign = _SIGNS.get(one.op.opcode)
-        if sign is not None and one.plain is not None:
-            first, second = values
-            if type(second) is int and type(first) is tuple and len(first) == 1:
-                return ((first[0] + sign * second + _HALF) % _WORD - _HALF,)
-        return self._result(one, values)
-
     def _result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """As of the class above; an address in the stack is compared as the number that it is, where that is known.
 
@@ -255,8 +246,7 @@ _COMPARISONS = frozenset(
         "INT_SBORROW",
     }
 )
-_SIGNS = {"INT_ADD": 1, "INT_SUB": -1}
-_WORD, _HALF = 1 << 32, 1 << 31
+_WORD = 1 << 32
 _DECIDING: dict[str, int | None] = {
     "BRANCH": None,
     "CALL": None,

@@ -21,6 +21,7 @@ _WORD, _WORD_BITS = 1 << 32, 32
 _BYTE = 0xFF
 _ALIGNMENTS = frozenset(1 << bits for bits in range(STACK_ALIGNMENT_BYTES.bit_length()))
 _ZERO_DECIDES = frozenset({"INT_AND", "INT_MULT", "BOOL_AND"})
+_OF_BITS = frozenset({"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"})
 
 Value = (
     int
@@ -45,7 +46,7 @@ def is_address(value: Value | None) -> TypeGuard[int | tuple[int]]:
 
 def bits_known(opcode: str, values: Sequence[Value | None]) -> Value | None:
     """The bits of a byte that are known of the result of an operation on bytes."""
-    if opcode not in {"INT_AND", "INT_OR", "INT_LEFT", "INT_RIGHT"}:
+    if opcode not in _OF_BITS:
         return None
     (known, value), (other_known, other) = map(_known_bits, values)
     if opcode == "INT_AND":
@@ -59,6 +60,11 @@ def bits_known(opcode: str, values: Sequence[Value | None]) -> Value | None:
     else:
         found = known >> other | ~(_BYTE >> other) & _BYTE, value >> other
     return found[1] if found[0] == _BYTE else found if found[0] else None
+
+
+def tells_in_part(opcode: str, input_count: int) -> bool:
+    """Whether `bits_known` or `computed` may tell something where an operand is not known."""
+    return input_count > 1 and opcode in _ZERO_DECIDES | _OF_BITS
 
 
 def _known_bits(value: Value | None) -> tuple[int, int]:

@@ -34,6 +34,7 @@ from wcet_probe.analyzer.values.execution.constant_arithmetic import (
     is_address,
     of_first,
     rests_on_alignment,
+    tells_in_part,
 )
 from wcet_probe.analyzer.values.execution.known_bytes import WIDEST_BYTES, Pages, pages_of
 from wcet_probe.analyzer.values.execution.known_places import forget_lone, held_in_word, known_value
@@ -44,7 +45,8 @@ from wcet_probe.analyzer.values.states.memory import Memory
 from wcet_probe.analyzer.values.states.state import State
 from wcet_probe.analyzer.values.symbolic.locations import Location, Overlaps, part_of
 
-_WORD = 1 << 32
+_WORD, _WORD_BITS = 1 << 32, 32
+_SIGNS = {"INT_ADD": 1, "INT_SUB": -1}
 _MOST_WORDS = 512
 """Most words of memory that are remembered."""
 
@@ -214,21 +216,10 @@ class ConstantExecution:
         found: list[Leaving] = []
         for number, instruction in enumerate(instructions):
             prepared = self._of(instruction, needed.operations[number] if needed else None)
-            told = instruction.address, accesses
-            self._all_straight(prepared.straight, state, told)
-            if prepared.branch is None:
-                forget_registers(prepared.temporaries, state)
-                continue
-            leaving = self._leaving(prepared, prepared.branch, state, told)
-            for way in leaving:
-                forget_registers(prepared.temporaries, way.state)
-            falling = [way.state for way in leaving if way.way == "fall"]
-            found += [way for way in leaving if way.way != "fall"]
-            if not falling:
+            falling = self._behind(prepared, state, (instruction.address, accesses), found)
+            if falling is None:
                 break
-            state = falling[0]
-            for other in falling[1:]:
-                state = state.joined(other)
+            state = falling
         else:
             last = instructions[-1]
             found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
@@ -236,6 +227,26 @@ class ConstantExecution:
         for way in found:
             forget_registers(dead, way.state)
         return found
+
+    def _behind(
+        self, prepared: PreparedInstruction, state: Constants, told: _Told, found: list[Leaving]
+    ) -> Constants | None:
+        """The state behind an instruction, None where control does not get there; other ways are added to ``found``."""
+        self._all_straight(prepared.straight, state, told)
+        if prepared.branch is None:
+            forget_registers(prepared.temporaries, state)
+            return state
+        leaving = self._leaving(prepared, prepared.branch, state, told)
+        for way in leaving:
+            forget_registers(prepared.temporaries, way.state)
+        falling = [way.state for way in leaving if way.way == "fall"]
+        found += [way for way in leaving if way.way != "fall"]
+        if not falling:
+            return None
+        state = falling[0]
+        for other in falling[1:]:
+            state = state.joined(other)
+        return state
 
     # ------------------------------------------------------------------------------------------------- instructions
 
@@ -267,7 +278,8 @@ class ConstantExecution:
             return PreparedOp(op, function, inputs, location, (), None, (None, None))
         plain = function if len(inputs) == 2 else of_first(function)
         operands = (inputs[0], inputs[1] if len(inputs) == 2 else 0)
-        return PreparedOp(op, function, inputs, location, self._overlaps.add(location), plain, operands)
+        in_part = tells_in_part(op.opcode, len(inputs))
+        return PreparedOp(op, function, inputs, location, self._overlaps.add(location), plain, operands, in_part)
 
     def _operand(self, varnode: Varnode) -> Operand:
         if varnode.space == "const":
@@ -347,13 +359,24 @@ class ConstantExecution:
             value: Value | None
             if type(first) is int and type(second) is int:
                 value = one.plain(first, second)
+            elif not one.tells_in_part and (first is None or second is None):
+                value = None
             else:
-                value = self._result(one, (first, second)[: len(one.inputs)])
+                value = self.result(one, (first, second)[: len(one.inputs)])
             if len(one.overlapping) > 1 or value is None:
                 for other in one.overlapping:
                     registers.pop(other, None)
             if value is not None:
                 registers[one.output] = value  # type: ignore[index]
+
+    def result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
+        """What an operation makes of ``values`` that are not two numbers; most of them are addresses in the stack."""
+        sign = _SIGNS.get(one.op.opcode)
+        if sign is not None and one.plain is not None:
+            first, second = values
+            if type(second) is int and type(first) is tuple and len(first) == 1:
+                return (signed(_WORD_BITS, (first[0] + sign * second) % _WORD),)
+        return self._result(one, values)
 
     def _result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """What an operation makes of ``values``, none where it is no function of integers."""

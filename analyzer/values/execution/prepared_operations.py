@@ -22,6 +22,7 @@ class PreparedOp(NamedTuple):
         plain: the function of an operation whose operands are one or two locations or numbers, and whose result goes
             to a location; of two numbers in any case. Else None.
         operands: those of ``plain``.
+        tells_in_part: whether something may be known of its result where an operand is not known.
     """
 
     op: PcodeOp
@@ -31,6 +32,7 @@ class PreparedOp(NamedTuple):
     overlapping: Sequence[Location]
     plain: Callable[[int, int], int] | None
     operands: tuple[Any, Any]
+    tells_in_part: bool = True
 
 
 class PreparedInstruction(NamedTuple):

@@ -62,6 +62,8 @@ class Memory:
         That a core is one that has none is not told from others here.
         """
         for alias, band in _BIT_BANDS if self.image.isa is Isa.THUMB else ():
+            if high < alias or low > alias + _LAST:
+                continue
             at = max(low, alias), min(high, alias + _LAST)
             first, last = (band + (address - alias) // _ALIAS_OF_A_BYTE for address in at)
             for one in self.image.segments:

@@ -17,7 +17,7 @@ from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.loops import abstract_execution
 from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.request import BoundRequest, InitialData
-from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution
+from wcet_probe.analyzer.values.execution.repeated_blocks import RepeatedExecution
 from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
@@ -94,13 +94,13 @@ void f(u x) {
 
 
 def test_a_nest_whose_pace_shows_that_its_end_is_out_of_reach_costs_a_part_of_the_budget(monkeypatch):
-    followed, block = [], ConstantExecution.block
+    followed, block = [], RepeatedExecution.block
 
     def counted(self, instructions, *others):
         followed.append(len(instructions))
         return block(self, instructions, *others)
 
-    monkeypatch.setattr(ConstantExecution, "block", counted)
+    monkeypatch.setattr(RepeatedExecution, "block", counted)
     budget = 16_000
     with following(budget):
         proof = of("mpc603e", DEEP, "f", ".c")
@@ -120,13 +120,13 @@ void f(const char *s) {
 
 def test_a_loop_that_nothing_known_ends_is_soon_left_alone_and_others_are_followed(monkeypatch):
     """Each round of the string's is another one, as its count grows: the whole budget went into it."""
-    followed, block = [], ConstantExecution.block
+    followed, block = [], RepeatedExecution.block
 
     def counted(self, instructions, *others):
         followed.append(instructions[0].address)
         return block(self, instructions, *others)
 
-    monkeypatch.setattr(ConstantExecution, "block", counted)
+    monkeypatch.setattr(RepeatedExecution, "block", counted)
     with following(60_000):
         message = refused("cortex-m4", STRING, "f", ".c")
     assert message.count("f+") == 1  # the string's loop alone
