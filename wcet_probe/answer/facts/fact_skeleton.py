@@ -33,6 +33,7 @@ from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
+from wcet_probe.answer.facts.loop_totals import total_candidates
 from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
 from wcet_probe.answer.facts.read_arguments import read_arguments
@@ -100,6 +101,7 @@ class _Trial:
     missing: list[OpenFact] = field(default_factory=list)
     open_loops: dict[int, LoopFact] = field(default_factory=dict)
     by_type: dict[int, LoopFact] = field(default_factory=dict)
+    tables: dict[tuple[str, ...], tuple[str, list[LoopFact]]] = field(default_factory=dict)
     stopped: str = ""
     bounded: Bounded | None = None
     found: AnalysisError | Prepared | None = None
@@ -130,7 +132,7 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     known.left = _MOST_VISITS_OF_FACTS
     trial = _looked(_Trial(asked, known), progress)
     known.left = None
-    candidates = [*_argument_candidates(trial, progress)]
+    candidates = [*_argument_candidates(trial, progress), *_total_candidates(trial, progress)]
     candidates += pointer_candidates(_closed(trial), progress, has_trials=bool(trial.missing))
     candidates += pointees(asked) if trial.missing else ()
     return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
@@ -291,6 +293,7 @@ def _add_loops(trial: _Trial, prepared: Prepared, headers: Sequence[int]) -> dic
             title = f"{where}, {loop}"
         table = ("[[loop]]", *lines, 'max = "?"', 'because = "?"', f'sha256 = "{sha256}"')
         head = trial.asked.sources[loop.file].splitlines()[loop.header_lines[0] - 1].strip() if loop else ""
+        trial.tables.setdefault(table, (where, []))[1].append(told[header])
         code = () if text else _code(trial.asked, header)
         if not _is_told(trial, table, where):
             trial.missing.append(OpenFact(title, table, text, head, code))
@@ -437,6 +440,13 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
             names = ", ".join(trial.asked.image.location(address) for address in sorted(closed))
             lines = ("[[argument]]", f'function = "{trial.asked.entry}"', f"index = {index}", "min = 0", 'max = "?"')
             yield FactCandidate((*lines, 'because = "?"'), f"its range bounds the loop at {names}")
+
+
+def _total_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[FactCandidate]:
+    """Loops that are open, of which the sum of all rounds would help."""
+    values, closed = trial.bounded.prepared.values if trial.bounded else None, _closed(trial)
+    if closed is not None and values is not None and len(values.states) <= _MOST_TRIED:
+        yield from total_candidates(closed, trial.tables, trial.remembered, progress)
 
 
 def _open_loops(trial: _Trial, told: Facts) -> set[int] | None:

@@ -1,0 +1,67 @@
+"""Loops that are entered again and again, of which the sum of all rounds would help: tried with one bound for all.
+
+Words: flow fact, loop bound (docs/explanation/glossary.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.facts.file import parse_facts
+from wcet_probe.analyzer.facts.language import LoopFact
+from wcet_probe.analyzer.request import BoundRequest
+from wcet_probe.analyzer.values.remembered import RememberedValues
+from wcet_probe.errors import AnalysisError, UsageError
+from wcet_probe.model.proof import FactCandidate
+
+_ROUNDS = 16
+"""So many a loop is given for trial: for each entry, and then in all."""
+_MOST_TRIED = 8
+"""Loops, each of which takes two solutions of the flow problem."""
+
+
+def total_candidates(
+    closed: BoundRequest,
+    tables: Mapping[tuple[str, ...], tuple[str, Sequence[LoopFact]]],
+    remembered: RememberedValues,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[FactCandidate]:
+    """A ``total`` for each loop whose sum of rounds in one call is not what one entry has.
+
+    Args:
+        closed: a question that has a bound, with those loops told for trial.
+        tables: for the lines of a fact that is missing, which loop it is about, and what is told of it for trial.
+        remembered: what is known of its values.
+        progress: is told in words what is being done.
+    """
+    for lines, (where, told) in list(tables.items())[:_MOST_TRIED]:
+        progress(f"trying a total of {where}")
+        try:
+            before, after = (_instructions(closed, told, lines, key, remembered) for key in ("max", "total"))
+        except (AnalysisError, UsageError):
+            continue
+        if after < before:
+            yield FactCandidate(
+                ('total = "?"',),
+                f"of {where}, which is entered more than once, all rounds in one call: with {_ROUNDS} for each entry "
+                f"the bound of a trial is {before:,} instructions, with {_ROUNDS} in all {after:,}",
+            )
+
+
+def _instructions(
+    closed: BoundRequest, told: Sequence[LoopFact], lines: Sequence[str], key: str, remembered: RememberedValues
+) -> int:
+    """The bound of ``closed`` where the ``key`` of a fact of these ``lines`` is in the place of what was ``told``.
+
+    Raises:
+        AnalysisError: there is none.
+        UsageError: the fact is refused.
+    """
+    answered = "\n".join(lines).replace('max = "?"', f"{key} = {_ROUNDS}")
+    facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one not in told))
+    facts = replace(facts, loops=(*facts.loops, *parse_facts("trial", answered).loops))
+    request = replace(closed, facts=facts)
+    bounded = prepare(request, remembered=remembered).bounded(request.parameters)
+    return bounded.solved("instructions", counted=False).solution.certified
