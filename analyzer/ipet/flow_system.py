@@ -42,6 +42,8 @@ ENTER = "enter"
 
 _SMALL_COUNT = 1 << 20
 _LARGEST_COUNT = 1 << 45
+_NEAR = 16
+"""So far from the solution of the relaxation an integer solution is looked for first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ class Solution:
     """The answer of `solve`.
 
     Attributes:
-        optimum: the value of ``counts``: the most that an integer solution reaches, as far as the solver can tell.
+        optimum: the value of ``counts``: the most that an integer solution reaches, near that of the relaxation and as
+            far as the solver can tell.
         counts: an integer solution by variable, edge or auxiliary variable, checked exactly against all constraints.
             Where the solver finds none that stands the check (the counts are huge, and no solution of the relaxation is
             integral), there are no counts and the optimum is None; the bound is none the less proved.
@@ -254,7 +257,9 @@ def _integer_solution(system: FlowSystem, relaxed: Mapping[str, Fraction]) -> Ma
     Large counts may be off by the solver's rounding: the small ones are then fixed, and the large ones follow exactly.
     """
     # Beyond what floating point counts exactly, the solver may search for ever.
-    found = solver.integer(system) if max(relaxed.values(), default=0) < _LARGEST_COUNT else {}
+    if max(relaxed.values(), default=0) >= _LARGEST_COUNT:
+        return None
+    found = solver.integer(system, relaxed, _NEAR) or solver.integer(system)
     solution = {name: Fraction(count) for name, count in found.items()}
     if not found or _is_solution(system, solution):
         return solution or None

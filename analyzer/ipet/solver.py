@@ -13,6 +13,8 @@ Words: linear relaxation, basis (docs/explanation/glossary.md).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from wcet_probe.analyzer.ipet.exact_lp import Basis, FlowSystem
@@ -68,12 +70,19 @@ def _basic(names: Iterable[str], statuses: Iterable[highspy.HighsBasisStatus]) -
     return frozenset(name for name, status in zip(names, statuses, strict=False) if status == basic)
 
 
-def integer(system: FlowSystem) -> Mapping[str, int]:
+def integer(system: FlowSystem, near: Mapping[str, Fraction] | None = None, distance: int = 0) -> Mapping[str, int]:
     """The solver's best integer solution, rounded; empty if it has none.
+
+    It is looked for where no variable is more than ``distance`` from what it is in ``near``, a solution of the
+    relaxation, if that is given: without an end of its range, a variable costs the solver a hundred times more.
 
     Soundness: a proposal only; the caller checks it against the constraints.
     """
     highs = _model(system, _INTEGER_OPTIONS, integral=True)
+    if near is not None:
+        around = [near.get(name, Fraction(0)) for name in system.variables]
+        for index, value in enumerate(around):
+            highs.changeColBounds(index, max(0, floor(value) - distance), ceil(value) + distance)
     highs.run()
     solution = highs.getSolution()
     if not solution.value_valid:

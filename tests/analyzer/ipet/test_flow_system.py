@@ -138,7 +138,7 @@ def test_no_whole_number_meets_an_equation():
 def test_a_solver_that_lies_changes_nothing(monkeypatch):
     monkeypatch.setattr(solver, "basis", lambda _: exact_lp.Basis(frozenset(), frozenset()))
     assert solve(flow_system(nested(10, 4))).certified == nested_bound(10, 4)
-    monkeypatch.setattr(solver, "integer", lambda system: dict.fromkeys(system.variables, 1))
+    monkeypatch.setattr(solver, "integer", lambda system, *_: dict.fromkeys(system.variables, 1))
     half = FlowSystem(("a",), {"a": 1}, (Constraint("half", {"a": 2}, "<=", 1),))
     assert solve(half).optimum is None
 
@@ -148,8 +148,19 @@ def test_large_counts_follow_exactly_from_the_small_ones(monkeypatch):
     exact = solve(system)
     assert exact.optimum < exact.certified
     off = dict(exact.counts) | {"b-g": exact.counts["b-g"] + 5}
-    monkeypatch.setattr(solver, "integer", lambda _: off)
+    monkeypatch.setattr(solver, "integer", lambda *_: off)
     assert solve(system) == exact
+
+
+@pytest.mark.parametrize(("inner", "whole"), [(3, 0), (1_000, 1)])
+def test_the_whole_is_searched_only_where_nothing_is_near_the_relaxation(monkeypatch, inner, whole):
+    """Half a round of the outer loop less are ``inner`` halves of the inner one."""
+    asked, real = [], solver.integer
+    monkeypatch.setattr(solver, "integer", lambda *given: asked.append(len(given)) or real(*given))
+    given = nested(7, inner, [Constraint("odd", {"h-g": 2}, "<=", 7)])
+    solution = solve(flow_system(given))
+    assert asked == [3, *[1] * whole]
+    assert solution.optimum == nested_bound(2, inner)
 
 
 @pytest.mark.parametrize(
