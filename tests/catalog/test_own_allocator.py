@@ -243,6 +243,19 @@ def test_each_way_of_calling_an_allocator_passes_all_steps(way, tmp_path):
     assert [step.name for step in found][-2:] == ["bound of malloc", "bound of free"]
 
 
+def test_a_standard_of_the_allocators_own_is_not_that_of_our_functions(tmp_path):
+    """dlmalloc 2.7.2 is of 1989, which has no ``restrict``; our ``memcpy`` has."""
+    at = folder(tmp_path, "handle first", HEAD + 'flags = ["-std=gnu89"]\n')
+    assert [step for step in steps(at) if step.code is not ExitCode.OK] == []
+
+
+def test_a_heap_that_the_manifest_excludes_is_told(tmp_path):
+    """And not what the allocator makes of it: the default is 16 KiB, pages of WebAssembly have 64."""
+    found = steps(folder(tmp_path, "handle first", HEAD.replace("bytes = 64", "bytes = 65536")))
+    told = "a heap of 4096 bytes is less than minimum_heap_bytes, 65536; give a larger --heap."
+    assert [(step.found, step.code) for step in found[1:]] == [(told, ExitCode.USAGE)]
+
+
 @pytest.mark.parametrize("target", ["arm926ej-s", "mpc603e"])
 def test_a_structure_by_value_is_passed_as_the_abi_says(target, tmp_path):
     way = "handle last and by value, result through a pointer, init by end"

@@ -20,8 +20,10 @@ from wcet_probe.model.allocator import CPP_SUFFIXES, Allocator
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Target
 
+_STANDARD = "-std=c11"
+
 COMMON_FLAGS = (
-    "-std=c11",
+    _STANDARD,
     "-O2",
     "-fno-unroll-loops",
     "-g",
@@ -267,10 +269,12 @@ def _compile(job: _Job, toolchain: Toolchain, behind: Sequence[str], unit: str, 
 
 
 def _language(job: _Job, toolchain: Toolchain, unit: str) -> tuple[Sequence[str], Sequence[str]]:
-    """What compiles ``unit``, and its flags, a standard only where it is one of its language."""
+    """What compiles ``unit``, and its flags, a standard only where it is one of its language: ours are in one of C."""
     in_cpp = unit.endswith(CPP_SUFFIXES)
     flags = [flag for flag in job.flags if not flag.startswith("-std=") or ("++" in flag) is in_cpp]
-    return (toolchain.compile_cpp, (*CPP_FLAGS, *flags)) if in_cpp else (toolchain.compile, flags)
+    if in_cpp:
+        return toolchain.compile_cpp, (*CPP_FLAGS, *flags)
+    return toolchain.compile, [*flags, _STANDARD] if unit in job.lazy else flags
 
 
 def _place(here: Path, file: str) -> Path:
