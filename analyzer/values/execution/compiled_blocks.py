@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction, PcodeOp
@@ -120,10 +121,8 @@ class CompiledExecution(ConstantExecution):
         number: int | None = None,
     ) -> Straight:
         asked = {"load": self.plain_load, "store": self.plain_store, "result": self.result}
-        return function_of(straight, kept, branch, number, Places(self.overlapping, self._part_of), asked)
-
-    def _part_of(self, place: Location) -> tuple[Location, int] | None:
-        return part_of(place, self._lifter)
+        places = Places(self.overlapping, partial(part_of, lifter=self._lifter))
+        return function_of(straight, kept, branch, number, places, asked)
 
     def _ending(self, prepared: PreparedInstruction, straight: Sequence[Told]) -> Ending | None:
         """The end of a block, where a branch is the last operation of the instruction that is ``prepared``."""

@@ -17,7 +17,7 @@ all executions that reach it, under the value analysis' assumptions (``stack-sep
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from wcet_probe.analyzer.graph.supergraph import Supergraph
 from wcet_probe.analyzer.pcode.lift import Lifter
@@ -214,9 +214,8 @@ class ConstantExecution:
             needed: which operations are; the others are not executed, and flags that nobody reads are not held.
         """
         found: list[Leaving] = []
-        for number, instruction in enumerate(instructions):
-            prepared = self._of(instruction, needed.operations[number] if needed else None)
-            falling = self._behind(prepared, state, (instruction.address, accesses), found)
+        for part in self._parts(instructions, needed):
+            falling = self._behind(part, state, accesses, found)
             if falling is None:
                 break
             state = falling
@@ -228,17 +227,23 @@ class ConstantExecution:
             forget_registers(dead, way.state)
         return found
 
+    def _parts(self, instructions: Sequence[LiftedInstruction], needed: Needed | None) -> Iterable[Any]:
+        """What a block is executed by, in order: here its instructions; another class has more kinds of parts."""
+        for number, instruction in enumerate(instructions):
+            yield self._of(instruction, needed.operations[number] if needed else None)
+
     def _behind(
-        self, prepared: PreparedInstruction, state: Constants, told: _Told, found: list[Leaving]
+        self, part: PreparedInstruction, state: Constants, accesses: Sequence[Access], found: list[Leaving]
     ) -> Constants | None:
-        """The state behind an instruction, None where control does not get there; other ways are added to ``found``."""
-        self._all_straight(prepared.straight, state, told)
-        if prepared.branch is None:
-            forget_registers(prepared.temporaries, state)
+        """The state behind a part, None where control does not get there; other ways are added to ``found``."""
+        told = part.instruction.address, accesses
+        self._all_straight(part.straight, state, told)
+        if part.branch is None:
+            forget_registers(part.temporaries, state)
             return state
-        leaving = self._leaving(prepared, prepared.branch, state, told)
+        leaving = self._leaving(part, part.branch, state, told)
         for way in leaving:
-            forget_registers(prepared.temporaries, way.state)
+            forget_registers(part.temporaries, way.state)
         falling = [way.state for way in leaving if way.way == "fall"]
         found += [way for way in leaving if way.way != "fall"]
         if not falling:

@@ -11,24 +11,20 @@ by that. A store of unknown address forgets what the value analysis found of its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.pcode.operations import LiftedInstruction
 from wcet_probe.analyzer.values.execution.accesses import Access
 from wcet_probe.analyzer.values.execution.block_functions import Accessed, Places, Straight, Told, function_of
 from wcet_probe.analyzer.values.execution.constant_arithmetic import Value
-from wcet_probe.analyzer.values.execution.constant_execution import (
-    ConstantExecution,
-    Constants,
-    Leaving,
-    forget_registers,
-)
+from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Constants, Leaving
 from wcet_probe.analyzer.values.execution.needed_operations import Needed
 from wcet_probe.analyzer.values.execution.prepared_operations import PreparedInstruction
 from wcet_probe.analyzer.values.states.memory import Memory
-from wcet_probe.analyzer.values.symbolic.locations import Location, part_of
+from wcet_probe.analyzer.values.symbolic.locations import part_of
 
 _REPEATED = 24
 """So often a block is executed before its functions are made."""
@@ -56,67 +52,52 @@ class RepeatedExecution(ConstantExecution):
         """As of the class above."""
         return RepeatedExecution(self._memory, self._lifter) if self._pages else self
 
-    def block(
-        self,
-        instructions: Sequence[LiftedInstruction],
-        state: Constants,
-        accesses: Sequence[Access],
-        needed: Needed | None = None,
-    ) -> list[Leaving]:
-        """As of the class above."""
-        if needed is None or (block := self._repeated(instructions, needed)) is None:
-            return super().block(instructions, state, accesses, needed)
-        found: list[Leaving] = []
-        self._accesses = accesses
-        for part in block.parts:
-            if not isinstance(part, PreparedInstruction):
-                self._seen.clear()
-                part(state, self._seen)
-                continue
-            falling = self._behind(part, state, (part.instruction.address, accesses), found)
-            if falling is None:
-                break
-            state = falling
-        else:
-            last = instructions[-1]
-            found.append(Leaving("fall", last.address + last.size_bytes, False, None, state))
-        for way in found:
-            forget_registers(needed.dead, way.state)
-        return found
-
-    def _repeated(self, instructions: Sequence[LiftedInstruction], needed: Needed) -> _Block | None:
-        """What executes a block that was executed often enough."""
+    def _parts(self, instructions: Sequence[LiftedInstruction], needed: Needed | None) -> Iterable[Any]:
+        """As of the class above; functions as well of a block that was executed often enough."""
+        if needed is None:
+            return super()._parts(instructions, needed)
         key = id(instructions), id(needed)
         found = self._blocks.get(key)
         if found is not None and found.instructions is instructions and found.needed is needed:
-            return found
+            return found.parts
         times = self._times[key] = self._times.get(key, 0) + 1
         if times < _REPEATED:
-            return None
-        found = self._blocks[key] = _Block(instructions, needed, tuple(self._parts(instructions, needed)))
-        return found
+            return super()._parts(instructions, needed)
+        found = self._blocks[key] = _Block(instructions, needed, tuple(self._with_functions(instructions, needed)))
+        return found.parts
 
-    def _parts(self, instructions: Sequence[LiftedInstruction], needed: Needed) -> list[Straight | PreparedInstruction]:
-        parts: list[Straight | PreparedInstruction] = []
+    def _behind(
+        self, part: Straight | PreparedInstruction, state: Constants, accesses: Sequence[Access], found: list[Leaving]
+    ) -> Constants | None:
+        """As of the class above."""
+        if isinstance(part, PreparedInstruction):
+            return super()._behind(part, state, accesses, found)
+        self._accesses = accesses
+        self._seen.clear()
+        part(state, self._seen)
+        return state
+
+    def _with_functions(
+        self, instructions: Sequence[LiftedInstruction], needed: Needed
+    ) -> Iterator[Straight | PreparedInstruction]:
+        """Functions of what is straight, and the instructions with branches between them."""
         straight: list[Told] = []
-        for number, instruction in enumerate(instructions):
-            prepared = self._of(instruction, needed.operations[number])
+        for prepared in super()._parts(instructions, needed):
             if prepared.branch is None:
-                straight.append((instruction.address, prepared.straight))
+                straight.append((prepared.instruction.address, prepared.straight))
                 continue
-            parts += [*self._functions(straight), prepared]
+            yield from self._functions(straight)
+            yield prepared
             straight = []
-        return [*parts, *self._functions(straight)]
+        yield from self._functions(straight)
 
     def _functions(self, straight: Sequence[Told]) -> list[Straight]:
         """The function of ``straight`` instructions, if there are any."""
         if not straight:
             return []
         asked = {"load": self._load, "store": self._store_told, "result": self.result}
-        return [function_of(straight, (), None, None, Places(self.overlapping, self._part_of), asked)]
-
-    def _part_of(self, place: Location) -> tuple[Location, int] | None:
-        return part_of(place, self._lifter)
+        places = Places(self.overlapping, partial(part_of, lifter=self._lifter))
+        return [function_of(straight, (), None, None, places, asked)]
 
     def _store_told(self, state: Constants, address: Value | None, value: Value | None, size_bytes: int) -> None:
         """A store of the instruction whose access was seen last."""

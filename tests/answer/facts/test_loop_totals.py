@@ -54,6 +54,9 @@ def test_a_sum_is_proposed_for_the_loop_inside(tmp_path, monkeypatch, capsys):
     (each, all_rounds) = TOLD.search(text).groups()
     assert each == bound("max", text, capsys)
     assert all_rounds == bound("total", text, capsys)
+    uncommented = re.sub('max = "\\?"\n# It is .*\n# total = "\\?"', "total = 16", text)
+    assert uncommented != text
+    assert all_rounds == bound("max", uncommented, capsys)
     assert int(each.replace(",", "")) > 5 * int(all_rounds.replace(",", ""))
 
 

@@ -33,7 +33,7 @@ from wcet_probe.analyzer.prepared import Bounded, Prepared
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.analysis import TooMuchWorkError
 from wcet_probe.analyzer.values.remembered import RememberedValues, remember
-from wcet_probe.answer.facts.loop_totals import total_candidates
+from wcet_probe.answer.facts.loop_totals import ASKED, total_effects
 from wcet_probe.answer.facts.member_facts import member_fact
 from wcet_probe.answer.facts.pointer_candidates import held_word, pointees
 from wcet_probe.answer.facts.read_arguments import read_arguments
@@ -65,7 +65,7 @@ _LOCATION = re.compile(r"(.+?)\+0x([0-9a-f]+)")
 class OpenFact:
     """A fact that is missing: what of, the lines of its table, the function's text, and the line that it is about.
 
-    ``code`` is what is there in instructions, where no text is.
+    ``code`` is what is there in instructions, where no text is. ``total`` tells what the sum of all rounds would help.
     """
 
     title: str
@@ -73,6 +73,7 @@ class OpenFact:
     source: tuple[str, ...] = ()
     line: str = ""
     code: tuple[str, ...] = ()
+    total: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,12 @@ def fact_skeleton(asked: BoundRequest, progress: Callable[[str], None] = lambda 
     known.left = _MOST_VISITS_OF_FACTS
     trial = _looked(_Trial(asked, known), progress)
     known.left = None
-    candidates = [*_argument_candidates(trial, progress), *_total_candidates(trial, progress)]
+    candidates = [*_argument_candidates(trial, progress)]
+    totals = dict(_totals(trial, progress))
     candidates += pointer_candidates(_closed(trial), progress, has_trials=bool(trial.missing))
     candidates += pointees(asked) if trial.missing else ()
-    return Skeleton(asked.entry, tuple(trial.missing), tuple(candidates), trial.stopped)
+    missing = tuple(replace(one, total=totals.get(one.lines, "")) for one in trial.missing)
+    return Skeleton(asked.entry, missing, tuple(candidates), trial.stopped)
 
 
 def _looked(trial: _Trial, progress: Callable[[str], None]) -> _Trial:
@@ -442,11 +445,11 @@ def _argument_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iter
             yield FactCandidate((*lines, 'because = "?"'), f"its range bounds the loop at {names}")
 
 
-def _total_candidates(trial: _Trial, progress: Callable[[str], None]) -> Iterator[FactCandidate]:
-    """Loops that are open, of which the sum of all rounds would help."""
+def _totals(trial: _Trial, progress: Callable[[str], None]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The lines of facts about open loops of which the sum of all rounds would help, and what it would."""
     values, closed = trial.bounded.prepared.values if trial.bounded else None, _closed(trial)
     if closed is not None and values is not None and len(values.states) <= _MOST_TRIED:
-        yield from total_candidates(closed, trial.tables, trial.remembered, progress)
+        yield from total_effects(closed, trial.tables, trial.remembered, progress)
 
 
 def _open_loops(trial: _Trial, told: Facts) -> set[int] | None:
@@ -475,7 +478,8 @@ def skeleton_text(skeleton: Skeleton, target: str) -> str:
         about = [f"# {one.title}", *(f"#     {line}" for line in (one.line, *one.code) if line)]
         source = one.source if one.source not in shown else ()
         shown.add(one.source)
-        parts.append("\n".join([*about, *(f"{EXCERPT}{line}".rstrip() for line in source), *one.lines]) + "\n")
+        excerpt = [f"{EXCERPT}{line}".rstrip() for line in source]
+        parts.append("\n".join([*about, *excerpt, *_asked_lines(one)]) + "\n")
     if skeleton.candidates:
         parts.append("# What would help; take away the # where it is true.\n")
     parts += [
@@ -484,3 +488,12 @@ def skeleton_text(skeleton: Skeleton, target: str) -> str:
     if not skeleton.missing and not skeleton.stopped:
         parts.append("# Nothing is missing.\n")
     return "\n".join(parts)
+
+
+def _asked_lines(fact: OpenFact) -> Iterator[str]:
+    """The lines of its table. A total is a comment in there, so that without its # it is of this loop."""
+    for line in fact.lines:
+        yield line
+        if line == ASKED and fact.total:
+            yield f"# It is entered more than once; all rounds in one call, beside max or in its place: {fact.total}"
+            yield "# " + line.replace("max", "total")

@@ -14,21 +14,22 @@ from wcet_probe.analyzer.facts.language import LoopFact
 from wcet_probe.analyzer.request import BoundRequest
 from wcet_probe.analyzer.values.remembered import RememberedValues
 from wcet_probe.errors import AnalysisError, UsageError
-from wcet_probe.model.proof import FactCandidate
 
 _ROUNDS = 16
 """So many a loop is given for trial: for each entry, and then in all."""
+ASKED = 'max = "?"'
+"""The line of a fact about a loop that is to be answered."""
 _MOST_TRIED = 8
 """Loops, each of which takes two solutions of the flow problem."""
 
 
-def total_candidates(
+def total_effects(
     closed: BoundRequest,
     tables: Mapping[tuple[str, ...], tuple[str, Sequence[LoopFact]]],
     remembered: RememberedValues,
     progress: Callable[[str], None] = lambda _: None,
-) -> Iterator[FactCandidate]:
-    """A ``total`` for each loop whose sum of rounds in one call is not what one entry has.
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The loops whose sum of rounds in one call is not what one entry has: lines of the fact, what a total would help.
 
     Args:
         closed: a question that has a bound, with those loops told for trial.
@@ -43,11 +44,11 @@ def total_candidates(
         except (AnalysisError, UsageError):
             continue
         if after < before:
-            yield FactCandidate(
-                ('total = "?"',),
-                f"of {where}, which is entered more than once, all rounds in one call: with {_ROUNDS} for each entry "
-                f"the bound of a trial is {before:,} instructions, with {_ROUNDS} in all {after:,}",
+            effect = (
+                f"with {_ROUNDS} for each entry the bound of a trial is {before:,} instructions, "
+                f"with {_ROUNDS} in all {after:,}"
             )
+            yield lines, effect
 
 
 def _instructions(
@@ -59,7 +60,7 @@ def _instructions(
         AnalysisError: there is none.
         UsageError: the fact is refused.
     """
-    answered = "\n".join(lines).replace('max = "?"', f"{key} = {_ROUNDS}")
+    answered = "\n".join(f"{key} = {_ROUNDS}" if line == ASKED else line for line in lines)
     facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one not in told))
     facts = replace(facts, loops=(*facts.loops, *parse_facts("trial", answered).loops))
     request = replace(closed, facts=facts)

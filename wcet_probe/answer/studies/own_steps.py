@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from wcet_probe.answer.bounds.proving import prove_operation
+from wcet_probe.answer.witness.bench import check_heap
 from wcet_probe.build.linked_program import linked_heap_bytes
 from wcet_probe.build.program import Program, load_program
 from wcet_probe.catalog.lookup import load_allocator
@@ -69,7 +70,7 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
         files = len(own.paths) + len(own.objects) + (own.elf is not None) if own else 0
         heap_bytes = request.heap_bytes or linked_heap_bytes(allocator) or _HEAP_BYTES
         yield Step("manifest", f"{allocator.name}, {files} files, malloc is {allocator.entry_points['malloc']}()")
-        _check_size(allocator, heap_bytes)
+        check_heap(allocator, heap_bytes)
         progress("building")
         program = load_program(allocator, request.target, request.compiler, request.cache_dir, heap_bytes)
         yield Step("build", f"{len(program.instructions)} instructions for {request.target.name}")
@@ -104,12 +105,6 @@ def own_steps(request: StepsRequest, progress: Callable[[str], None] = lambda _:
             yield Step(f"bound of {kind}", remedy, error.exit_code)
         except WcetProbeError as error:
             yield Step(f"bound of {kind}", str(error), error.exit_code)
-
-
-def _check_size(allocator: Allocator, heap_bytes: int) -> None:
-    if heap_bytes < (least := allocator.minimum_heap_bytes):
-        message = f"a heap of {heap_bytes} bytes is less than minimum_heap_bytes, {least}; give a larger --heap."
-        raise _FailedError(message)
 
 
 def _checked(

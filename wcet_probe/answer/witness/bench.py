@@ -67,13 +67,12 @@ class Bench:
     translations: Translations | None = None
 
 
-def check_heap(request: ProbeRequest) -> None:
-    """The heap is one that the allocator and the memory can hold.
+def check_heap(allocator: Allocator, heap: int) -> None:
+    """A heap of so many bytes is one that the allocator and the memory can hold.
 
     Raises:
         UsageError: it is not.
     """
-    allocator, heap = request.allocator, request.heap_bytes
     if heap < allocator.minimum_heap_bytes:
         message = (
             f"a heap of {heap} bytes is too small for {allocator.name}; give at least {allocator.minimum_heap_bytes}."

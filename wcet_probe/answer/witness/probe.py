@@ -95,7 +95,7 @@ def observe(
     chosen = family_of(request.allocator)
     if request.scenario not in chosen.builders:
         raise unknown_name(f"scenario of {request.allocator.name}", request.scenario, chosen.builders)
-    check_heap(request)
+    check_heap(request.allocator, request.heap_bytes)
     line = request.target.dcache.line_bytes if request.target.dcache else None
     plans = chosen.builders[request.scenario](HeapRequest(request.allocator, request.heap_bytes, line, request.seed))
     progress(f"building {request.allocator.name} for {request.target.name}")
@@ -379,7 +379,7 @@ def replay(
         cross_check=False,
         cache_dir=Path(),
     )
-    check_heap(request)
+    check_heap(request.allocator, request.heap_bytes)
     bench = Bench(request, family_of(program.allocator), program, {}, most_instructions)
     outcome = _run(bench, plan, victims=victims, most_tried=most_tried)
     return outcome.measurement, outcome.checks

@@ -44,6 +44,16 @@ def any_value(random, size_bytes, data):
     return random.choice([*numbers, (-4 * random.randrange(16),), LINK, None])
 
 
+def set_half(random, plain, state, places, data):
+    """Let half of ``places`` hold something, or nothing known."""
+    for place in random.sample(places, len(places) // 2):
+        value = any_value(random, place.size_bytes, data)
+        for other in plain.overlapping(place):
+            state.registers.pop(other, None)
+        if value is not None:
+            state.registers[place] = value
+
+
 def content(state):
     return state.registers, state.memory, state.pages
 
@@ -65,12 +75,7 @@ def test_random_blocks_leave_what_is_left_without_it(target, seed):
         block = compiled.compiled(own, needed)
         for _ in range(6):
             state = plain.entered()
-            for place in random.sample(places, len(places) // 2):
-                value = any_value(random, place.size_bytes, data)
-                for other in plain.overlapping(place):
-                    state.registers.pop(other, None)
-                if value is not None:
-                    state.registers[place] = value
+            set_half(random, plain, state, places, data)
             leaving = plain.block(own, state.copy(), (), needed)
             compiled.is_forked, compiled.accesses = False, []
             found = compiled.execute(block, state)

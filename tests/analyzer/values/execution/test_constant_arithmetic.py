@@ -12,10 +12,17 @@ from wcet_probe.analyzer.values.execution.constant_arithmetic import (
     is_address,
     name_of,
     named,
+    tells_in_part,
 )
 
 STACK = 0xFFFF_FF00
 """Where the stack pointer is at entry, so that sums go round."""
+BINARY = {
+    *("INT_ADD", "INT_SUB", "INT_MULT", "INT_DIV", "INT_REM", "INT_SDIV", "INT_SREM"),
+    *("INT_AND", "INT_OR", "INT_XOR", "INT_LEFT", "INT_RIGHT", "INT_SRIGHT", "BOOL_AND", "BOOL_OR", "BOOL_XOR"),
+    *("INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_LESSEQUAL", "INT_SLESS", "INT_SLESSEQUAL"),
+    *("INT_CARRY", "INT_SCARRY", "INT_SBORROW", "SUBPIECE", "PIECE"),
+}
 
 
 def bytes_of(known, value):
@@ -33,6 +40,18 @@ def test_known_bits_are_those_of_every_result(opcode):
             assert operation(opcode, (1, 1), 1)(one, other) & known == value
         told += known.bit_count()
     assert told
+
+
+@pytest.mark.parametrize("opcode", sorted(BINARY | {"COPY", "INT_2COMP", "INT_NEGATE", "INT_ZEXT", "BOOL_NEGATE"}))
+def test_where_it_is_said_that_nothing_is_told_in_part_nothing_is(opcode):
+    """Of an operand that is not known, beside each kind of value."""
+    values = [0, 1, 7, 0xFF, (-8,), (0xF0, 0x50), (4, 0, -1), LINK, named(3, 5), None]
+    pairs = [(None, one) for one in values] + [(one, None) for one in values]
+    function, told = operation(opcode, (1, 1), 1), False
+    for given in pairs if opcode in BINARY else [(None,)]:
+        told |= computed(opcode, function, given) is not None
+        told |= len(given) > 1 and bits_known(opcode, given) is not None
+    assert told == tells_in_part(opcode, 2 if opcode in BINARY else 1)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from tests.analyzer.recursive_programs import source
-from tests.analyzer.values.execution.test_compiled_blocks import TARGETS, any_value, blocks_of, content
+from tests.analyzer.values.execution.test_compiled_blocks import TARGETS, blocks_of, content, set_half
 from tests.support import guest_of
 from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.initial_data import image_data
@@ -39,12 +39,7 @@ def any_state(random, plain, places, data):
     memory = {("stack", -4 * one): (4, random.choice([one, (-8,)])) for one in range(1, 8)}
     memory |= {("static", data + 4 * one): (4, random.randrange(1 << 32)) for one in range(8)}
     state = Constants({}, memory) if random.random() < 0.5 else plain.entered()
-    for place in random.sample(places, len(places) // 2):
-        value = any_value(random, place.size_bytes, data)
-        for other in plain.overlapping(place):
-            state.registers.pop(other, None)
-        if value is not None:
-            state.registers[place] = value
+    set_half(random, plain, state, places, data)
     return state
 
 
