@@ -26,6 +26,8 @@ _MOST_COPIES = 8
 _MOST_GROWTH = 3
 _MANY_POINTS = 1_000
 """Points from which on none are copied: in software floating point pointers go apart where nothing hangs on it."""
+_MANY_VISITS = 1_000
+"""Executions of blocks to find values, from which on none are copied: it would take several times as many."""
 
 Trace = tuple[tuple[int, int], ...]
 """Where control came together with other pointers before, and by which of its ways."""
@@ -35,10 +37,12 @@ def pointer_paths(values: Values) -> Mapping[Edge, int]:
     """The edges to points where paths meet with different pointers, numbered by what they bring.
 
     A pointer is what an address of an access is the sum of, there or once it has come round a loop. Headers of loops
-    are left out.
+    are left out. None where values took too long to find.
 
     *Soundness:* it decides what is copied, not what is true.
     """
+    if values.visits >= _MANY_VISITS:
+        return {}
     headers = {loop.header for loop in loops_of(values.forest)}
     addends = _pointers(values, headers)
     paths: dict[Edge, int] = {}

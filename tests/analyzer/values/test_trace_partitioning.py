@@ -8,10 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.support import assembler, guest_of
 from wcet_probe.analyzer.graph.loop_forest import IrreducibleError, loop_forest, loops_of
-from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph
+from wcet_probe.analyzer.graph.supergraph import EXIT, Edge, Point, Supergraph, build_supergraph
+from wcet_probe.analyzer.pcode.lift import Lifter, code_reader
 from wcet_probe.analyzer.values import trace_partitioning as partitioning
-from wcet_probe.analyzer.values.trace_partitioning import partitioned
+from wcet_probe.analyzer.values.analysis import analyze_values
+from wcet_probe.analyzer.values.trace_partitioning import partitioned, pointer_paths
+from wcet_probe.catalog.lookup import load_target
 
 
 def values_of(edges: list[tuple[int, int]], count: int):
@@ -111,3 +115,17 @@ def test_a_large_graph_is_not_made_larger(monkeypatch, many, expected):
     values = values_of([(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, EXIT)], 5)
     ways = {edge: edge.source for edge in values.graph.edges if edge.target == 3}
     assert len(partitioned(values, ways).points) == expected
+
+
+def test_paths_are_those_of_pointers_where_values_were_found_soon(monkeypatch):
+    """Of values that took long to find each copy would be found anew, in as many visits."""
+    target = load_target("arm926ej-s")
+    body = {"f": "cmp r2, #0\n movne r0, r1\n beq 1f\n mov r3, r1\n b 2f\n1: mov r3, r0\n2: ldr r0, [r3]\n bx lr"}
+    image = guest_of(assembler(body, target), target).image
+    lifter = Lifter(target.pcode_language, target.isa, code_reader(image.segments))
+    values = analyze_values(image, lifter, build_supergraph(image, lifter, image.symbols["f"], {}, {}), {})
+    assert sorted(pointer_paths(values).values()) == [0, 1]
+    monkeypatch.setattr(partitioning, "_MANY_VISITS", values.visits)
+    assert not pointer_paths(values)
+    monkeypatch.setattr(partitioning, "_MANY_VISITS", values.visits + 1)
+    assert pointer_paths(values)
