@@ -14,17 +14,17 @@ around it, of which there is one at most for each entry of the nest, as the part
 flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut
 where its bound says so; a nest that takes too long, or whose loops have none, is left alone. Of a loop that is passed,
 the state at its header holds where it is entered and, if it holds in a round, in the next one: so in all, and behind
-the loop what each of them may leave. Its blocks are executed as often as the bounds of its loops say.
+the loop what each of them may leave. Its blocks are executed as often as the bounds of its loops say. So it is, too,
+where the last rounds of a nest are all told from one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from wcet_probe.analyzer.graph.loop_forest import Loop, loops_of
 from wcet_probe.analyzer.graph.supergraph import EXIT, Edge
-from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint
+from wcet_probe.analyzer.loops.nest_limits import ExecutedNest, products
 from wcet_probe.analyzer.values.execution.call_effects import CallKey, Effect
 from wcet_probe.analyzer.values.execution.constant_execution import ConstantExecution, Constants, Leaving
 from wcet_probe.analyzer.values.execution.known_places import learn
@@ -45,29 +45,14 @@ _TOO_FAR = 1.25
 """Such a nest is not followed further where it would take so many budgets, at the pace it has."""
 _MOST_UNDECIDED = 1_000
 """A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
+_STEADY_ROUNDS = 8
+"""After so many rounds of a nest, and each time that they are twice as many, it is tried to tell all others at once."""
 _FEW_ROUNDS = 4
 """A loop of no more rounds is followed, not passed."""
 _NO_HEADER = -1
 _DECIDED, _TOO_LONG, _ALIGNED = "decided", "too long", "aligned"
 _INDIRECT: Mapping[str, Collection[str]] = {"jump": ("jump", "return"), "call": ("call",)}
 """The ways of the edges that an indirect branch or return, and an indirect call, may be."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutedNest:
-    """Most executions of each point of a nest for each entry of it; of what is not in ``counts``, none.
-
-    ``rounds`` are most executions of the header of each loop in it that ended by itself, or was not arrived at, by
-    header, for each entry of that: where a loop was cut by its bound, that is not proved. Where it ``is_whole``, the
-    nest is the function, which is entered once; it ``is_decided`` where there was one way to go at each step, and no
-    bound was needed.
-    """
-
-    shape: LoopShape
-    counts: Mapping[int, int]
-    rounds: Mapping[int, int]
-    is_whole: bool = False
-    is_decided: bool = False
 
 
 def is_decided(values: Values, execution: ConstantExecution, effect: Callable[[CallKey], Effect]) -> bool | None:
@@ -315,14 +300,14 @@ class _Following:
         while loop.header in pending:
             state = pending[loop.header].copy()
             self._round(loop.parts, nodes, pending)
-            if any(index in loop.nodes and index != loop.header for index in pending):
-                raise _LeftAloneError  # control went against the order of the parts
+            if _goes_back(loop, pending):
+                raise _LeftAloneError
             again = pending.pop(loop.header, None)
             if again is None or (joined := state.joined(again)) == state:
                 break
             pending[loop.header] = joined
         self._passing = around
-        counts = dict(_products(loop, self._bounds, self._values.leaving, 1))
+        counts = dict(products(loop, self._bounds, self._values.leaving, 1))
         return {index: count for index, count in counts.items() if count is not None}
 
     def _rounds(self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants]) -> dict[int, int]:
@@ -354,14 +339,17 @@ class _Following:
             undecided = 0 if loop.header in self._decided else undecided + 1
             if most is None and undecided >= _MOST_UNDECIDED:
                 raise _LeftAloneError
-            if any(index in loop.nodes and index != loop.header for index in pending):
-                raise _LeftAloneError  # control went against the order of the parts: two rounds would be taken for one
+            if _goes_back(loop, pending):
+                raise _LeftAloneError  # two rounds would be taken for one
             _add(total, last, 1)
             self._done[-1][0] = rounds = rounds + 1
-            if self._is_paced and self._is_too_far():
+            if self._is_in_vain(loop, rounds, most):
                 raise _LeftAloneError
-            if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
-                raise _LeftAloneError
+            if most is not None and (rest := self._rest(loop, nodes, pending, last)):
+                self._cut.add(loop.header)
+                _add(total, rest, 1)
+                rounds = most
+                break
         self._done.pop()
         self._most_rounds[loop.header] = max(rounds, self._most_rounds.get(loop.header, 0))
         return total
@@ -380,9 +368,56 @@ class _Following:
                 self._point(part, nodes, pending)
         return counts
 
+    def _rest(
+        self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants], last: Mapping[int, int]
+    ) -> Mapping[int, int]:
+        """How often points are executed in the rounds of the nest that are left, where all are surely as the ``last``.
+
+        It is tried now and then. If they are not, it is empty. A loop that is left at its header executes nothing else
+        in its last round.
+        """
+        rounds, most = self._done[-1][0], self._bounds.get(loop.header, 0)
+        is_due = rounds >= _STEADY_ROUNDS and not rounds & (rounds - 1)
+        if not (is_due and rounds < most and loop.header == self._header and loop.header in self._exact):
+            return {}
+        if not self._are_alike(loop, nodes, pending, last):
+            return {}
+        rest: dict[int, int] = {}
+        _add(rest, last, most - rounds - 1)
+        _add(rest, last if self._is_left_below(loop) else {loop.header: 1}, 1)
+        return rest
+
+    def _are_alike(
+        self, loop: Loop, nodes: frozenset[int], pending: dict[int, Constants], last: Mapping[int, int]
+    ) -> bool:
+        """Whether no point is executed more often in a later round than in the ``last`` one; if not, all is as it was.
+
+        *Soundness:* what is taken to hold at the header holds before the next round and, wherever it holds before a
+        round, behind it: so before all. What is followed from there stands for each of them.
+        """
+        before = {index: state.copy() for index, state in pending.items()}
+        cut, most_rounds = self._cut.copy(), self._most_rounds.copy()
+        while loop.header in pending:
+            state = pending[loop.header].copy()
+            if self._round(loop.parts, nodes, pending) != last or self._cut != cut or _goes_back(loop, pending):
+                break
+            again = pending.pop(loop.header, None)
+            if again is None or (joined := state.joined(again)) == state:
+                return True
+            pending[loop.header] = joined
+        pending.clear()
+        pending.update(before)
+        self._cut, self._most_rounds = cut, most_rounds
+        return False
+
     def _is_left_below(self, loop: Loop) -> bool:
         below = loop.nodes - {loop.header}
         return any(edge.target not in loop.nodes for at in below for edge in self._values.leaving.get(at, ()))
+
+    def _is_in_vain(self, loop: Loop, rounds: int, most: int | None) -> bool:
+        if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
+            return True
+        return self._is_paced and self._is_too_far()
 
     def _is_too_far(self) -> bool:
         """Whether the end of the nest is surely out of reach, as its rounds so far were."""
@@ -443,57 +478,11 @@ def edges_taken(values: Values, index: int, way: Leaving) -> Sequence[Edge]:
     return away or own
 
 
+def _goes_back(loop: Loop, pending: Collection[int]) -> bool:
+    """Whether control went against the order of the parts, other than to the header."""
+    return any(index in loop.nodes and index != loop.header for index in pending)
+
+
 def _add(total: dict[int, int], more: Mapping[int, int], times: int) -> None:
     for index, count in more.items():
         total[index] = total.get(index, 0) + times * count
-
-
-def executed_constraints(
-    values: Values, loops: Sequence[BoundedLoop], nests: Sequence[ExecutedNest]
-) -> Iterator[LinearConstraint]:
-    """The limits of points that ``nests`` tell and that do not follow from the bounds of ``loops``.
-
-    *Soundness:* not telling one costs precision only.
-    """
-    arriving, leaving = values.arriving, values.leaving
-    bounds = {loop.header: loop.max_header for loop in loops}
-    for nest in nests:
-        header, entries = nest.shape.loop.header, nest.shape.entry_edges
-        products = _products_of if nest.is_whole else _products
-        for index, product in products(nest.shape.loop, bounds, leaving, 1):
-            count = nest.counts.get(index, 0)
-            before = arriving.get(index, ())
-            is_alone = len(before) == 1 and len(leaving[before[0].source]) == 1
-            if index not in values.states or (product is not None and count >= product):
-                continue
-            if is_alone and index != header and nest.counts.get(before[0].source, 0) == count:
-                continue
-            edges: tuple[Edge | None, ...] = (*entries, None) if header == 0 else entries
-            yield LinearConstraint(f"executed:{index}", ((index, 1),), tuple((edge, -count) for edge in edges))
-
-
-def _products(
-    loop: Loop, bounds: Mapping[int, int], leaving: Mapping[int, Sequence[Edge]], times: int | None
-) -> Iterator[tuple[int, int | None]]:
-    """Each point of ``loop`` with how often the bounds let it be executed for each entry of the nest; None: any.
-
-    What is left by its header only executes its header once more than the rest.
-    """
-    most = bounds.get(loop.header)
-    product = None if times is None or most is None else times * most
-    below = loop.nodes - {loop.header}
-    is_left_below = any(edge.target not in loop.nodes for at in below for edge in leaving.get(at, ()))
-    rest = product if product is None or is_left_below else product - (times or 0)
-    for index, most_of_part in _products_of(loop, bounds, leaving, rest):
-        yield index, product if index == loop.header else most_of_part
-
-
-def _products_of(
-    loop: Loop, bounds: Mapping[int, int], leaving: Mapping[int, Sequence[Edge]], times: int | None
-) -> Iterator[tuple[int, int | None]]:
-    """The same of the parts of ``loop``, each of which is come to so many times."""
-    for part in loop.parts:
-        if isinstance(part, Loop):
-            yield from _products(part, bounds, leaving, times)
-        else:
-            yield part, times

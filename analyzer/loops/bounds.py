@@ -16,12 +16,12 @@ from wcet_probe.analyzer.facts.binding import BoundFact
 from wcet_probe.analyzer.graph.supergraph import Edge
 from wcet_probe.analyzer.ipet.certificate import LoopDerivation
 from wcet_probe.analyzer.ipet.flow_problem import BoundedLoop, LinearConstraint, point_name
-from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest, executed_constraints
 from wcet_probe.analyzer.loops.chosen_bounds import ChosenBound, chosen_bound, followed_count
 from wcet_probe.analyzer.loops.counting import counted_loops
 from wcet_probe.analyzer.loops.counts import FOLLOWED, Count, Together
 from wcet_probe.analyzer.loops.loop_claims import loop_claims, watched_name
 from wcet_probe.analyzer.loops.loop_sites import by_header_address, header_address, header_point
+from wcet_probe.analyzer.loops.nest_limits import ExecutedNest, executed_constraints
 from wcet_probe.analyzer.loops.type_bounds import type_bound
 from wcet_probe.analyzer.values.properties.loop_shapes import LoopShape, loop_shapes
 from wcet_probe.analyzer.values.result import Values

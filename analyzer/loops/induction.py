@@ -24,9 +24,9 @@ from wcet_probe.analyzer.domains import strided
 from wcet_probe.analyzer.domains.strided import StridedInterval
 from wcet_probe.analyzer.graph.loop_forest import loops_of
 from wcet_probe.analyzer.graph.supergraph import Supergraph
-from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
 from wcet_probe.analyzer.loops.counters import Step, counters_of
 from wcet_probe.analyzer.loops.counting import count_loops
+from wcet_probe.analyzer.loops.nest_limits import ExecutedNest
 from wcet_probe.analyzer.pcode.lift import Lifter
 from wcet_probe.analyzer.values.analysis import analyze_values
 from wcet_probe.analyzer.values.execution.accesses import Access

@@ -15,7 +15,7 @@ from wcet_probe.analyzer.bound import prepare
 from wcet_probe.analyzer.facts.language import Facts
 from wcet_probe.analyzer.initial_data import image_data
 from wcet_probe.analyzer.loops import abstract_execution
-from wcet_probe.analyzer.loops.abstract_execution import ExecutedNest
+from wcet_probe.analyzer.loops.nest_limits import ExecutedNest
 from wcet_probe.analyzer.request import BoundRequest, InitialData
 from wcet_probe.analyzer.values.execution.repeated_blocks import RepeatedExecution
 from wcet_probe.analyzer.values.properties.loop_shapes import loop_shapes
