@@ -396,7 +396,7 @@ class _Following:
         round, behind it: so before all. What is followed from there stands for each of them.
         """
         before = {index: state.copy() for index, state in pending.items()}
-        cut, most_rounds = self._cut.copy(), self._most_rounds.copy()
+        cut, most_rounds, left = self._cut.copy(), self._most_rounds.copy(), self.left
         while loop.header in pending:
             state = pending[loop.header].copy()
             if self._round(loop.parts, nodes, pending) != last or self._cut != cut or _goes_back(loop, pending):
@@ -407,7 +407,7 @@ class _Following:
             pending[loop.header] = joined
         pending.clear()
         pending.update(before)
-        self._cut, self._most_rounds = cut, most_rounds
+        self._cut, self._most_rounds, self.left = cut, most_rounds, left
         return False
 
     def _is_left_below(self, loop: Loop) -> bool:
