@@ -3,7 +3,7 @@
 A call of itself at a function's end becomes a jump to where it begins. Where the function is inlined into a loop, its
 activations are rounds, and the jump that ends the last of them goes on in the loop around, with a line of the function.
 
-Words: inlined call, natural loop, latch (docs/explanation/glossary.md).
+Words: inlined call, line table, header (docs/explanation/glossary.md).
 
 *Soundness:* of a function that calls itself at one place there is one jump back, and copies of it where it is unrolled;
 where all code that has a line in the loops inside with them was inlined from this function, they are none of the loop
