@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from wcet_probe.analyzer.facts.inlined_lines import Inlining
+from wcet_probe.analyzer.facts.inlined_recursion import ends_each_round, has_loop_of_its_own
 from wcet_probe.analyzer.facts.merged_functions import may_be_another
 from wcet_probe.analyzer.facts.round_lines import LoopWays, is_around_each_round
 from wcet_probe.analyzer.facts.source_index import SourceIndex
@@ -120,7 +121,7 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
         site.header_address
         for site in sites
         if _may_be_around(site, sites, result, outers, index)
-        or _may_be_activations(site, result, index)
+        or _may_be_activations(site, sites, result, outers, index)
         or _has_other_rounds(site, result, index)
         or _may_be_of_another(site, result, index)
     ]
@@ -202,18 +203,30 @@ def _may_leave_nothing(loop: SourceLoop) -> bool:
     return not any(counter.is_tested for counter in loop.counters)
 
 
-def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None], index: SourceIndex) -> bool:
+def _may_be_activations(
+    site: LoopSite,
+    sites: Sequence[LoopSite],
+    result: Mapping[int, SourceLoop | None],
+    outers: Mapping[int, int | None],
+    index: SourceIndex,
+) -> bool:
     """Whether the rounds of a binary loop may be activations of a function that calls itself at its end, too.
 
     Such a call goes back to where the function begins, and may leave no line. So each call of itself has to be one in
     the binary, too; or the calls in front of all loops are outside of the binary loop, and there are some. Of another
-    function, which was inlined there, it has to be one in any case.
+    function, which was inlined there, it has to be one in any case, or all of its rounds are those of a loop inside.
     """
     found = result[site.header_address]
     if found is None:
         return False
-    if any(not calls_itself_by_calls_only(site, name, file, index) for name, file in _others(site, found, index)):
-        return True
+    inside = [{*one.own, *one.latches} for one in sites if site.header_address in ancestors(one.header_address, outers)]
+    others = _others(site, found, index)
+    unclear = [one for one in others if not calls_itself_by_calls_only(site, one.name, one.file, index)]
+    if unclear:
+        if site.ways is None or site.inlining is None or not ends_each_round(found, site.ways, site.own, site.inlining):
+            return True
+        if not all(has_loop_of_its_own(one, inside, site.inlining, index) for one in unclear):
+            return True
     if calls_itself_by_calls_only(site, found.function, found.file, index):
         return False
     calls = _calls_of(found.function, found.file, index)
@@ -222,11 +235,11 @@ def _may_be_activations(site: LoopSite, result: Mapping[int, SourceLoop | None],
     return not before or any((file, line) in site.own_lines for file, line, _ in before)
 
 
-def _others(site: LoopSite, found: SourceLoop, index: SourceIndex) -> set[tuple[str, str]]:
-    """Names and files of the functions but that of ``found`` of which code is in a binary loop."""
+def _others(site: LoopSite, found: SourceLoop, index: SourceIndex) -> list[SourceFunction]:
+    """The functions but that of ``found`` of which code is in a binary loop."""
     lines = [one for one in _lines(site) if one[0] in index.files]
     functions = {one for file, line in lines for one in index.files[file].functions if _is_within(line, one)}
-    return {(one.name, one.file) for one in functions if (one.name, one.file) != (found.function, found.file)}
+    return [one for one in functions if (one.name, one.file) != (found.function, found.file)]
 
 
 def _is_within(line: int, function: SourceFunction) -> bool:

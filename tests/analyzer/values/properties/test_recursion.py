@@ -1,11 +1,14 @@
 """Recursion whose depth follows from an argument, and recursion that nothing bounds."""
 
+from unittest.mock import patch
+
 import pytest
 
 from tests.path_check import attack, check_emulated, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.graph import supergraph
+from wcet_probe.analyzer.values.properties import recursion
 from wcet_probe.analyzer.values.properties.recursion import Followed
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.errors import AnalysisError
@@ -118,3 +121,52 @@ def test_the_depth_is_told_where_bytes_of_an_argument_are_loaded_through_a_point
     for number in (0, 255, 1 << 16, 0xFFFF_FFD8):
         assert attack(proof, number) <= proof.bound.instructions
         check_emulated(proof, number)
+
+
+SORT = """typedef unsigned u; volatile u sink; static u data[64];
+__attribute__((noinline)) void merge(u low, u count, u way) {
+  for (u i = low; i < low + count / 2; i++) if ((data[i] > data[i + count / 2]) == way) sink = i;
+  if (count > 2) { merge(low, count / 2, way); merge(low + count / 2, count / 2, way); } }
+__attribute__((noinline)) void sort(u low, u count, u way) {
+  if (count > 1) { sort(low, count / 2, 1); sort(low + count / 2, count / 2, 0); }
+  merge(low, count, way); }
+void sort_all(void) { sort(0, 8, 1); }
+__attribute__((noinline)) u lopsided(u n, u left) {
+  sink = n; if (n == 0) return 1; u sum = lopsided(n - 1, 1); return left ? sum : sum + lopsided(n - 1, 0); }
+u of_lopsided(void) { return lopsided(6, 0); }
+"""
+
+
+def _graphs_of(most: int, entry: str, optimisation: str) -> tuple[list[int], int]:
+    """Of a proof with no more than ``most`` points: how many there were in each round, and the bound."""
+    guest, rounds, deeper = guest_of(SORT, load_target("cortex-m4"), ".c", optimisation), [], Followed.deeper
+
+    def counted(followed, image, values):
+        rounds.append(len(values.graph.points))
+        return deeper(followed, image, values)
+
+    with patch.object(Followed, "deeper", counted), patch.object(supergraph, "MOST_POINTS", most):
+        proof = proved(guest, entry)
+    assert 0 < attack(proof) <= proof.bound.instructions
+    return rounds, proof.bound.instructions
+
+
+@pytest.mark.parametrize(("entry", "most", "last"), [("sort_all", 800, 600), ("of_lopsided", 300, 250)])
+def test_of_a_graph_that_is_too_large_the_calls_are_kept_that_values_take(entry, most, last):
+    """Two calls of itself have twice the blocks with each depth, and the depth is that of one way only."""
+    _, whole = _graphs_of(20_000, entry, "-O0")
+    rounds, bound = _graphs_of(most, entry, "-O0")
+    assert bound == whole
+    assert max(rounds) <= most
+    assert rounds[-1] < last
+
+
+def test_a_call_is_followed_as_far_as_one_like_it_was_before(monkeypatch):
+    rounds, bound = _graphs_of(300, "of_lopsided", "-O0")
+    monkeypatch.setattr(recursion, "_as_before", lambda *_: iter(()))
+    without, same = _graphs_of(300, "of_lopsided", "-O0")
+    assert len(rounds) <= 14
+    assert len(without) > 20
+    assert bound == same
+    monkeypatch.setattr(recursion, "_as_before", lambda _i, values, *_: iter(values.graph.cuts))  # more than there are
+    assert _graphs_of(300, "of_lopsided", "-O0")[1] == same
