@@ -35,6 +35,7 @@ from wcet_probe.model.target import Replacement, Target
 _SAME_TABLE = "no run can check it: the emulator counts by the same table"
 _UNTOLD = "no run can check it: the emulator does not tell unaligned accesses apart; it is the developer's"
 _OWN_STACK = "no run can check it: emulated calls begin on the emulator's own stack; it is the caller's"
+_LEAST_REACH = 256
 _SAME_CACHES = "no run can check it: the emulator replaces the same lines; it is the integrator's"
 _REPEATED = "every call that the second engine repeats"
 STACK_SEPARATION = Assumption(
@@ -145,6 +146,21 @@ def stack_place(stack_pointer: int | None) -> tuple[Assumption, ...]:
         )
     text = f"the stack pointer is {stack_pointer:#x} at entry"
     return (Assumption("stack-pointer", text, "every call of the function that is run begins with it"),)
+
+
+def stack_bounds(reach: int) -> tuple[Assumption, ...]:
+    """What is assumed of where the stack may be, if addresses in it were compared with each other, or with 0.
+
+    Args:
+        reach: they are less than so many bytes from the stack pointer at entry; 0: none was compared.
+
+    *Soundness:* the least power of two that is no less is said, so that few words say it.
+    """
+    if not reach:
+        return ()
+    low = 1 << max(reach - 1, _LEAST_REACH - 1).bit_length()
+    text = f"the stack pointer is from {low:#x} to {(1 << 32) - low:#x} at entry: no address near it is 0"
+    return (Assumption("stack-bounds", text, _OWN_STACK),)
 
 
 def _of_saved(values: Values) -> list[Assumption]:

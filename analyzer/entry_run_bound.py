@@ -28,6 +28,7 @@ from wcet_probe.analyzer.assumptions import (
     assumed_data,
     of_machine,
     of_process_stack,
+    stack_bounds,
     stack_place,
 )
 from wcet_probe.analyzer.facts.language import Facts
@@ -492,7 +493,7 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
         yield from assumed_data(
             replace(request, initial=replace(request.initial, content=(), entry=request.initial.at_entry))
         )
-    yield from stack_place(_stack_pointer(request, run))
+    yield from (*stack_place(_stack_pointer(request, run)), *stack_bounds(run.stack_reach))
 
 
 def _stack_pointer(request: BoundRequest, run: EntryRun) -> int | None:

@@ -59,7 +59,7 @@ class Passage:
 class EntryRun:
     """What is executed: blocks by address, and how often control goes from one to another; entered is the first one.
 
-    It may rest on the stack's alignment, or on where it is.
+    It may rest on the stack's alignment, on where it is, or on being so many bytes from the ends of the address space.
     """
 
     blocks: Mapping[int, Block]
@@ -67,6 +67,7 @@ class EntryRun:
     instructions: int
     tells_alignment: bool
     tells_stack_pointer: bool = False
+    stack_reach: int = 0
 
     def executions(self) -> Mapping[int, int]:
         """How often each block is executed."""
@@ -172,7 +173,7 @@ class _Following:
             address, state = target, way.state
         if not is_told or self.decided > limit:
             raise UndecidedError
-        told = execution.tells_alignment, execution.tells_stack_pointer
+        told = execution.tells_alignment, execution.tells_stack_pointer, execution.stack_reach
         return assembled(entry, parts, passages, self.decided, *told)
 
     def _part(self, address: int) -> Part:
@@ -242,6 +243,7 @@ def assembled(  # noqa: PLR0917  what was followed, and what it rests on
     instructions: int,
     tells_alignment: bool,  # noqa: FBT001
     tells_stack_pointer: bool,  # noqa: FBT001
+    stack_reach: int = 0,
 ) -> EntryRun:
     """What was followed, code that several parts end with being a block of its own.
 
@@ -252,6 +254,7 @@ def assembled(  # noqa: PLR0917  what was followed, and what it rests on
         instructions: that were executed.
         tells_alignment: whether it rests on the stack's alignment.
         tells_stack_pointer: or on where the stack is.
+        stack_reach: or on its pointer being so many bytes from both ends of the address space.
 
     Raises:
         UndecidedError: code overlaps.
@@ -265,7 +268,8 @@ def assembled(  # noqa: PLR0917  what was followed, and what it rests on
             found[Passage(at, ends[at], "fall")] += count
             at = ends[at]
         found[Passage(at, target, kind)] += count
-    return EntryRun(blocks, dict(sorted(found.items())), instructions, tells_alignment, tells_stack_pointer)
+    rests_on = tells_alignment, tells_stack_pointer, stack_reach
+    return EntryRun(blocks, dict(sorted(found.items())), instructions, *rests_on)
 
 
 def _ends(entry: Symbol, parts: Mapping[int, Part]) -> dict[int, int]:

@@ -11,7 +11,7 @@ from functools import cache
 
 from wcet_probe.native_library import native_library
 
-_ABI_VERSION = 2
+_ABI_VERSION = 3
 NUMBER, STACK, LESS_STACK, LINK, BITS, UNKNOWN = range(6)
 """Kinds of values."""
 FALLS, JUMPS, CALLS, RETURNS, EXITS = range(5)
@@ -94,7 +94,7 @@ class CountsLayout(Structure):
 
     _fields_ = [
         *((name, c_uint64) for name in ("decided", "waiting_cycles", "code_singles", "data_singles")),
-        *((name, c_uint32) for name in ("address", "ways")),
+        *((name, c_uint32) for name in ("address", "ways", "stack_reach")),
         *((name, c_uint8) for name in ("is_told", "tells_alignment", "tells_stack_pointer")),
         *((name, c_uint8) for name in ("is_far", "is_named_twice")),
     ]

@@ -297,7 +297,7 @@ class _Core:
         if not is_run:
             return NativeRun(None, counts.decided)
         with suppress(UndecidedError):
-            told = bool(counts.tells_alignment), bool(counts.tells_stack_pointer)
+            told = bool(counts.tells_alignment), bool(counts.tells_stack_pointer), counts.stack_reach
             return NativeRun(
                 run=assembled(entry, self._parts, self._passages(counts.ways), counts.decided, *told),
                 decided=counts.decided,

@@ -219,6 +219,34 @@ static bool of_bits(const struct wp_op *op, const struct value *a, const struct 
     return known != 0;
 }
 
+static bool is_place(const struct value *value) { return value->kind == WP_STACK || value->kind == WP_LESS_STACK; }
+
+/* As `constant_arithmetic._low_bits`. */
+static bool of_low_bits(const struct wp_op *op, const struct value *a, const struct value *b, struct value *result)
+{
+    const struct value *const bits = a->kind == WP_BITS ? a : b, *const mask = a->kind == WP_BITS ? b : a;
+    if (op->code == WP_AND) {
+        if (bits->kind != WP_BITS || mask->kind != WP_NUMBER || mask->number & ~(bits->number & 0xFF))
+            return false;
+        *result = (struct value){bits->number >> 8 & mask->number, WP_NUMBER};
+        return true;
+    }
+    if ((op->code != WP_OR && op->code != WP_XOR) || !(is_place(a) || is_place(b)))
+        return false;
+    const struct value *const both[2] = {a, b};
+    uint64_t known = ALIGNMENT - 1, found = 0;
+    for (int at = 0; at < 2; at++) {
+        if (both[at]->kind > WP_LESS_STACK && both[at]->kind != WP_BITS)
+            return false;
+        const bool is_part = both[at]->kind == WP_BITS;
+        known &= is_part ? both[at]->number & 0xFF : UINT64_MAX;
+        const uint64_t own = is_part ? both[at]->number >> 8 : both[at]->number;
+        found = op->code == WP_OR ? found | own : found ^ own;
+    }
+    *result = (struct value){known | (found & known) << 8, WP_BITS};
+    return known != 0;
+}
+
 static bool is_zero(const struct value *value) { return value->kind == WP_NUMBER && value->number == 0; }
 
 /* As `constant_arithmetic.computed`, where not all operands are numbers. */
@@ -238,7 +266,7 @@ static bool of_others(const struct wp_op *op, const struct value *a, const struc
         *result = is_zero(mask) ? *mask : (struct value){0, WP_LINK};
         return mask->kind == WP_NUMBER && (mask->number == 0 || (mask->number | 3) == UINT32_MAX);
     }
-    if (of_places(op, a, b, result))
+    if (of_places(op, a, b, result) || (is_binary(op->code) && of_low_bits(op, a, b, result)))
         return true;
     *result = (struct value){0, WP_NUMBER};
     return (op->code == WP_AND || op->code == WP_MULT || op->code == WP_BOOL_AND) && (is_zero(a) || is_zero(b));
@@ -254,6 +282,33 @@ static bool as_number(const struct wp_run *run, const struct value *value, uint6
     return value->kind <= WP_LESS_STACK;
 }
 
+enum { STACK_REACH = 1 << 20, NULL_RANK = -STACK_REACH };
+
+/* As `constant_arithmetic.placed`: where a place stands among others, and 0 before them. */
+static bool rank_of(const struct value *value, int64_t *rank)
+{
+    *rank = value->kind == WP_STACK ? extended(32, value->number) : NULL_RANK;
+    return value->kind == WP_STACK ? *rank > -STACK_REACH && *rank < STACK_REACH : is_zero(value);
+}
+
+static bool placed(struct wp_run *run, const struct wp_op *op, const struct value *a, const struct value *b, struct value *result)
+{
+    int64_t one, other;
+    if (run->of.knows_stack_pointer || op->code < WP_EQUAL || op->code > WP_LESSEQUAL || !rank_of(a, &one) || !rank_of(b, &other))
+        return false;
+    const bool is_equal = one == other, is_less = one < other;
+    const bool found = op->code == WP_EQUAL ? is_equal : op->code == WP_NOTEQUAL ? !is_equal
+                     : op->code == WP_LESS ? is_less : is_less || is_equal;
+    const int64_t ranks[2] = {one, other};
+    for (int at = 0; at < 2; at++) {
+        const int64_t reach = 1 + (ranks[at] < 0 ? -ranks[at] : ranks[at]);
+        if (ranks[at] != NULL_RANK && reach > run->counts.stack_reach)
+            run->counts.stack_reach = (uint32_t)reach;
+    }
+    *result = (struct value){found, WP_NUMBER};
+    return true;
+}
+
 static void computed(struct wp_run *run, const struct wp_op *op, struct value *result)
 {
     const struct value *const a = &run->slots[op->first];
@@ -264,16 +319,18 @@ static void computed(struct wp_run *run, const struct wp_op *op, struct value *r
         *result = is_known ? (struct value){found, WP_NUMBER} : (struct value){0, WP_UNKNOWN};
         return;
     }
-    const bool is_place = a->kind == WP_STACK || a->kind == WP_LESS_STACK || b->kind == WP_STACK || b->kind == WP_LESS_STACK;
+    const bool is_same = a->kind == b->kind && a->number == b->number;
+    const bool is_asked = op->code == WP_AND || op->code == WP_LEFT || ((op->code == WP_OR || op->code == WP_XOR) && !is_same);
     struct value told;
     if (of_others(op, a, b, &told)) {
-        if (is_place && (op->code == WP_AND || op->code == WP_LEFT))
+        if (is_asked && (is_place(a) || is_place(b)))
             run->counts.tells_alignment = 1;
     } else if (op->from_bytes == 1 && op->to_bytes == 1 && of_bits(op, a, b, &told)) {
     } else if (run->of.knows_stack_pointer && is_comparison(op->code) && as_number(run, a, &one)
                && as_number(run, b, &other) && function(op, one, other, &found)) {
         run->counts.tells_stack_pointer = 1;
         told = (struct value){found, WP_NUMBER};
+    } else if (is_binary(op->code) && placed(run, op, a, b, &told)) {
     } else {
         told = (struct value){0, WP_UNKNOWN};
     }

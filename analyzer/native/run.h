@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WP_RUN_ABI_VERSION = 2 };
+enum { WP_RUN_ABI_VERSION = 3 };
 
 /* Kinds of values. */
 enum { WP_NUMBER, WP_STACK, WP_LESS_STACK, WP_LINK, WP_BITS, WP_UNKNOWN };
@@ -102,6 +102,7 @@ struct wp_run_counts {
     uint64_t code_singles, data_singles;
     uint32_t address; /* of the block that is next */
     uint32_t ways;    /* how many there are to be read */
+    uint32_t stack_reach;
     uint8_t is_told, tells_alignment, tells_stack_pointer, is_far, is_named_twice;
 };
 

@@ -24,6 +24,7 @@ _FIRST = (
     "alignment",
     "stack-alignment",
     "stack-pointer",
+    "stack-bounds",
     "return-address",
     "main-stack",
     "built-for-another-core",

@@ -73,6 +73,7 @@ _WORDS: Mapping[str, tuple[str, str]] = {
         "a store through a pointer that is derived from the stack pointer hits no static data",
         "no run looks at it; it is the developer's",
     ),
+    "stack-bounds": ("the stack pointer is from {any} to {any} at entry: no address near it is 0", _STACK),
     "saved-registers": (
         (
             "no store but those that save registers changes a word that a function saved a register in, as long as "

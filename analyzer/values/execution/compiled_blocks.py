@@ -29,7 +29,7 @@ from wcet_probe.analyzer.values.execution.block_functions import (
     function_of,
     predicated,
 )
-from wcet_probe.analyzer.values.execution.constant_arithmetic import Value
+from wcet_probe.analyzer.values.execution.constant_arithmetic import Value, placed
 from wcet_probe.analyzer.values.execution.constant_execution import (
     ConstantExecution,
     Constants,
@@ -78,6 +78,8 @@ class CompiledExecution(ConstantExecution):
         accesses: since they were last taken away.
         is_forked: whether a condition in an instruction was not known.
         tells_stack_pointer: whether something that was executed rests on where the stack is.
+        stack_reach: something that was executed rests on the stack pointer being at least so many bytes from both ends
+            of the address space.
     """
 
     def __init__(self, execution: ConstantExecution, stack_pointer: int | None = None) -> None:
@@ -85,6 +87,7 @@ class CompiledExecution(ConstantExecution):
         self._prepared, self.tells_alignment = {}, False
         self.accesses: list[Accessed] = []
         self.is_forked = self.tells_stack_pointer = False
+        self.stack_reach = 0
         self._stack_pointer = stack_pointer
         self._at = 0
 
@@ -183,10 +186,15 @@ class CompiledExecution(ConstantExecution):
     def _result(self, one: PreparedOp, values: Sequence[Value | None]) -> Value | None:
         """As of the class above; an address in the stack is compared as the number that it is, where that is known.
 
-        *Soundness:* only flags are made of it, so that no number is an address in the stack.
+        *Soundness:* only flags are made of it, so that no number is an address in the stack. Where it is not known
+        where the stack is, as of `placed`.
         """
         found = super()._result(one, values)
-        if found is not None or self._stack_pointer is None or one.op.opcode not in _COMPARISONS:
+        if found is not None or one.op.opcode not in _COMPARISONS:
+            return found
+        if self._stack_pointer is None:
+            found, reach = placed(one.op.opcode, values) or (None, 0)
+            self.stack_reach = max(self.stack_reach, reach)
             return found
         numbers = [number for value in values if (number := _number(value, self._stack_pointer)) is not None]
         if one.function is None or len(numbers) != len(values):

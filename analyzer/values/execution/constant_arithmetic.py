@@ -6,12 +6,13 @@ which have a number as a name: what is between two places counted from one of th
 Words: constant propagation (docs/explanation/glossary.md).
 
 *Soundness:* what is told holds of every number that the operands stand for; None where nothing does. Of the lowest bits
-of an address of the stack that rests on assumption ``stack-alignment``.
+of an address of the stack that rests on assumption ``stack-alignment``, of its order on ``stack-bounds``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import and_, eq, le, lt, ne, or_, xor
 from typing import TypeGuard
 
 from wcet_probe.analyzer.pcode.semantics import signed
@@ -31,8 +32,9 @@ Value = (
     | tuple[int, int, int, int]
     | tuple[int, int, int, int, int]
 )
-"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values; a
-signed number less that stack pointer, as pointers to two arrays are apart: it stands first, before 0 and -1;
+"""A number; a signed offset from the stack pointer at entry; of a byte which bits are known, and their values, or so of
+the lowest of a word; a signed number less that stack pointer, as pointers to two arrays are apart: it stands first,
+before 0 and -1;
 `LINK`; or what is made by `named`."""
 LINK = (0, 0, 0, 0)
 """Where the analysed function's caller waits; the lowest bits, which tell the state of the core, may be cleared."""
@@ -88,14 +90,65 @@ def computed(opcode: str, function: Callable[..., int], values: Sequence[Value |
     places = [place for one in values if (place := _place(one)) is not None]
     if len(places) == len(values) and (found := _of_places(opcode, places)) is not None:
         return found
-    return 0 if opcode in _ZERO_DECIDES and 0 in values else None
+    low = _low_bits(opcode, values) if opcode in _LOW_BITS else None
+    return 0 if low is None and opcode in _ZERO_DECIDES and 0 in values else low
+
+
+def _low_bits(opcode: str, values: Sequence[Value | None]) -> Value | None:
+    """The lowest bits of addresses put together, and what a mask leaves of them, as `memcpy` asks whether all are 0.
+
+    *Soundness:* each bit of the result is one of the same bits; of places those that the stack's alignment tells.
+    """
+    if opcode == "INT_AND":
+        known, mask = values if isinstance(values[-1], int) else reversed(values)
+        if known is None or isinstance(known, int) or len(known) != 2 or not isinstance(mask, int):
+            return None
+        return None if mask & ~known[0] else known[1] & mask
+    if not any(isinstance(one, tuple) and len(one) in {1, 3} for one in values):
+        return None
+    bits = [_low(one) for one in values]
+    told = [one for one in bits if one is not None]
+    if len(told) != len(values):
+        return None
+    (known_bits, first), (others, other) = told[0], told[-1]
+    both = known_bits & others & (STACK_ALIGNMENT_BYTES - 1)
+    return (both, _LOW_BITS[opcode](first, other) & both) if both else None
+
+
+def _low(value: Value | None) -> tuple[int, int] | None:
+    """Which of the lowest bits of a word are known, and what is."""
+    if value is None or isinstance(value, int):
+        return None if value is None else (-1, value)
+    return value if len(value) == 2 else (-1, value[0]) if len(value) in {1, 3} else None
 
 
 def rests_on_alignment(opcode: str, values: Sequence[Value | None]) -> bool:
     """Whether what `computed` tells of an operation that it knows rests on the stack pointer being a multiple of 8."""
-    return opcode in {"INT_AND", "INT_LEFT"} and any(isinstance(one, tuple) and len(one) in {1, 3} for one in values)
+    is_asked = opcode in {"INT_AND", "INT_LEFT"} or (opcode in _LOW_BITS and values[0] != values[-1])
+    return is_asked and any(isinstance(one, tuple) and len(one) in {1, 3} for one in values)
 
 
+def placed(opcode: str, values: Sequence[Value | None]) -> tuple[int, int] | None:
+    """What comparing places of the stack with each other, or with 0, tells, and of how many bytes of it.
+
+    *Soundness:* where the stack pointer is so many bytes or more from both ends of the address space, as assumption
+    ``stack-bounds`` says, addresses less far from it are numbers from 1 on, in the order of their distances.
+    """
+    if opcode not in _ORDERS or len(values) != 2 or not all(one == 0 or _is_near(one) for one in values):
+        return None
+    first, other = (-STACK_REACH if isinstance(one, int) else one[0] for one in values if one is not None)
+    return int(_ORDERS[opcode](first, other)), max(abs(one[0]) + 1 for one in values if isinstance(one, tuple))
+
+
+def _is_near(value: Value | None) -> bool:
+    return value is not None and not isinstance(value, int) and len(value) == 1 and abs(value[0]) < STACK_REACH
+
+
+STACK_REACH = 1 << 20
+"""Distances from the stack pointer that are less are compared as what they are."""
+_Order = Callable[[int, int], bool]
+_ORDERS: Mapping[str, _Order] = {"INT_EQUAL": eq, "INT_NOTEQUAL": ne, "INT_LESS": lt, "INT_LESSEQUAL": le}
+_LOW_BITS: Mapping[str, Callable[[int, int], int]] = {"INT_OR": or_, "INT_XOR": xor, "INT_AND": and_}
 _SAME = frozenset({"INT_AND", "INT_OR"})
 """Operations that make of a value and itself that value, as PowerPC copies a register."""
 _SUMS = {"INT_2COMP": (-1, 0), "INT_ADD": (1, 1), "INT_SUB": (1, -1)}

@@ -59,6 +59,7 @@ def value_of(draw, size):
     if size == 4:
         places = st.one_of(st.integers(-64, 64), st.integers(-(1 << 31), (1 << 31) - 1))
         kinds += [places.map(lambda n: (n,)), places.map(lambda n: (n, 0, -1)), st.just(LINK)]
+        kinds.append(st.integers(1, 7).flatmap(lambda mask: st.integers(0, 7).map(lambda bits: (mask, bits & mask))))
     return draw(st.one_of(kinds))
 
 
@@ -112,7 +113,7 @@ def executed(operations, values, pointer):
     library.wp_run_counts(run, byref(counts))
     found = of_slot(library, run, len(values) - 1)
     library.wp_run_close(run)
-    return found, bool(counts.tells_alignment), bool(counts.tells_stack_pointer)
+    return found, bool(counts.tells_alignment), bool(counts.tells_stack_pointer), counts.stack_reach
 
 
 def test_each_operation_is_one_of_integers_and_none_is_missing():
@@ -139,7 +140,7 @@ def test_an_operation_has_the_result_of_its_twin(execution, name, data):
     one = Operation(FUNCTIONS.index(name), from_bytes, out, 2, 0, len(sizes) - 1)
     both = values if len(values) == 2 else [*values, None]
     found = executed([one, Operation(native_code.FALL)], [*both, None], pointer)
-    assert found == (told, twin.tells_alignment, twin.tells_stack_pointer)
+    assert found == (told, twin.tells_alignment, twin.tells_stack_pointer, twin.stack_reach)
 
 
 def instruction(*ops):

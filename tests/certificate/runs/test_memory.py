@@ -9,7 +9,7 @@ from wcet_probe.analyzer.initial_data import apart_from_stack, image_data
 from wcet_probe.analyzer.request import InitialData
 from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.runs.memory import RunMemory, memory_at_entry
-from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack
+from wcet_probe.certificate.runs.words import NOTHING, LostError, Rests, Stack
 from wcet_probe.model.image import Segment
 
 SOURCE = """typedef unsigned u; u data[4] = {0x01020304, 5}; u task[64]; const u fixed[2] = {7, 8};
@@ -18,7 +18,7 @@ u f(void) { return fixed[data[1] & 1]; }"""
 
 def memory_of(target="cortex-m4", *, content=True, pointer=None, aligned=False):
     image = guest_of(SOURCE, load_target(target), ".c", "-O0").image
-    used = set()
+    used = Rests()
     stack = Stack(0, used) if pointer is None else pointer
     registers = [NOTHING] * 13 + [stack if pointer is None else pointer - 16]
     found = RunMemory(image, image_data(image) if content else (), stack, (registers, 13), used, aligned)

@@ -18,7 +18,7 @@ from wcet_probe.catalog.lookup import load_target
 from wcet_probe.certificate.facts.findings import Binary
 from wcet_probe.certificate.kernel.coverage import Code
 from wcet_probe.certificate.runs.run import _Run
-from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack
+from wcet_probe.certificate.runs.words import NOTHING, LostError, Low, Stack
 from wcet_probe.model.image import Image, LineTable, Segment
 from wcet_probe.model.target import Isa
 
@@ -36,7 +36,7 @@ class Case:
         self.data[STACK - NEAR - DATA : STACK + NEAR - DATA] = choose.randbytes(2 * NEAR)
         held = bytes(self.data[:IMAGE_BYTES])
         binary = Binary(image, (), (), target, None, None)
-        self.run = _Run(Code(image, {}), binary, [(DATA, held)], None)
+        self.run = _Run(Code(image, {}), binary, [(DATA, held)], None, NEAR)
         self.values, own = {}, self.run.registers
         self.is_apart, self.run._memory.observe = True, self.observe
         for name in engine.registers:
@@ -47,7 +47,7 @@ class Case:
             kind = choose.random()
             if number == self.run.isa.SP or kind < 0.1:
                 offset = 4 * choose.randrange(-60, 60)
-                own[number] = Stack(offset, set(), 1)
+                own[number] = Stack(offset, self.run._used, 1)
                 self.values[name] = STACK + offset
             elif kind < 0.2:
                 own[number] = NOTHING
@@ -120,6 +120,8 @@ class Case:
             yield place, hex(known), hex(word)
         if isinstance(known, Stack) and (known.times * STACK + known.offset) % WORD != word:
             yield place, known.times, known.offset, hex(word)
+        if isinstance(known, Low) and (known.bits ^ word) % 8:
+            yield place, known.bits, hex(word)
 
 
 @pytest.mark.parametrize("codes", [300, pytest.param(10_000, marks=pytest.mark.slow)])

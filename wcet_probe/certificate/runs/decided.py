@@ -16,11 +16,11 @@ from wcet_probe.certificate.kernel.records import Records, demand
 from wcet_probe.certificate.runs.memory import Content, memory_at_entry
 from wcet_probe.certificate.runs.run import MOST_INSTRUCTIONS, Ran, TooLongError, executed
 from wcet_probe.certificate.runs.words import LostError
-from wcet_probe.certificate.values.numbers import Value
+from wcet_probe.certificate.values.numbers import WORD, Value
 from wcet_probe.certificate.values.state import Place
 from wcet_probe.model.target import Target
 
-INITIAL_DATA = "initial-data"
+INITIAL_DATA, STACK_BOUNDS = "initial-data", "stack-bounds"
 ANY_DATA = "one run, whatever memory holds at entry"
 """Why no paths are followed of a bound of the run that nothing at entry changes."""
 _WAITING = "followed:waiting"
@@ -31,6 +31,9 @@ _STATEMENT = re.compile(
     r"; the call's stack is in none of them"
 )
 _POINTER = re.compile(r"the stack pointer is (0x[0-9a-f]{1,8}) at entry")
+_BOUNDS = re.compile(
+    r"the stack pointer is from (0x[0-9a-f]{1,8}) to (0x[0-9a-f]{1,8}) at entry: no address near it is 0"
+)
 
 
 def run_of_its_own(certificates: Sequence[Records]) -> str:
@@ -89,9 +92,15 @@ def decided_run(  # noqa: PLR0917  a bound, and what it is held against
         if isinstance(place, str) and value.is_number and value.is_constant
     }
     try:
-        return executed(code, binary, entry_function, content, known, pointer, bound)
+        return executed(code, binary, entry_function, content, known, pointer, bound, _margin(listed))
     except TooLongError:
         demand(False, f"the run takes more than the {bound} instructions of the bound")
     except LostError as error:
         return str(error)
     return ""
+
+
+def _margin(listed: Mapping[str, str]) -> int:
+    """How far the stack pointer is said to be from both ends of the address space, at least."""
+    ends = _BOUNDS.fullmatch(listed.get(STACK_BOUNDS, ""))
+    return int(ends[1], 16) if ends and int(ends[1], 16) + int(ends[2], 16) == WORD else 0

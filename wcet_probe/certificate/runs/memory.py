@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wcet_probe.certificate.runs.words import NOTHING, LostError, Stack, Word
+from wcet_probe.certificate.runs.words import NOTHING, LostError, Rests, Stack, Word
 from wcet_probe.certificate.values.numbers import WORD
 from wcet_probe.model.image import Image
 from wcet_probe.model.target import Isa
@@ -206,7 +206,7 @@ def _distance(address: Word) -> int:
     raise LostError("an access goes to an address that is not known")
 
 
-def stack_at(pointer: int | None, used: set[str]) -> Word:
+def stack_at(pointer: int | None, used: Rests) -> Word:
     """The stack pointer at entry, which is ``pointer`` if that is known."""
     if pointer is None:
         return Stack(0, used)

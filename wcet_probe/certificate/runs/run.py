@@ -17,7 +17,7 @@ from wcet_probe.certificate.runs import arm_code, powerpc_code
 from wcet_probe.certificate.runs.functions import function_of, needless_before, successors
 from wcet_probe.certificate.runs.memory import Content, RunMemory, stack_at
 from wcet_probe.certificate.runs.waits import RunCache
-from wcet_probe.certificate.runs.words import LINK, NOTHING, Fields, Link, LostError, Stack, Word
+from wcet_probe.certificate.runs.words import LINK, NOTHING, Fields, Link, LostError, Rests, Stack, Word
 from wcet_probe.certificate.values.numbers import WORD
 from wcet_probe.model.instruction import Control, Instruction
 from wcet_probe.model.target import Isa
@@ -72,6 +72,7 @@ def executed(  # noqa: PLR0917  the binary, and where the run begins
     known: Mapping[str, int],
     pointer: int | None,
     most: int = MOST_INSTRUCTIONS,
+    margin: int = 0,
 ) -> Ran:
     """The run of the function ``entry``.
 
@@ -83,24 +84,26 @@ def executed(  # noqa: PLR0917  the binary, and where the run begins
         known: what registers hold.
         pointer: the stack pointer, if it is known.
         most: instructions.
+        margin: the stack pointer is so many bytes or more from both ends of the address space.
 
     Raises:
         LostError: what is executed next is not known.
         TooLongError: it takes more than ``most`` instructions.
     """
-    run = _Run(code, binary, content, pointer)
+    run = _Run(code, binary, content, pointer, margin)
     for register, word in known.items():
         run.registers[run.isa.NUMBER_OF[register]] = word
     return run.follow(code.image.symbols[entry].address, most)
 
 
 class _Run:
-    def __init__(self, code: Code, binary: Binary, content: Content, pointer: int | None) -> None:
+    def __init__(self, code: Code, binary: Binary, content: Content, pointer: int | None, margin: int = 0) -> None:
         target = binary.target
         self._code, self._target, self._progress = code, target, binary.progress
         self._costs = {one.address: cost for one, cost in zip(binary.instructions, binary.costs, strict=True)}
         self.isa = powerpc_code if code.image.isa is Isa.POWERPC else arm_code
-        self._used = set[str]()
+        self._used = Rests()
+        self._used.margin = margin
         self.registers: list[Word] = [NOTHING] * self.isa.PLACES
         own = self.registers[self.isa.SP] = stack_at(pointer, self._used)
         self.registers[self.isa.LINK_REGISTER] = LINK

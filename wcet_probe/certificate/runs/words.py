@@ -7,6 +7,8 @@ Who asks anything of what is not known, a branch or an address, ends the run: `L
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import or_, xor
 from typing import Any, NoReturn
 
 from wcet_probe.certificate.values.numbers import WORD
@@ -73,6 +75,33 @@ class Fields(Unknown):
         self.bits = bits
 
 
+class Rests(set[str]):
+    """The assumptions that something computed rests on.
+
+    Attributes:
+        margin: the stack pointer is taken to be so many bytes or more from both ends of the address space.
+    """
+
+    margin = 0
+
+
+class Low(Unknown):
+    """A word of which only the lowest three bits are known, which *stack-alignment* tells of addresses put together."""
+
+    __slots__ = ("bits", "used")
+
+    def __init__(self, bits: int, used: Rests) -> None:
+        self.bits, self.used = bits, used
+
+    def __and__(self, mask: Word, /) -> Word:
+        if type(mask) is not int or not 0 <= mask < _ALIGNED:
+            return NOTHING
+        self.used.add("stack-alignment")
+        return self.bits & mask
+
+    __rand__ = __and__
+
+
 class Stack(Unknown):
     """A signed distance from the stack pointer at entry, or, if ``times`` is -1, a number less that stack pointer.
 
@@ -81,7 +110,7 @@ class Stack(Unknown):
 
     __slots__ = ("offset", "times", "used")
 
-    def __init__(self, offset: int, used: set[str], times: int = 1) -> None:
+    def __init__(self, offset: int, used: Rests, times: int = 1) -> None:
         self.offset, self.used, self.times = (offset + SIGN) % WORD - SIGN, used, times
 
     def _sum(self, other: Word, own: int, others: int) -> Word:
@@ -118,12 +147,46 @@ class Stack(Unknown):
 
     __rand__ = __and__
 
+    def __or__(self, other: Word, /) -> Word:
+        return self if other is self else self._together(other, or_)
+
+    def __xor__(self, other: Word, /) -> Word:
+        return self._together(other, xor)
+
+    __ror__, __rxor__ = __or__, __xor__
+
+    def _together(self, other: Word, function: Callable[[int, int], int]) -> Word:
+        """The lowest bits of two addresses put together, or of an address and a number."""
+        own = other.offset if isinstance(other, Stack) else other.bits if isinstance(other, Low) else other
+        return Low(function(self.offset, own), self.used) if type(own) is int else NOTHING
+
+    def _beyond(self, other: Word) -> Word:
+        """By how much its address is above another one's, in its sign, or above 0: by *stack-bounds*."""
+        places = [one for one in (self, other) if isinstance(one, Stack)]
+        is_compared = len(places) == 2 or (type(other) is int and other == 0)
+        if not is_compared or any(one.times != 1 or abs(one.offset) >= self.used.margin for one in places):
+            return NOTHING
+        self.used.add("stack-bounds")
+        return self.offset - other.offset if len(places) == 2 else 1
+
     def __eq__(self, other: Word, /) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
-        return self.offset == other.offset if is_like else NOTHING
+        return self.offset == other.offset if is_like else self._beyond(other) == 0
 
     def __ne__(self, other: Word, /) -> Word:
         is_like = isinstance(other, Stack) and other.times == self.times
-        return self.offset != other.offset if is_like else NOTHING
+        return self.offset != other.offset if is_like else self._beyond(other) != 0
+
+    def __lt__(self, other: Word, /) -> Word:
+        return self._beyond(other) < 0
+
+    def __le__(self, other: Word, /) -> Word:
+        return self._beyond(other) <= 0
+
+    def __gt__(self, other: Word, /) -> Word:
+        return self._beyond(other) > 0
+
+    def __ge__(self, other: Word, /) -> Word:
+        return self._beyond(other) >= 0
 
     __hash__ = Unknown.__hash__

@@ -66,8 +66,8 @@ def test_random_blocks_leave_what_is_left_without_it(target, seed):
     guest = guest_of(source(("blocks", seed)), load_target(target), ".c", ["-O1", "-O2", "-Os"][seed])
     image = guest.image
     lifter = image_lifter(guest.target.pcode_language, guest.target.isa, image.segments)
-    plain = ConstantExecution(Memory(image), lifter, image_data(image))
-    compiled = CompiledExecution(plain)
+    execution = ConstantExecution(Memory(image), lifter, image_data(image))
+    plain, compiled = CompiledExecution(execution), CompiledExecution(execution)
     places = sorted({Location("register", one.offset, one.size_bytes) for one in lifter.registers.values()})
     data, compared = image_data(image)[0][0], 0
     for own in blocks_of(guest, lifter):

@@ -56,7 +56,10 @@ def test_where_it_is_said_that_nothing_is_told_in_part_nothing_is(opcode):
 
 @pytest.mark.parametrize(
     "opcode",
-    ["INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_OR", "INT_MULT", "INT_LEFT"],
+    [
+        *("INT_ADD", "INT_SUB", "INT_EQUAL", "INT_NOTEQUAL", "INT_LESS", "INT_AND", "INT_OR", "INT_XOR", "INT_MULT"),
+        "INT_LEFT",
+    ],
 )
 def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
     def concrete(value):
@@ -87,7 +90,8 @@ def test_offsets_from_the_stack_pointer_are_those_of_every_stack(opcode):
     for pair in product(values, repeat=2):
         found = computed(opcode, function, pair)
         if found is not None:
-            assert concrete(found) == function(*map(concrete, pair)), pair
+            bits, found = found if isinstance(found, tuple) and len(found) == 2 else (-1, found)
+            assert concrete(found) == function(*map(concrete, pair)) & bits, pair
             told += 1
     assert told
 
