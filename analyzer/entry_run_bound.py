@@ -490,9 +490,8 @@ def _assumptions(request: BoundRequest, run: EntryRun, seen: _Seen) -> Iterator[
     if run.tells_alignment or ((target.dcache or target.unaligned) and on_stack):
         yield STACK_ALIGNED
     if request.initial is not None:  # nothing is said of what stays constant
-        yield from assumed_data(
-            replace(request, initial=replace(request.initial, content=(), entry=request.initial.at_entry))
-        )
+        initial = replace(request.initial, content=(), entry=request.initial.at_entry)
+        yield from assumed_data(replace(request, initial=initial))
     yield from (*stack_place(_stack_pointer(request, run)), *stack_bounds(run.stack_reach))
 
 
