@@ -27,6 +27,14 @@ int once(int x)
         sum += at->value * x;
     return sum;
 }
+struct node *ring;
+int nested(int x)
+{
+    for (struct node *from = ring; from->value != x; from = from->next)
+        for (struct node *at = from; at->value < x; at = at->next)
+            at->value += x;
+    return x;
+}
 """
 TOLD = re.compile(r"with 16 for each entry the bound of a trial is ([\d,]+) instructions, with 16 in all ([\d,]+)")
 
@@ -64,3 +72,13 @@ def test_no_sum_is_proposed_for_a_loop_that_is_entered_once(tmp_path, monkeypatc
     text = skeleton("once", tmp_path, monkeypatch, capsys)
     assert text.count("[[loop]]") == 1
     assert "total" not in text
+
+
+def test_a_sum_is_proposed_inside_of_a_loop_that_is_open_as_well(tmp_path, monkeypatch, capsys):
+    """That one was told to go round once, and a loop in it was entered once."""
+    text = skeleton("nested", tmp_path, monkeypatch, capsys)
+    assert text.count("[[loop]]") == 2
+    (proposed,) = [table for table in text.split("[[loop]]") if '# total = "?"' in table]
+    assert "line = 22" in proposed
+    each, all_rounds = (int(number.replace(",", "")) for number in TOLD.search(proposed).groups())
+    assert each > 5 * all_rounds

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from wcet_probe.analyzer.bound import prepare
+from wcet_probe.analyzer.facts.expressions import parse
 from wcet_probe.analyzer.facts.file import parse_facts
 from wcet_probe.analyzer.facts.language import LoopFact
 from wcet_probe.analyzer.request import BoundRequest
@@ -36,7 +37,12 @@ def total_effects(
         tables: for the lines of a fact that is missing, which loop it is about, and what is told of it for trial.
         remembered: what is known of its values.
         progress: is told in words what is being done.
+
+    All that are told for trial go round as often: inside of a loop that goes round once, a loop is entered once.
     """
+    open_loops = {fact for _, told in tables.values() for fact in told}
+    loops = tuple(replace(one, maximum=parse(str(_ROUNDS))) if one in open_loops else one for one in closed.facts.loops)
+    closed = replace(closed, facts=replace(closed.facts, loops=loops))
     for lines, (where, told) in list(tables.items())[:_MOST_TRIED]:
         progress(f"trying a total of {where}")
         try:
@@ -61,7 +67,8 @@ def _instructions(
         UsageError: the fact is refused.
     """
     answered = "\n".join(f"{key} = {_ROUNDS}" if line == ASKED else line for line in lines)
-    facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one not in told))
+    places = {fact.place for fact in told}
+    facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one.place not in places))
     facts = replace(facts, loops=(*facts.loops, *parse_facts("trial", answered).loops))
     request = replace(closed, facts=facts)
     bounded = prepare(request, remembered=remembered).bounded(request.parameters)
