@@ -46,7 +46,9 @@ _TOO_FAR = 1.25
 _MOST_UNDECIDED = 1_000
 """A loop without a bound is not followed further where in so many rounds on end it was open whether it ends there."""
 _STEADY_ROUNDS = 8
-"""After so many rounds of a nest, and each time that they are twice as many, it is tried to tell all others at once."""
+"""After so many rounds of a nest, and each time that they are twice as many, it is tried to tell all others at once.
+
+Only where it could not be followed to its end: where it can, later rounds may turn out to take less."""
 _FEW_ROUNDS = 4
 """A loop of no more rounds is followed, not passed."""
 _NO_HEADER = -1
@@ -373,13 +375,15 @@ class _Following:
     ) -> Mapping[int, int]:
         """How often points are executed in the rounds of the nest that are left, where all are surely as the ``last``.
 
-        It is tried now and then. If they are not, it is empty. A loop that is left at its header executes nothing else
-        in its last round.
+        It is tried now and then, of a nest that cannot be followed to its end. If they are not, it is empty. A loop
+        that is left at its header executes nothing else in its last round.
         """
         rounds, most = self._done[-1][0], self._bounds.get(loop.header, 0)
-        is_due = rounds >= _STEADY_ROUNDS and not rounds & (rounds - 1)
-        if not (is_due and rounds < most and loop.header == self._header and loop.header in self._exact):
+        is_due = rounds >= _STEADY_ROUNDS and not rounds & (rounds - 1) and rounds < most
+        if not (is_due and loop.header == self._header and loop.header in self._exact):
             return {}
+        if not self._is_out_of_reach(rounds, most):
+            return {}  # they may be executed less often, which following tells
         if not self._are_alike(loop, nodes, pending, last):
             return {}
         rest: dict[int, int] = {}
@@ -429,6 +433,10 @@ class _Following:
             part /= max(1, most)
             done += rounds * part
         return used > _TOO_FAR * self._most * min(1.0, done)
+
+    def _is_out_of_reach(self, rounds: int, most: int) -> bool:
+        """Whether all rounds of the nest are more than may be followed, as its first ``rounds`` were."""
+        return (self._start - self.left) * most > rounds * self._most
 
     def _is_hopeless(self, rounds: int | None) -> bool:
         """Whether the first of ``rounds`` of the nest has used more than its part by far."""

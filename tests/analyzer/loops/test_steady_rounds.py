@@ -8,6 +8,7 @@ import random
 import pytest
 
 from tests.analyzer.firmware_code import checked, of
+from tests.following import following
 from tests.path_check import attack, proved
 from tests.support import TARGETS, guest_of
 from wcet_probe.analyzer.loops import abstract_execution
@@ -38,12 +39,14 @@ def told(monkeypatch):
         return tried[-1][1]
 
     monkeypatch.setattr(abstract_execution._Following, "_are_alike", noted)
+    monkeypatch.setattr(abstract_execution._Following, "_is_out_of_reach", lambda *_: True)
     return tried
 
 
 @pytest.mark.covering(1)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("entry", ["alike", "at_last", "at_times", "growing", "moved", "just", "once_more"])
+@pytest.mark.usefixtures("told")
 def test_the_bound_of_rounds_that_a_later_one_exceeds_is_attained(target, entry):
     proof = of(target, ROUNDS, entry, ".c")
     assert max(checked(proof, (number,)) for number in (0, 1, 0x55, 0xFE, 0xFF)) == proof.bound.instructions
@@ -67,6 +70,21 @@ def test_rounds_are_told_from_one_where_no_later_one_takes_more(entry, expected,
     proof = of("mpc603e", ROUNDS, entry, ".c")
     assert told == expected
     assert max(attack(proof, number) for number in (0, 1, 0x55, 0xFE, 0xFF)) <= proof.bound.instructions
+
+
+FEWER = """typedef unsigned u; volatile u o;
+void f(u x) { for (u i = 0; i < 200; i++) { if (x >> (i & 7) & 1) o = x; for (u j = i; j < 150; j += 50) o = j; } }
+"""
+
+
+@pytest.mark.parametrize(("most", "is_followed"), [(20_000, True), (2_000, False)])
+def test_a_nest_that_can_be_followed_is(most, is_followed):
+    """Its last rounds are shorter; where its end is out of reach, most of them are told from one that is not."""
+    with following(most):
+        proof = of("mpc603e", FEWER, "f", ".c")
+    worst = max(attack(proof, argument) for argument in (0, 0xFF))
+    assert (proof.bound.instructions == worst) == is_followed
+    assert proof.bound.instructions >= worst
 
 
 def nests(draw: random.Random) -> str:
