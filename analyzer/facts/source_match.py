@@ -120,8 +120,9 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
     alone = [
         site.header_address
         for site in sites
-        if _may_be_around(site, sites, result, outers, index)
-        or _may_be_activations(site, sites, result, outers, index)
+        for inside in ([one for one in sites if site.header_address in ancestors(one.header_address, outers)],)
+        if _may_be_around(site, inside, result, outers, index)
+        or _may_be_activations(site, inside, result, index)
         or _has_other_rounds(site, result, index)
         or _may_be_of_another(site, result, index)
     ]
@@ -130,7 +131,7 @@ def match_loops(sites: Sequence[LoopSite], index: SourceIndex) -> Mapping[int, S
 
 def _may_be_around(
     site: LoopSite,
-    sites: Sequence[LoopSite],
+    inside: Sequence[LoopSite],
     result: Mapping[int, SourceLoop | None],
     outers: Mapping[int, int | None],
     index: SourceIndex,
@@ -154,7 +155,6 @@ def _may_be_around(
     bodies = {loop for at in site.own_lines for loop in index.loops_at(*at) if at[1] not in loop.header_lines}
     if any(loop in above and loop != found and encloses(loop, found) for loop in bodies):
         return True
-    inside = [one for one in sites if site.header_address in ancestors(one.header_address, outers)]
     if any(loop != found and encloses(loop, found) for one in inside if (loop := result[one.header_address])):
         return True
     held = [result[one.header_address] for one in inside]
@@ -204,11 +204,7 @@ def _may_leave_nothing(loop: SourceLoop) -> bool:
 
 
 def _may_be_activations(
-    site: LoopSite,
-    sites: Sequence[LoopSite],
-    result: Mapping[int, SourceLoop | None],
-    outers: Mapping[int, int | None],
-    index: SourceIndex,
+    site: LoopSite, inside: Sequence[LoopSite], result: Mapping[int, SourceLoop | None], index: SourceIndex
 ) -> bool:
     """Whether the rounds of a binary loop may be activations of a function that calls itself at its end, too.
 
@@ -219,13 +215,13 @@ def _may_be_activations(
     found = result[site.header_address]
     if found is None:
         return False
-    inside = [{*one.own, *one.latches} for one in sites if site.header_address in ancestors(one.header_address, outers)]
     others = _others(site, found, index)
     unclear = [one for one in others if not calls_itself_by_calls_only(site, one.name, one.file, index)]
     if unclear:
         if site.ways is None or site.inlining is None or not ends_each_round(found, site.ways, site.own, site.inlining):
             return True
-        if not all(has_loop_of_its_own(one, inside, site.inlining, index) for one in unclear):
+        code = [{*one.own, *one.latches} for one in inside]
+        if not all(has_loop_of_its_own(one, code, site.inlining, index) for one in unclear):
             return True
     if calls_itself_by_calls_only(site, found.function, found.file, index):
         return False

@@ -14,8 +14,8 @@ around it, of which there is one at most for each entry of the nest, as the part
 flow. So no execution passes a block more often than it was arrived at. A loop that goes on without end here is cut
 where its bound says so; a nest that takes too long, or whose loops have none, is left alone. Of a loop that is passed,
 the state at its header holds where it is entered and, if it holds in a round, in the next one: so in all, and behind
-the loop what each of them may leave. Its blocks are executed as often as the bounds of its loops say. So it is, too,
-where the last rounds of a nest are all told from one.
+the loop what each of them may leave. Its blocks are executed as often as the bounds of its loops say. Where a nest is
+too long, a state that holds in each of the rounds that are left is found so, and one round is followed from there.
 """
 
 from __future__ import annotations
@@ -419,6 +419,7 @@ class _Following:
         return any(edge.target not in loop.nodes for at in below for edge in self._values.leaving.get(at, ()))
 
     def _is_in_vain(self, loop: Loop, rounds: int, most: int | None) -> bool:
+        """Whether what is followed of the nest shows that its end is not come to."""
         if rounds == 1 and loop.header == self._header and self._is_hopeless(most):
             return True
         return self._is_paced and self._is_too_far()

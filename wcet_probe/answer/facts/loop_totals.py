@@ -40,13 +40,15 @@ def total_effects(
 
     All that are told for trial go round as often: inside of a loop that goes round once, a loop is entered once.
     """
-    open_loops = {fact for _, told in tables.values() for fact in told}
-    loops = tuple(replace(one, maximum=parse(str(_ROUNDS))) if one in open_loops else one for one in closed.facts.loops)
+    rounds = parse(str(_ROUNDS))
+    longer = {fact: replace(fact, maximum=rounds) for _, told in tables.values() for fact in told}
+    loops = tuple(longer.get(one, one) for one in closed.facts.loops)
     closed = replace(closed, facts=replace(closed.facts, loops=loops))
     for lines, (where, told) in list(tables.items())[:_MOST_TRIED]:
         progress(f"trying a total of {where}")
         try:
-            before, after = (_instructions(closed, told, lines, key, remembered) for key in ("max", "total"))
+            own = [longer[fact] for fact in told]
+            before, after = (_instructions(closed, own, lines, key, remembered) for key in ("max", "total"))
         except (AnalysisError, UsageError):
             continue
         if after < before:
@@ -67,8 +69,7 @@ def _instructions(
         UsageError: the fact is refused.
     """
     answered = "\n".join(f"{key} = {_ROUNDS}" if line == ASKED else line for line in lines)
-    places = {fact.place for fact in told}
-    facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one.place not in places))
+    facts = replace(closed.facts, loops=tuple(one for one in closed.facts.loops if one not in told))
     facts = replace(facts, loops=(*facts.loops, *parse_facts("trial", answered).loops))
     request = replace(closed, facts=facts)
     bounded = prepare(request, remembered=remembered).bounded(request.parameters)
