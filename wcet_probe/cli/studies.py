@@ -149,7 +149,7 @@ def search(
 ) -> int:
     """Look for a sequence of operations that is dearer than every known worst state.
 
-    Exit code 5 if one is found.
+    Exit code 5 if one is found; 0 of an allocator of one's own, whose generic states claim nothing.
     """
     from wcet_probe.answer.studies.adversary import file_of
     from wcet_probe.answer.studies.search import SearchRequest, case_text
